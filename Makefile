@@ -1,0 +1,73 @@
+# Every command a developer needs; bare `make` lists them. `demo` and `test` set up everything by themselves.
+SHELL := /bin/bash
+# The first Python that runs, is new enough and can make a virtual environment: a version manager's launcher may be on PATH
+# for a version that is not active, and a system Python may come without ensurepip.
+FIT := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
+	"$$p" -c "$(FIT)" >/dev/null 2>&1 && { command -v "$$p"; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CACHE := $(or $(TABLESTORE_CACHE),$(XDG_CACHE_HOME:%=%/dbt-tablestore),$(HOME)/.cache/dbt-tablestore)
+export TABLESTORE_CACHE := $(CACHE)
+FILES := tablestore_engine dbt tests integration_tests benchmarks setup.py
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo broker check format lint types layers unit test test-adapter test-interop test-kafka bench docs clean
+
+help: ## Start: list the targets
+	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-14s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
+
+$(READY): setup.py constraints.txt
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 to 3.13 with venv found; name one: make PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "Setting up $(VENV) (Python: $$($(PYTHON) --version 2>&1)); the first time takes one to three minutes."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' -c constraints.txt
+	@touch $(READY)
+
+install: $(READY) ## Start: make the virtual environment with everything in it
+
+demo: $(READY) ## Start: flights -> tested snapshots -> exactly-once Kafka topic, in minutes
+	@$(BIN)/tablestore demo
+
+broker: $(READY) ## Start: run a Kafka broker for development
+	@$(BIN)/tablestore broker start
+
+check: $(READY) ## Develop: format, lint, types, layers, unit and law tests (under a minute)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync format lint types layers unit
+
+format: $(READY) ## Develop: is every file formatted
+	@$(BIN)/ruff format --quiet --check $(FILES)
+
+lint: $(READY) ## Develop: ruff
+	@$(BIN)/ruff check --quiet $(FILES)
+
+types: $(READY) ## Develop: mypy --strict
+	@$(BIN)/mypy
+
+layers: $(READY) ## Develop: the import contract
+	@$(BIN)/python -m tests.house.layers
+
+unit: $(READY) ## Develop: unit, law and house tests; they need no service
+	@$(BIN)/python -m pytest tests/unit tests/laws tests/house -m "not slow"
+
+test: $(READY) ## Test: everything (broker, Spark, dbt, real Paimon readers)
+	@$(BIN)/python -m integration_tests.run
+
+test-adapter: $(READY) ## Test: the adapter and dbt's conformance suite only
+	@$(BIN)/python -m integration_tests.run adapter conformance
+
+test-interop: $(READY) ## Test: real Paimon readers only
+	@$(BIN)/python -m pytest integration_tests/interop
+
+test-kafka: $(READY) ## Test: real broker only
+	@$(BIN)/python -m pytest integration_tests/kafka
+
+bench: $(READY) ## Measure: the workloads of docs/performance.md with their limits and peers
+	@$(BIN)/python -m benchmarks.run
+
+docs: $(READY) ## Develop: write the generated pages (options, errors)
+	@$(BIN)/python -m docs.generate
+
+clean: ## Develop: remove the virtual environment and build leftovers
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

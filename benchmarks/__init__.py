@@ -1,0 +1,1 @@
+"""Measurements: ours, the physical limit and a peer in one run, with row counts and checksums verified."""

@@ -1,0 +1,66 @@
+"""Publishing against a raw transactional producer that sends the very same bytes, on the same broker.
+
+Names      measure_kafka   one table of n rows: publish its first snapshot, then send its messages again raw
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from benchmarks import limits
+from benchmarks.data import rows_of
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.log.dev_broker import start_broker, stop_broker
+
+T = TypeVar("T")
+
+
+class SheetLike(Protocol):
+    """Where figures go."""
+
+    facts: dict[str, object]
+
+    def time(self, name: str, work: Callable[[], T]) -> T:
+        """Run and note."""
+
+
+def measure_kafka(sheet: SheetLike, folder: Path, rows: int) -> None:
+    """ours: changelog files -> JSON -> one transaction with markers; raw: ready bytes -> one transaction."""
+    broker = folder / "broker"
+    url = start_broker(broker).url
+    engine = Engine(str(folder / "kafka-warehouse"), log={"kafka.bootstrap.servers": url})
+    try:
+        engine.create_database("bench")
+        for attempt in range(2):
+            name, topic = f"bench.t{attempt}", f"bench{attempt}"
+            options = {"bucket": "2", "log.system": "kafka", "kafka.topic": topic}
+            spec = WriteSpec(table=TableSpec(primary_key=("id",), options=options), publish=False)
+            engine.write(name, rows_of(np.arange(rows), seed=attempt), spec)
+            table = engine.table(name)
+            report = sheet.time("kafka: ours", table.publish)
+            messages = table.log_messages()
+            if (
+                len(messages) != rows
+                or sum(report.offsets[p][1] - report.offsets[p][0] for p in report.offsets) != rows
+            ):
+                raise SystemExit(f"the topic has {len(messages)} messages, not {rows}")
+            ready = [(m.partition, m.key, m.value, _headers(m)) for m in messages]
+            sheet.time(
+                "kafka: raw producer", lambda ready=ready, topic=topic: limits.raw_producer(url, topic, ready)
+            )
+        sheet.facts["kafka rows"] = rows
+    finally:
+        engine.close()
+        stop_broker(broker)
+
+
+def _headers(message: LogMessage) -> list[tuple[str, bytes]]:
+    """The four headers that the engine sent with the row."""
+    kind = "" if message.kind is None else message.kind.short_string
+    texts = {"s": str(message.snapshot_id), "c": str(message.commit), "k": kind, "q": str(message.sequence)}
+    return [(name, text.encode()) for name, text in texts.items()]

@@ -1,0 +1,95 @@
+"""The limits: what the same work costs without any table format, in the same Spark session or process.
+
+Names      spark_write       read parquet, shuffle to 2 partitions by key, sort, write zstd parquet
+           spark_reads       noop scan, aggregate of all columns, point query on plain parquet
+           arrow_sort_write  pyarrow: split by key, sort, write, two threads
+           raw_producer      confluent_kafka: the same bytes and headers in one transaction
+"""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+
+AGGREGATES = (
+    "count(*)", "sum(id)", "max(name)", "count(distinct city)", "sum(amount)", "sum(score)", "sum(price)",
+    "max(updated_at)", "sum(quantity)",
+)  # fmt: skip
+
+
+def spark_write(spark: SparkSession, source: Path, target: Path) -> None:
+    """Plain parquet of the same rows, in two sorted files."""
+    shutil.rmtree(target, ignore_errors=True)
+    rows = spark.read.parquet(str(source))
+    sorted_rows = rows.repartition(2, "id").sortWithinPartitions("id")
+    sorted_rows.write.option("compression", "zstd").parquet(str(target))
+
+
+def spark_final(rows: DataFrame, target: Path) -> None:
+    """The table's current rows as plain parquet of two sorted files: what reads are compared with."""
+    sorted_rows = rows.repartition(2, "id").sortWithinPartitions("id")
+    sorted_rows.write.mode("overwrite").option("compression", "zstd").parquet(str(target))
+
+
+def noop_scan(rows: DataFrame) -> None:
+    """Decode every column of every row, keep nothing."""
+    rows.write.format("noop").mode("overwrite").save()
+
+
+def aggregate(rows: DataFrame) -> tuple[object, ...]:
+    """One aggregate over each column."""
+    return tuple(rows.selectExpr(*AGGREGATES).collect()[0])
+
+
+def point(rows: DataFrame, key: int) -> int:
+    """Rows with that key."""
+    return len(rows.where(f"id = {key}").collect())
+
+
+def arrow_sort_write(source: Path, folder: Path) -> None:
+    """Read, split into two by key, sort, write zstd parquet: the floor of any writer in Python."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = pq.read_table(source)
+    halves = [rows.filter(pc.equal(pc.bit_wise_and(rows["id"], 1), part)) for part in (0, 1)]
+
+    def write(part: int) -> None:
+        half = halves[part]
+        order = np.argsort(half["id"].to_numpy(), kind="stable")
+        pq.write_table(half.take(pa.array(order)), folder / f"{part}.parquet", compression="zstd")
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, (0, 1)))
+
+
+def raw_producer(
+    url: str, topic: str, messages: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]]
+) -> None:
+    """Send ready-made messages in one transaction, lz4, as the engine's client is set up."""
+    producer = Producer(
+        {
+            "bootstrap.servers": url,
+            "transactional.id": f"bench-{topic}",
+            "linger.ms": 20,
+            "batch.size": 1_000_000,
+            "compression.type": "lz4",
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for partition, key, value, headers in messages:
+        while True:
+            try:
+                producer.produce(topic, value=value, key=key, partition=partition, headers=headers)
+                break
+            except BufferError:
+                producer.poll(0.05)
+    producer.commit_transaction(120)

@@ -1,0 +1,192 @@
+"""What a run of a model does to its table: one plan, decided before anything is written.
+
+Names      Situation    what is there: table or view, its columns, keys; full refresh or not
+           BuildPlan    the SELECT, the write's mode and schema handling, and the statement shown in target/run
+           plan_build() the only entry: (settings, situation) -> BuildPlan, or a TS18xx error
+Steps      1 needed columns are there  2 create, replace or increment  3 the strategy's SELECT  4 schema rules
+INVARIANT  pure; the same settings and situation give the same plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dbt.adapters.tablestore.model_config import TableSettings
+from dbt.adapters.tablestore.select_sql import Sides, merge_select, microbatch_select, replace_select
+from tablestore_engine.api import OnSchemaChange, WriteMode
+from tablestore_engine.errors import FixRequest
+
+Columns = tuple[tuple[str, str], ...]
+
+
+class Action(StrEnum):
+    """What the run does, as a user would say it."""
+
+    CREATE = "create"
+    REPLACE = "replace"
+    RECREATE = "recreate"  # key or partitions changed: drop and create
+    INCREMENT = "increment"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One microbatch: column and interval [start, end) as timestamp text."""
+
+    event_time: str
+    start: str
+    end: str
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The world as the plan sees it. `columns` and `table_columns` are (name, Spark type) pairs."""
+
+    name: str
+    sql: str
+    columns: Columns
+    table_exists: bool = False
+    table_columns: Columns = ()
+    table_key: tuple[str, ...] = ()
+    table_partition_by: tuple[str, ...] = ()
+    full_refresh: bool = False
+    batch: Batch | None = None
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """One write."""
+
+    action: Action
+    select: str
+    mode: WriteMode
+    on_schema_change: OnSchemaChange
+
+
+def plan_build(settings: TableSettings, situation: Situation) -> BuildPlan:
+    """Raises TS1822, TS1827, TS1828 and nothing is written then."""
+    _require_columns(settings, situation)
+    if not situation.table_exists:
+        mode = WriteMode.UPSERT if settings.primary_key else WriteMode.APPEND
+        return BuildPlan(Action.CREATE, situation.sql, mode, OnSchemaChange.REPLACE)
+    if situation.full_refresh or settings.materialized == "table":
+        changed = (settings.primary_key, settings.partition_by) != (
+            situation.table_key,
+            situation.table_partition_by,
+        )
+        action = Action.RECREATE if changed else Action.REPLACE
+        return BuildPlan(action, situation.sql, WriteMode.OVERWRITE_TABLE, OnSchemaChange.REPLACE)
+    _require_same_table(settings, situation)
+    _check_schema_change(settings, situation)
+    select, mode = _increment(settings, situation)
+    return BuildPlan(Action.INCREMENT, select, mode, OnSchemaChange(settings.on_schema_change))
+
+
+def _require_columns(settings: TableSettings, situation: Situation) -> None:
+    have = {name.lower() for name, _ in situation.columns}
+    missing = [name for name in settings.needed_columns if name.lower() not in have]
+    if missing:
+        raise FixRequest(
+            "TS1822",
+            f"model {situation.name} has no column {missing[0]!r}",
+            why=f"its config needs it; its query gives {', '.join(name for name, _ in situation.columns)}",
+            fix=f"select {missing[0]!r} in the model, or change primary_key, partition_by or sequence_field",
+        )
+
+
+def _require_same_table(settings: TableSettings, situation: Situation) -> None:
+    """Key and partitions decide where rows lie, so they change only by a full refresh."""
+    for what, wanted, present in (
+        ("primary_key", settings.primary_key, situation.table_key),
+        ("partition_by", settings.partition_by, situation.table_partition_by),
+    ):
+        if tuple(map(str.lower, wanted)) != tuple(map(str.lower, present)):
+            raise FixRequest(
+                "TS1826",
+                f"model {situation.name} changes {what} of an existing table",
+                why=f"the table has {list(present)}, the model has {list(wanted)}",
+                fix="run once with --full-refresh, or keep the table's value",
+            )
+
+
+def _check_schema_change(settings: TableSettings, situation: Situation) -> None:
+    added, removed, retyped = diff_columns(situation.columns, situation.table_columns)
+    if settings.on_schema_change == "ignore" and removed:
+        raise FixRequest(
+            "TS1828",
+            f"model {situation.name} no longer gives column {removed[0]!r}",
+            why="on_schema_change is 'ignore', which keeps the table's columns and needs values for them",
+            fix="select the column again, or set on_schema_change to append_new_columns or sync_all_columns",
+        )
+    if settings.on_schema_change == "fail" and (added or removed or retyped):
+        raise FixRequest(
+            "TS1827",
+            f"the source and target schemas of model {situation.name} are out of sync",
+            why=f"new columns {list(added)}, missing columns {list(removed)}, other types {list(retyped)}",
+            fix="set on_schema_change to append_new_columns or sync_all_columns, or run with --full-refresh",
+        )
+
+
+def diff_columns(new: Columns, old: Columns) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """(added, removed, with another type), names as their side writes them."""
+    old_types = {name.lower(): kind for name, kind in old}
+    new_names = {name.lower() for name, _ in new}
+    added = tuple(name for name, _ in new if name.lower() not in old_types)
+    removed = tuple(name for name, _ in old if name.lower() not in new_names)
+    retyped = tuple(name for name, kind in new if old_types.get(name.lower(), kind) != kind)
+    return added, removed, retyped
+
+
+def _increment(settings: TableSettings, situation: Situation) -> tuple[str, WriteMode]:
+    sides = Sides(
+        situation.sql,
+        tuple(name for name, _ in situation.columns),
+        situation.name,
+        tuple(name for name, _ in situation.table_columns),
+    )
+    upsert = WriteMode.UPSERT if settings.primary_key else WriteMode.APPEND
+    match settings.strategy:
+        case "delete+insert":
+            columns = _result_columns(settings, situation)
+            select = replace_select(sides, settings.delete_key, columns, settings.predicates)
+            return (select, WriteMode.OVERWRITE_TABLE) if settings.delete_key else (sides.sql, upsert)
+        case "insert_overwrite":
+            return sides.sql, WriteMode.OVERWRITE_PARTITIONS
+        case "microbatch":
+            batch = situation.batch
+            if batch is None:
+                raise FixRequest(
+                    "TS1829",
+                    f"model {situation.name}: microbatch without an interval",
+                    why="dbt gives intervals only to materialized='incremental' with event_time and begin",
+                    fix="set materialized='incremental', event_time, batch_size and begin",
+                )
+            columns = _result_columns(settings, situation)
+            select = microbatch_select(sides, batch.event_time, columns, batch.start, batch.end)
+            return select, WriteMode.OVERWRITE_TABLE
+        case "merge":
+            select = merge_select(
+                sides,
+                settings.primary_key,
+                update=settings.update_columns,
+                exclude=settings.exclude_columns,
+                predicates=settings.predicates,
+            )
+            return select, upsert
+        case _:
+            return sides.sql, upsert
+
+
+def _result_columns(settings: TableSettings, situation: Situation) -> tuple[str, ...]:
+    """Columns of the table after this run."""
+    table = tuple(name for name, _ in situation.table_columns)
+    new = tuple(name for name, _ in situation.columns)
+    added, removed, _ = diff_columns(situation.columns, situation.table_columns)
+    match settings.on_schema_change:
+        case "append_new_columns":
+            return table + added
+        case "sync_all_columns":
+            gone = {name.lower() for name in removed}
+            return tuple(name for name in table if name.lower() not in gone) + added
+        case _:
+            return table or new

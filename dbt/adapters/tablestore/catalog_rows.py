@@ -1,0 +1,66 @@
+"""Rows of dbt's docs catalog, from table metadata alone: no Spark, no query.
+
+Names      CATALOG_COLUMNS   the columns dbt expects, in order
+           catalog_rows()    one relation's columns, each with the facts of the current snapshot
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from tablestore_engine.api import ColumnInfo, RelationInfo, TableFacts
+
+_FACTS = (
+    ("snapshot_id", "Snapshot", "Current snapshot of the table"),
+    ("rows", "Rows", "Visible rows of the current snapshot"),
+    ("files", "Files", "Data files of the current snapshot"),
+    ("bytes", "Bytes", "Size of the data files"),
+    ("last_commit", "Last commit", "When the current snapshot was committed (UTC)"),
+    ("buckets", "Buckets", "Buckets per partition; -1 without a key"),
+    ("primary_key", "Primary key", "Columns that identify a row"),
+    ("partition_by", "Partitioned by", "Columns that split the table into folders"),
+    ("log_topic", "Kafka topic", "Where the changelog is published"),
+)
+_BASE = (
+    "table_database", "table_schema", "table_name", "table_type", "table_comment", "table_owner",
+    "column_name", "column_index", "column_type", "column_comment",
+)  # fmt: skip
+_PARTS = ("label", "value", "description", "include")
+CATALOG_COLUMNS = (*_BASE, *(f"stats:{key}:{part}" for key, _, _ in _FACTS for part in _PARTS))
+
+
+def _values(facts: TableFacts | None) -> Mapping[str, object]:
+    if facts is None:
+        return {}
+    committed = facts.committed_at_ms
+    return {
+        "snapshot_id": facts.snapshot_id,
+        "rows": facts.rows,
+        "files": facts.files,
+        "bytes": facts.bytes,
+        "last_commit": None
+        if committed is None
+        else datetime.fromtimestamp(committed / 1000, UTC).isoformat(sep=" ", timespec="seconds"),
+        "buckets": facts.buckets,
+        "primary_key": ", ".join(facts.primary_key) or None,
+        "partition_by": ", ".join(facts.partition_by) or None,
+        "log_topic": facts.log_topic,
+    }
+
+
+def catalog_rows(
+    relation: RelationInfo, columns: Iterable[ColumnInfo], facts: TableFacts | None, owner: str | None
+) -> list[tuple[object, ...]]:
+    """One row per column, in the order of CATALOG_COLUMNS."""
+    values = _values(facts)
+    stats: list[object] = []
+    for key, label, description in _FACTS:
+        value = values.get(key)
+        stats += [label, value, description, value is not None]
+    identifier = relation.identifier
+    head = (None, identifier.database, identifier.name, relation.kind, relation.comment, owner)
+    return [
+        (*head, column.name, index, column.type_text, column.comment, *stats)
+        for index, column in enumerate(columns, start=1)
+    ]

@@ -1,0 +1,80 @@
+"""Shapes of config values: what YAML and Jinja may deliver for a column list, a number, a choice, a map.
+
+Names      read_columns  read_text  read_choice  read_mapping  read_bucket_count  read_predicates
+INVARIANT  each either returns the value in its one inner form or raises FixRequest TS1811 naming the model and key.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tablestore_engine.errors import FixRequest
+
+
+def _wrong_shape(name: str, key: str, value: object, expected: str) -> FixRequest:
+    return FixRequest(
+        "TS1811",
+        f"model {name}: config {key!r} has the wrong form",
+        why=f"expected {expected}, got {value!r}",
+        fix=f"change {key!r} in config() or in the model's YAML",
+    )
+
+
+def read_columns(name: str, key: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - comes from YAML
+    """A column or a list of columns, without repetition; empty text and empty list mean none."""
+    if value is None or value == "":
+        return ()
+    columns = [value] if isinstance(value, str) else value
+    if not isinstance(columns, Sequence) or not all(isinstance(c, str) and c.strip() for c in columns):
+        raise _wrong_shape(name, key, value, "a column or a list of columns")
+    return tuple(dict.fromkeys(column.strip().strip("`") for column in columns))
+
+
+def read_predicates(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - comes from YAML
+    """One SQL condition or a list of them."""
+    if value is None or value == "":
+        return ()
+    conditions = [value] if isinstance(value, str) else value
+    if not isinstance(conditions, Sequence) or not all(isinstance(c, str) and c.strip() for c in conditions):
+        raise _wrong_shape(name, "incremental_predicates", value, "a SQL condition or a list of them")
+    return tuple(conditions)
+
+
+def read_text(name: str, key: str, value: Any) -> str | None:  # noqa: ANN401 - comes from YAML
+    """A text that is not empty, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong_shape(name, key, value, "a text")
+    return value.strip()
+
+
+def read_choice(name: str, key: str, values: Mapping[str, Any], choices: Sequence[str], default: str) -> str:
+    """One of the choices."""
+    value = values.get(key)
+    if value is None:
+        return default
+    if value not in choices:
+        near = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.0)
+        raise _wrong_shape(name, key, value, f"one of {', '.join(choices)} (nearest: {near[0]})")
+    return str(value)
+
+
+def read_mapping(name: str, key: str, value: Any) -> Mapping[str, Any]:  # noqa: ANN401 - comes from YAML
+    """A map, empty when absent."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _wrong_shape(name, key, value, "a map")
+    return value
+
+
+def read_bucket_count(name: str, value: Any) -> str | None:  # noqa: ANN401 - comes from YAML
+    """A positive number as text; None for absent and for `auto` (the engine chooses)."""
+    if value is None or value == "auto":
+        return None
+    if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
+        raise _wrong_shape(name, "buckets", value, "a positive whole number, or 'auto'")
+    return str(int(value))

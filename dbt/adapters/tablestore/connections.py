@@ -1,0 +1,191 @@
+"""dbt's connections over one engine: statements run eagerly, errors come out short, Ctrl-C stops the job.
+
+Names      TablestoreConnectionManager   opens handles, translates errors
+           TablestoreHandle              a dbt thread's view of the engine, with the versions its reads are pinned to
+           TablestoreCursor              executes statements and holds the rows of the last one
+INVARIANT  a statement has run completely when execute() returns, also a SELECT nobody fetches (hooks).
+INVARIANT  nothing is set on the Spark session here: it is shared by all threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.sql.connections import SQLConnectionManager
+
+from dbt.adapters.tablestore.credentials import describe_warehouse
+from dbt.adapters.tablestore.engines import get_engine
+from dbt.adapters.tablestore.response import describe_commit
+from dbt.adapters.tablestore.statements import split_statements
+from dbt.adapters.tablestore.translate import to_dbt_error
+from tablestore_engine.api import Engine, SqlResult, TableVersion
+from tablestore_engine.errors import TablestoreError
+
+logger = AdapterLogger("Tablestore")
+
+
+class TablestoreCursor:
+    """One execution; rows are plain tuples."""
+
+    def __init__(self, handle: TablestoreHandle) -> None:
+        self._handle = handle
+        self._result: SqlResult | None = None
+        self._next_row = 0
+
+    def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
+        """Run every statement of the text; the last one's rows are kept."""
+        text = sql if not bindings else sql % tuple(render_literal(value) for value in bindings)
+        self._result, self._next_row = None, 0
+        for statement in split_statements(text):
+            self._result = self._handle.run(statement)
+
+    @property
+    def description(self) -> list[tuple[str, str, None, None, None, None, bool]]:
+        """Names and types of the columns, in the form of PEP 249."""
+        if self._result is None:
+            return []
+        return [(name, kind, None, None, None, None, True) for name, kind in self._result.columns]
+
+    @property
+    def response(self) -> AdapterResponse:
+        """What the last statement did."""
+        return describe_commit(None if self._result is None else self._result.report)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """The rows not fetched yet."""
+        return self.fetchmany(len(self._rows))
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        """At most `size` more rows."""
+        rows = self._rows[self._next_row : self._next_row + size]
+        self._next_row += len(rows)
+        return [tuple(row) for row in rows]
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row, or None."""
+        return next(iter(self.fetchmany(1)), None)
+
+    @property
+    def _rows(self) -> Sequence[Any]:
+        return () if self._result is None else self._result.rows
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        self._result = None
+
+
+def render_literal(value: Any) -> str:  # noqa: ANN401 - whatever agate delivers
+    """A value as exact Spark SQL: NULL, quotes, backslashes, big integers and decimals survive."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal):
+        return str(int(value)) if value == value.to_integral_value() else f"{value:f}BD"
+    if isinstance(value, float):
+        return f"{value!r}D"
+    text = value.isoformat(sep=" ") if isinstance(value, datetime) else str(value)
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+class TablestoreHandle:
+    """What a dbt thread holds; `versions` pins table names to past or staged snapshots for its reads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.versions: Mapping[str, TableVersion] = {}
+        self._tag = f"dbt-{id(self):x}"
+
+    def run(self, statement: str) -> SqlResult:
+        """Execute one statement completely."""
+        return self.engine.sql(statement, versions=self.versions, tag=self._tag)
+
+    def cursor(self) -> TablestoreCursor:
+        """A new cursor."""
+        return TablestoreCursor(self)
+
+    def cancel(self) -> None:
+        """Stop the Spark jobs of this handle."""
+        self.engine.cancel(self._tag)
+
+    def close(self) -> None:
+        """The engine stays open for the other threads."""
+
+    def rollback(self) -> None:
+        """There is nothing to roll back: a snapshot exists or it does not."""
+
+
+class TablestoreConnectionManager(SQLConnectionManager):
+    """One handle per dbt thread, one engine for all."""
+
+    TYPE = "tablestore"
+    # Set by the adapter: node id -> versions its statements read; connections are named after nodes.
+    versions_for: Callable[[str], Mapping[str, TableVersion]] | None = None
+
+    def add_query(self, *args: Any, **kwargs: Any) -> tuple[Connection, Any]:  # noqa: ANN401 - dbt's signature
+        """Pin the reads of the node that this thread runs, then execute."""
+        connection = self.get_thread_connection()
+        if self.versions_for is not None:
+            connection.handle.versions = self.versions_for(connection.name or "")
+        result: tuple[Connection, Any] = super().add_query(*args, **kwargs)
+        return result
+
+    @contextmanager
+    def exception_handler(self, sql: str) -> Generator[None, None, None]:
+        """Errors of the engine with their own text, whatever else as a database error."""
+        try:
+            yield
+        except TablestoreError as error:
+            logger.debug(f"Error while running:\n{sql}")
+            raise to_dbt_error(error) from error
+
+    @classmethod
+    def open(cls, connection: Connection) -> Connection:
+        """Take the engine of the target; Spark starts with the first statement that needs it."""
+        if connection.state == ConnectionState.OPEN:
+            return connection
+        credentials = connection.credentials
+        try:
+            engine = get_engine(describe_warehouse(credentials, credentials.project_root))
+        except TablestoreError as error:
+            raise to_dbt_error(error) from error
+        connection.handle = TablestoreHandle(engine)
+        connection.state = ConnectionState.OPEN
+        return connection
+
+    def cancel(self, connection: Connection) -> None:
+        """Called by dbt for every other thread on Ctrl-C."""
+        connection.handle.cancel()
+
+    @classmethod
+    def get_response(cls, cursor: TablestoreCursor) -> AdapterResponse:
+        """What goes to run_results.json for a statement that a macro ran."""
+        return cursor.response
+
+    @classmethod
+    def data_type_code_to_name(cls, type_code: int | str) -> str:
+        """Types are names already."""
+        return str(type_code)
+
+    def add_begin_query(self) -> Any:  # noqa: ANN401 - dbt's signature
+        """There are no transactions."""
+
+    def add_commit_query(self) -> Any:  # noqa: ANN401 - dbt's signature
+        """There are no transactions."""
+
+    def begin(self) -> None:
+        """There are no transactions."""
+
+    def commit(self) -> None:
+        """There are no transactions."""
+
+    def clear_transaction(self) -> None:
+        """There are no transactions."""

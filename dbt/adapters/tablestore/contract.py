@@ -1,0 +1,81 @@
+"""What an enforced contract asks of the rows, and what persist_docs asks of the table.
+
+Names      Contract         key, not-null columns and checks, as the write enforces them
+           read_contract()  a model node -> Contract; empty without an enforced contract
+           read_comments()  a model node -> (table comment, column comments), as persist_docs wants them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Contract:
+    """`columns` are (name, type) as declared; `checks` are (name, condition)."""
+
+    columns: tuple[tuple[str, str], ...] = ()
+    primary_key: tuple[str, ...] = ()
+    not_null: tuple[str, ...] = ()
+    checks: tuple[tuple[str, str], ...] = ()
+
+
+def _kind(constraint: Mapping[str, Any]) -> str:
+    kind = constraint.get("type")
+    return str(getattr(kind, "value", kind))
+
+
+def _check(constraint: Mapping[str, Any], where: str, index: int) -> tuple[str, str] | None:
+    expression = constraint.get("expression")
+    if _kind(constraint) != "check" or not expression:
+        return None
+    return str(constraint.get("name") or f"{where}_check_{index}"), str(expression)
+
+
+def read_contract(model: Mapping[str, Any]) -> Contract:
+    """Constraints of columns and of the model; unique and foreign keys are documentation only."""
+    if not ((model.get("config") or {}).get("contract") or {}).get("enforced"):
+        return Contract()
+    columns = {str(name): column for name, column in (model.get("columns") or {}).items()}
+    key: list[str] = []
+    not_null: list[str] = []
+    checks: list[tuple[str, str] | None] = []
+    for name, column in columns.items():
+        for index, constraint in enumerate(column.get("constraints") or (), start=1):
+            kind = _kind(constraint)
+            key += [name] if kind == "primary_key" else []
+            not_null += [name] if kind in ("not_null", "primary_key") else []
+            checks.append(_check(constraint, name, index))
+    for index, constraint in enumerate(model.get("constraints") or (), start=1):
+        named = [str(column) for column in constraint.get("columns") or ()]
+        key += named if _kind(constraint) == "primary_key" else []
+        not_null += named if _kind(constraint) in ("not_null", "primary_key") else []
+        checks.append(_check(constraint, str(model.get("name")), index))
+    return Contract(
+        columns=tuple((name, str(column.get("data_type") or "")) for name, column in columns.items()),
+        primary_key=_once(key),
+        not_null=_once(not_null),
+        checks=tuple(check for check in checks if check is not None),
+    )
+
+
+def _once(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip("`") for name in names))
+
+
+def read_comments(model: Mapping[str, Any]) -> tuple[str | None, dict[str, str]]:
+    """(None, {}) unless persist_docs asks for relation or columns.
+
+    Columns with `quote: true` are compared with case, which needs the table's own names: the macro does them later.
+    """
+    wanted = (model.get("config") or {}).get("persist_docs") or {}
+    comment = str(model.get("description") or "") if wanted.get("relation") else ""
+    columns = (model.get("columns") or {}) if wanted.get("columns") else {}
+    described = {
+        str(name): str(column["description"])
+        for name, column in columns.items()
+        if column.get("description") and not column.get("quote")
+    }
+    return comment or None, described

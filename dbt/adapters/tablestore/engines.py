@@ -1,0 +1,26 @@
+"""One engine per warehouse and process, shared by dbt's threads and by successive runs in one process.
+
+Names      get_engine()   the engine of these settings, opened at the first call
+WHY        an engine owns the Spark session; a JVM holds one, and starting it is most of a small dbt run.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from dbt.adapters.tablestore.credentials import Warehouse
+from tablestore_engine.api import Engine, SparkSettings
+
+_ENGINES: dict[Warehouse, Engine] = {}
+_LOCK = threading.Lock()
+
+
+def get_engine(warehouse: Warehouse) -> Engine:
+    """Open, or return the open one. Starts no JVM: the engine does so when it first needs Spark."""
+    with _LOCK:
+        engine = _ENGINES.get(warehouse)
+        if engine is None:
+            settings = SparkSettings(master=warehouse.spark_master, conf=dict(warehouse.spark_conf))
+            engine = Engine(warehouse.location, spark=settings, log=dict(warehouse.log))
+            _ENGINES[warehouse] = engine
+        return engine

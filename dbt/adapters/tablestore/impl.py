@@ -1,0 +1,325 @@
+"""The adapter object that dbt and its macros talk to: thin, every decision lies in a module beside it.
+
+Names      TablestoreAdapter   metadata from the engine's catalog (no Spark, no SQL), models by ModelWriter
+INVARIANT  whatever macros call is decorated: errors come out as dbt's, with the engine's text.
+INVARIANT  one adapter object is one dbt invocation; engines outlive it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from multiprocessing.context import SpawnContext
+from typing import Any, TypeAlias
+
+import agate
+from dbt.adapters.base.impl import ConstraintSupport
+from dbt.adapters.base.meta import available
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
+from dbt.adapters.contracts.connection import AdapterResponse, Connection
+from dbt.adapters.contracts.relation import RelationConfig, RelationType
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.spark.column import SparkColumn
+from dbt.adapters.spark.impl import SparkAdapter
+from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
+from dbt_common.contracts.constraints import ConstraintType
+
+from dbt.adapters.tablestore.build import BuildPlan
+from dbt.adapters.tablestore.catalog_rows import CATALOG_COLUMNS, catalog_rows
+from dbt.adapters.tablestore.checks import run_checks
+from dbt.adapters.tablestore.connections import TablestoreConnectionManager
+from dbt.adapters.tablestore.credentials import describe_warehouse
+from dbt.adapters.tablestore.engines import get_engine
+from dbt.adapters.tablestore.model_config import STRATEGIES, TablestoreConfig
+from dbt.adapters.tablestore.model_writer import ModelSettings, ModelWriter
+from dbt.adapters.tablestore.relation import TablestoreRelation, Version
+from dbt.adapters.tablestore.response import TablestoreResponse
+from dbt.adapters.tablestore.seeds import read_decimals_exactly
+from dbt.adapters.tablestore.statements import split_statements
+from dbt.adapters.tablestore.test_outcome import read_outcome
+from dbt.adapters.tablestore.translate import as_dbt_errors
+from tablestore_engine.api import Engine
+from tablestore_engine.errors import NotFound
+
+logger = AdapterLogger("Tablestore")
+_FULL = CapabilitySupport(support=Support.Full)
+
+
+class TablestoreAdapter(SparkAdapter):
+    """dbt on tablestore tables."""
+
+    Relation: TypeAlias = TablestoreRelation
+    Column: TypeAlias = SparkColumn
+    ConnectionManager: TypeAlias = TablestoreConnectionManager
+    AdapterSpecificConfigs: TypeAlias = TablestoreConfig
+    connections: TablestoreConnectionManager
+
+    CONSTRAINT_SUPPORT: dict[ConstraintType, ConstraintSupport] = {  # noqa: RUF012 - dbt declares it so
+        ConstraintType.check: ConstraintSupport.ENFORCED,
+        ConstraintType.not_null: ConstraintSupport.ENFORCED,
+        ConstraintType.primary_key: ConstraintSupport.ENFORCED,
+        ConstraintType.unique: ConstraintSupport.NOT_ENFORCED,
+        ConstraintType.foreign_key: ConstraintSupport.NOT_ENFORCED,
+    }
+    _capabilities = CapabilityDict(
+        {
+            Capability.SchemaMetadataByRelations: _FULL,
+            Capability.TableLastModifiedMetadata: _FULL,
+            Capability.TableLastModifiedMetadataBatch: _FULL,
+            Capability.GetCatalogForSingleRelation: _FULL,
+        }
+    )
+
+    def __init__(self, config: Any, mp_context: SpawnContext) -> None:  # noqa: ANN401 - dbt's own untyped config
+        super().__init__(config, mp_context)
+        config.credentials.project_root = str(getattr(config, "project_root", None) or ".")
+        self._warehouse = describe_warehouse(config.credentials, config.credentials.project_root)
+        self._schemas: tuple[int, tuple[str, ...]] | None = None  # number of nodes, and what came of them
+        self.writer = ModelWriter(lambda: self.engine, config, self._project_schemas)
+        self.connections.versions_for = self.writer.versions_for
+
+    @classmethod
+    def type(cls) -> str:
+        """Prefix of dispatched macros."""
+        return "tablestore"
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of the target; opening it starts no JVM."""
+        return get_engine(self._warehouse)
+
+    @available
+    @classmethod
+    def quote(cls, identifier: str) -> str:
+        """A name in backticks; dbt calls this on the class when it renders constraints."""
+        return f"`{identifier}`"
+
+    def _project_schemas(self) -> tuple[str, ...]:
+        """Schemas of the project's models; dbt's macro resolver is its manifest."""
+        nodes = getattr(self._macro_resolver, "nodes", None) or {}
+        if self._schemas is None or len(nodes) != self._schemas[0]:
+            found = {str(n.schema) for n in nodes.values() if str(n.resource_type) in ("model", "seed")}
+            self._schemas = len(nodes), tuple(sorted(found | {str(self.config.credentials.schema)}))
+        return self._schemas[1]
+
+    # --- what is there ---
+
+    @as_dbt_errors()
+    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
+        """Tables and views of a schema."""
+        try:
+            infos = self.engine.relations(str(schema_relation.schema))
+        except NotFound:
+            return []
+        return [
+            self.Relation.create(
+                schema=info.identifier.database, identifier=info.identifier.name, type=RelationType(info.kind)
+            )
+            for info in infos
+        ]
+
+    @as_dbt_errors()
+    def list_schemas(self, database: str) -> list[str]:  # noqa: ARG002 - dbt's signature
+        """Databases of the warehouse."""
+        return list(self.engine.databases())
+
+    @available.parse(lambda *_, **__: False)
+    def check_schema_exists(self, database: str, schema: str) -> bool:
+        """Whether the schema is there."""
+        return schema.lower() in {name.lower() for name in self.list_schemas(database)}
+
+    @available.parse_list
+    @as_dbt_errors()
+    def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
+        """Columns from metadata; for names without a schema (temporary views) and versions Spark is asked."""
+        is_version = getattr(relation, "version", Version()) != Version()
+        if relation.schema is None or not relation.include_policy.schema or relation.is_cte or is_version:
+            return list(self.get_column_schema_from_query(f"select * from {relation.render()} where false"))
+        try:
+            infos = self.engine.columns(f"{relation.schema}.{relation.identifier}")
+        except NotFound:
+            return []
+        return [
+            SparkColumn(
+                table_schema=relation.schema,
+                table_name=relation.identifier,
+                table_type=relation.type,
+                column=info.name,
+                column_index=index,
+                dtype=info.type_text,
+            )
+            for index, info in enumerate(infos)
+        ]
+
+    @available.parse_list
+    @as_dbt_errors()
+    def get_column_schema_from_query(self, sql: str) -> list[SparkColumn]:
+        """Columns of a query, which Spark analyses and does not run; a header before it is executed."""
+        *headers, query = split_statements(sql)
+        for header in headers:
+            self.execute(header)
+        versions = self.writer.versions_for(self.nice_connection_name())
+        return [
+            SparkColumn(column=info.name, dtype=info.type_text)
+            for info in self.engine.query_columns(query, versions=versions)
+        ]
+
+    # --- dbt docs and freshness ---
+
+    def get_catalog(
+        self, relation_configs: Iterable[RelationConfig], used_schemas: frozenset[tuple[str, str]]
+    ) -> tuple[agate.Table, list[Exception]]:
+        """The whole catalog of the schemas in use."""
+        del used_schemas  # the configs say the same, with their case kept
+        schemas = sorted({str(config.schema) for config in relation_configs})
+        rows = [row for schema in schemas for row in self._schema_rows(schema, None)]
+        return self._catalog_table(rows), []
+
+    def get_catalog_by_relations(
+        self, used_schemas: frozenset[tuple[str, str]], relations: set[BaseRelation]
+    ) -> tuple[agate.Table, list[Exception]]:
+        """The catalog of some relations."""
+        del used_schemas
+        wanted: dict[str, set[str]] = {}
+        for relation in relations:
+            wanted.setdefault(str(relation.schema), set()).add(str(relation.identifier).lower())
+        rows = [row for schema in sorted(wanted) for row in self._schema_rows(schema, wanted[schema])]
+        return self._catalog_table(rows), []
+
+    @as_dbt_errors()
+    def _schema_rows(self, schema: str, names: set[str] | None) -> list[tuple[object, ...]]:
+        engine, owner = self.engine, self.config.credentials.user
+        try:
+            infos = engine.relations(schema)
+        except NotFound:
+            return []
+        rows: list[tuple[object, ...]] = []
+        for info in infos:
+            if names is None or info.identifier.name.lower() in names:
+                name = str(info.identifier)
+                facts = engine.table(name).facts() if info.kind == "table" else None
+                rows += catalog_rows(info, engine.columns(name), facts, owner)
+        return rows
+
+    @staticmethod
+    def _catalog_table(rows: list[tuple[object, ...]]) -> agate.Table:
+        return agate.Table(rows, column_names=CATALOG_COLUMNS, column_types=DEFAULT_TYPE_TESTER)
+
+    @available.parse_list
+    @as_dbt_errors()
+    def tablestore_last_modified(
+        self, relations: Iterable[BaseRelation]
+    ) -> list[tuple[str, str, int | None]]:
+        """(schema, identifier, epoch ms of the last commit) for source freshness without a query."""
+        result = []
+        for relation in relations:
+            table = self.engine.find_table(f"{relation.schema}.{relation.identifier}")
+            facts = None if table is None else table.facts()
+            committed = None if facts is None else facts.committed_at_ms
+            result.append((str(relation.schema), str(relation.identifier), committed))
+        return result
+
+    # --- models ---
+
+    def valid_incremental_strategies(self) -> list[str]:
+        """Names that dbt accepts for incremental_strategy."""
+        return list(STRATEGIES)
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_refuse_streaming(self, name: str) -> None:
+        """materialized='streaming' is named in the design and not built yet."""
+        self.writer.refuse_streaming(name)
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
+        """Check the model's config; nothing is written before this."""
+        return self.writer.read_settings(model, nodes)
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_plan(
+        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **facts: object
+    ) -> BuildPlan:
+        """Decide what the run does; reads the query's columns, writes nothing."""
+        columns = tuple((c.column, c.dtype) for c in self.get_column_schema_from_query(sql))
+        return self.writer.plan(relation, settings, sql, columns, facts)
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_write(
+        self, relation: TablestoreRelation, settings: ModelSettings, plan: BuildPlan, **context: object
+    ) -> TablestoreResponse:
+        """Write the snapshot, staged or at once; returns the response for run_results.json."""
+        return self.writer.write(relation, settings, plan, context)
+
+    @available.parse_none
+    def tablestore_read_decimals_exactly(self) -> None:
+        """Called before dbt loads a CSV."""
+        read_decimals_exactly()
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_seed(
+        self, relation: TablestoreRelation, settings: ModelSettings, table: agate.Table, **context: object
+    ) -> TablestoreResponse:
+        """Write a seed's rows exactly."""
+        return self.writer.write_seed(relation, settings, table, context)
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_comment(
+        self, relation: TablestoreRelation, comment: str | None, columns: Mapping[str, str]
+    ) -> None:
+        """Bring comments of a table up to date; does nothing when they are."""
+        self.engine.set_comments(relation.table_name, comment, columns)
+
+    @available.parse(lambda *args: args[-1])
+    @as_dbt_errors()
+    def tablestore_staged(self, relation: TablestoreRelation) -> TablestoreRelation:
+        """The staged rows of a table that wait for their tests, newest first; the table itself when none wait."""
+        table = self.engine.find_table(relation.table_name)
+        staged = () if table is None else table.staged()
+        return relation.at(branch=staged[-1].name) if staged else relation
+
+    @available.parse_list
+    @as_dbt_errors()
+    def tablestore_publish(self, nodes: Iterable[str] = ()) -> list[str]:
+        """Publish staged snapshots that wait for no test; lines for the log."""
+        return list(self.writer.publish(frozenset(nodes)))
+
+    # --- hooks that dbt calls around every node ---
+
+    def post_model_hook(self, config: Mapping[str, Any], context: Any) -> None:  # noqa: ANN401, ARG002
+        """After a data test (then `config` is the whole context): record its outcome, publish what is free."""
+        outcome = read_outcome(config)
+        if outcome is not None:
+            with as_dbt_errors():
+                for line in self.writer.record(*outcome):
+                    logger.info(line)
+
+    def cleanup_connections(self) -> None:
+        """Called by dbt at the end of an invocation: say what stays unpublished, once."""
+        for line in self.writer.take_held_back():
+            logger.warning(line)
+        super().cleanup_connections()
+
+    # --- dbt debug, and odds and ends ---
+
+    @as_dbt_errors()
+    def debug_query(self) -> None:
+        """`dbt debug`: Java, Spark, warehouse, brokers."""
+        for line in run_checks(self.engine):
+            logger.info(line)
+
+    def run_sql_for_tests(self, sql: str, fetch: str, conn: Connection) -> Any:  # noqa: ANN401 - dbt's signature
+        """Used by dbt-tests-adapter."""
+        cursor = conn.handle.cursor()
+        with self.connections.exception_handler(sql):
+            cursor.execute(sql)
+        return cursor.fetchone() if fetch == "one" else cursor.fetchall() if fetch == "all" else None
+
+    def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:  # noqa: ANN401, ARG002
+        """Python models are refused before this is reached."""
+        return AdapterResponse(_message="OK")

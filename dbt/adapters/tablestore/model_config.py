@@ -1,0 +1,355 @@
+"""A model's config, checked once and completely before anything is written.
+
+Names      TablestoreConfig   the keys dbt knows to be ours (declared, so that IDEs and `+key` work)
+           TableSettings      what the config of one model means
+           read_settings()    the only entry: config -> TableSettings, or a TS18xx error
+Steps      1 gather: top level, then meta.tablestore, then aliases  2 spelling and secrets  3 shapes
+           4 contradictions  5 what is not built yet  6 the engine's own option check
+INVARIANT  a key means the same at the top level and under meta.tablestore; given at both it must agree.
+INVARIANT  what is not understood is an error: dbt accepts any key silently, we only those far from ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbt.adapters.protocol import AdapterConfig
+
+from dbt.adapters.tablestore.config_shapes import (
+    read_bucket_count,
+    read_choice,
+    read_columns,
+    read_mapping,
+    read_predicates,
+    read_text,
+)
+from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.options import check_options
+
+PUBLISH_POLICIES = ("auto", "on_tests", "always", "manual")
+STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
+SCHEMA_CHANGES = ("ignore", "append_new_columns", "sync_all_columns", "fail")
+ALIASES = {"tblproperties": "table_properties", "predicates": "incremental_predicates"}
+_SECRET = re.compile(r"sasl|ssl|password|secret|token|credential", re.IGNORECASE)
+# config key -> table option
+_OPTION_OF = {
+    "merge_engine": "merge-engine",
+    "changelog_producer": "changelog-producer",
+    "log_system": "log.system",
+    "log_consistency": "log.consistency",
+    "log_format": "log.format",
+    "log_changelog_mode": "log.changelog-mode",
+    "kafka_topic": "kafka.topic",
+    "duplicates": "tablestore.duplicates",
+}
+_LOG_KEYS = ("log_consistency", "log_format", "log_changelog_mode", "kafka_topic", "kafka")
+_ENGINES_KNOWN = ("deduplicate", "partial-update", "aggregation", "first-row")
+
+
+@dataclass
+class TablestoreConfig(AdapterConfig):
+    """Config keys of a table (DESIGN section 5)."""
+
+    primary_key: str | list[str] | None = None
+    partition_by: str | list[str] | None = None
+    buckets: int | str | None = None
+    merge_engine: str | None = None
+    sequence_field: str | list[str] | None = None
+    changelog_producer: str | None = None
+    log_system: str | None = None
+    log_consistency: str | None = None
+    log_format: str | None = None
+    log_changelog_mode: str | None = None
+    kafka_topic: str | None = None
+    kafka: dict[str, Any] | None = None
+    table_properties: dict[str, Any] | None = None
+    delete_when: str | None = None
+    publish: str | None = None
+    duplicates: str | None = None
+    merge_update_columns: str | list[str] | None = None
+    merge_exclude_columns: str | list[str] | None = None
+    incremental_predicates: str | list[str] | None = None
+
+
+OWN_KEYS = tuple(key for key in TablestoreConfig.__dataclass_fields__ if not key.startswith("_"))
+_SHARED_KEYS = ("unique_key", "incremental_strategy", "on_schema_change", *ALIASES)
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """One model's table: how it lies on disk, how a run writes it, when it is published."""
+
+    materialized: str
+    primary_key: tuple[str, ...] = ()
+    delete_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    strategy: str = "append"
+    on_schema_change: str = "ignore"
+    delete_when: str | None = None
+    publish: str = "auto"
+    update_columns: tuple[str, ...] = ()
+    exclude_columns: tuple[str, ...] = ()
+    predicates: tuple[str, ...] = ()
+
+    @property
+    def needed_columns(self) -> tuple[str, ...]:
+        """Columns that the query must deliver."""
+        sequence = dict(self.options).get("sequence.field", "")
+        ordered = (
+            *self.primary_key,
+            *self.delete_key,
+            *self.partition_by,
+            *filter(None, sequence.split(",")),
+        )
+        return tuple(dict.fromkeys(ordered))
+
+
+def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> TableSettings:
+    """The checked settings of model `name`; `brokers` is what the profile's log: gives."""
+    values = _gather(name, config)
+    _refuse_secrets(name, values)
+    materialized = str(config.get("materialized", "table"))
+    primary_key, delete_key, strategy = _read_keys(name, values)
+    settings = TableSettings(
+        materialized=materialized,
+        primary_key=primary_key,
+        delete_key=delete_key,
+        partition_by=read_columns(name, "partition_by", values.get("partition_by")),
+        options=_read_options(name, values, brokers),
+        strategy=strategy,
+        on_schema_change=read_choice(name, "on_schema_change", values, SCHEMA_CHANGES, "ignore"),
+        delete_when=read_text(name, "delete_when", values.get("delete_when")),
+        publish=read_choice(name, "publish", values, PUBLISH_POLICIES, "auto"),
+        update_columns=read_columns(name, "merge_update_columns", values.get("merge_update_columns")),
+        exclude_columns=read_columns(name, "merge_exclude_columns", values.get("merge_exclude_columns")),
+        predicates=read_predicates(name, values.get("incremental_predicates")),
+    )
+    _refuse_contradictions(name, settings, values)
+    _refuse_unbuilt(name, settings)
+    check_options(dict(settings.options))
+    return settings
+
+
+def _gather(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every given key once, by its main name."""
+    meta = config.get("meta") or {}
+    nested = read_mapping(
+        name, "meta.tablestore", meta.get("tablestore") if isinstance(meta, Mapping) else None
+    )
+    known = (*OWN_KEYS, *_SHARED_KEYS)
+    for key in nested:
+        if key not in known:
+            raise _unknown_key(name, f"meta.tablestore.{key}", key, cutoff=0.0)
+    for key, value in config.items():
+        strange = key not in known and key not in _DBT_KEYS and value is not None
+        if strange and difflib.get_close_matches(key, OWN_KEYS, n=1, cutoff=0.8):
+            raise _unknown_key(name, key, key, cutoff=0.8)
+    values: dict[str, Any] = {}
+    for source in (config, nested):
+        for key in known:
+            value = source.get(key)
+            if value is None or (key == "on_schema_change" and source is config and key in nested):
+                continue
+            main = ALIASES.get(key, key)
+            if values.setdefault(main, value) != value:
+                raise _given_twice(name, main, values[main], value)
+    return values
+
+
+# Keys of dbt-core that stand near one of ours in spelling or are set on every node.
+_DBT_KEYS = frozenset({
+    "alias", "schema", "database", "tags", "meta", "group", "materialized", "persist_docs", "quoting", "enabled",
+    "column_types", "full_refresh", "grants", "docs", "contract", "event_time", "concurrent_batches", "begin",
+    "lookback", "batch_size", "access", "freshness", "pre-hook", "post-hook", "unique_key", "sql_header",
+    "file_format", "location_root", "clustered_by", "static_analysis",
+})  # fmt: skip
+
+
+def _unknown_key(name: str, shown: str, key: str, *, cutoff: float) -> FixRequest:
+    near = difflib.get_close_matches(
+        key, (*OWN_KEYS, "unique_key", "incremental_strategy"), n=1, cutoff=cutoff
+    )
+    return FixRequest(
+        "TS1810",
+        f"model {name} has an unknown config key {shown!r}",
+        why=f"the nearest known one is {near[0]!r}",
+        fix=f"write {near[0]!r}, or rename the key if it is meant for something else",
+    )
+
+
+def _given_twice(name: str, key: str, first: object, second: object) -> FixRequest:
+    return FixRequest(
+        "TS1812",
+        f"model {name} gives {key!r} twice",
+        why=f"once as {first!r}, once as {second!r}",
+        fix="give it in one place: config(), or meta.tablestore",
+    )
+
+
+def _refuse_secrets(name: str, values: Mapping[str, Any]) -> None:
+    """Config reaches manifest.json and schema files; secrets belong to the profile only."""
+    for group in ("kafka", "table_properties"):
+        for key in read_mapping(name, group, values.get(group)):
+            if _SECRET.search(str(key)):
+                raise FixRequest(
+                    "TS1818",
+                    f"model {name} has {key!r} in its config",
+                    why="a model's config is stored readable in target/manifest.json and in the table",
+                    fix="put it under `log:` of the profile, with env_var() for the secret",
+                )
+
+
+def _read_keys(name: str, values: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """(primary key, key of delete+insert, strategy). unique_key is the primary key, except for delete+insert."""
+    primary = read_columns(name, "primary_key", values.get("primary_key"))
+    unique = read_columns(name, "unique_key", values.get("unique_key"))
+    given = values.get("incremental_strategy")
+    strategy = given or ("merge" if primary or unique else "append")
+    if strategy not in STRATEGIES:
+        macro = f"get_incremental_{strategy}_sql"  # dbt's own words, which packages and tests look for
+        near = difflib.get_close_matches(str(strategy), STRATEGIES, n=1, cutoff=0.0)
+        raise FixRequest(
+            "TS1824",
+            f"model {name}: incremental_strategy {strategy!r} is not valid",
+            why=f'dbt could not find an incremental strategy macro with the name "{macro}"',
+            fix=f"use one of {', '.join(STRATEGIES)}; the nearest is {near[0]!r}",
+        )
+    if strategy == "delete+insert":
+        return primary, unique or primary, strategy
+    if primary and unique and set(primary) != set(unique):
+        raise _given_twice(name, "primary_key", list(primary), list(unique))
+    return primary or unique, (), strategy
+
+
+def _read_options(name: str, values: Mapping[str, Any], brokers: str | None) -> tuple[tuple[str, str], ...]:
+    """Table options of the config, sorted; a property that repeats a key of ours must agree with it."""
+    options = {
+        str(k): _text_of(v)
+        for k, v in read_mapping(name, "table_properties", values.get("table_properties")).items()
+    }
+    named = {option: read_text(name, key, values.get(key)) for key, option in _OPTION_OF.items()}
+    named["bucket"] = read_bucket_count(name, values.get("buckets"))
+    named["sequence.field"] = (
+        ",".join(read_columns(name, "sequence_field", values.get("sequence_field"))) or None
+    )
+    kafka = {
+        _kafka_option(str(k)): _text_of(v)
+        for k, v in read_mapping(name, "kafka", values.get("kafka")).items()
+    }
+    for source in (named, kafka):
+        for option, value in source.items():
+            if value is not None and options.setdefault(option, value) != value:
+                raise _given_twice(name, option, options[option], value)
+    if options.get("log.system") == "kafka" and brokers:
+        options.setdefault("kafka.bootstrap.servers", brokers)
+    return tuple(sorted(options.items()))
+
+
+def _kafka_option(key: str) -> str:
+    short = {
+        "partitions": "log.system.partitions",
+        "replication": "log.system.replication",
+        "retention": "log.retention",
+    }
+    if key in short:
+        return short[key]
+    return key if key.startswith(("kafka.", "log.")) else f"kafka.{key}"
+
+
+def _text_of(value: Any) -> str:  # noqa: ANN401 - YAML scalars and lists
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return (
+            json.dumps(list(value))
+            if any(isinstance(v, Mapping) for v in value)
+            else ",".join(map(str, value))
+        )
+    return str(value)
+
+
+def _refuse_contradictions(name: str, settings: TableSettings, values: Mapping[str, Any]) -> None:
+    options = dict(settings.options)
+    logged = options.get("log.system", "none") != "none"
+    for key in _LOG_KEYS:
+        if key in values and not logged:
+            raise FixRequest(
+                "TS1813",
+                f"model {name} has {key!r} but no log",
+                why="log_system is not set",
+                fix=f"add log_system='kafka', or remove {key!r}",
+            )
+    if logged and options.get("log.consistency") == "eventual" and not settings.primary_key:
+        raise FixRequest(
+            "TS1814",
+            f"model {name}: log_consistency='eventual' needs a key",
+            why="readers of an eventual log drop repeated changes by the primary key",
+            fix="set primary_key, or use log_consistency='transactional'",
+        )
+    if logged:
+        _require_log_target(name, options)
+    _refuse_wrong_strategy(name, settings)
+
+
+def _require_log_target(name: str, options: Mapping[str, str]) -> None:
+    if "kafka.topic" not in options:
+        raise FixRequest(
+            "TS1815",
+            f"model {name} has log_system='kafka' but no topic",
+            why="kafka_topic is not set",
+            fix=f"add kafka_topic='{name}'",
+        )
+    if "kafka.bootstrap.servers" not in options:
+        raise FixRequest(
+            "TS1816",
+            f"model {name} has log_system='kafka' but no brokers",
+            why="neither the profile nor the model names kafka.bootstrap.servers",
+            fix='add log: {kafka.bootstrap.servers: "host:9092"} to the profile',
+        )
+
+
+def _refuse_wrong_strategy(name: str, settings: TableSettings) -> None:
+    problem = None
+    if settings.strategy == "merge" and not settings.primary_key:
+        problem = ("merge needs a key", "set primary_key, or use incremental_strategy='append'")
+    elif settings.strategy == "insert_overwrite" and not settings.partition_by:
+        problem = ("insert_overwrite needs partitions", "set partition_by, or use materialized='table'")
+    elif settings.update_columns and settings.exclude_columns:
+        problem = ("merge_update_columns and merge_exclude_columns exclude each other", "keep one of them")
+    elif (settings.update_columns or settings.exclude_columns) and settings.strategy != "merge":
+        problem = ("merge_update_columns and merge_exclude_columns need merge", "remove them, or use merge")
+    elif settings.delete_when and not settings.primary_key:
+        problem = ("delete_when needs a key", "set primary_key: a delete removes the row of its key")
+    elif "sequence.field" in dict(settings.options) and not settings.primary_key:
+        problem = ("sequence_field needs a key", "set primary_key: it orders the versions of a key")
+    elif settings.delete_when and settings.strategy not in ("merge", "append"):
+        problem = (f"delete_when does not go with {settings.strategy}", "use incremental_strategy='merge'")
+    if problem is not None:
+        raise FixRequest(
+            "TS1823", f"model {name}: {problem[0]}", why="the config contradicts itself", fix=problem[1]
+        )
+
+
+def _refuse_unbuilt(name: str, settings: TableSettings) -> None:
+    options = dict(settings.options)
+    if options.get("log.consistency") == "eventual":
+        raise Unsupported(
+            "TS1819",
+            f"model {name}: log_consistency='eventual' is not built yet",
+            why="only the transactional log is written so far",
+            fix="use log_consistency='transactional'",
+        )
+    engine = options.get("merge-engine", "deduplicate")
+    if engine != "deduplicate" and engine in _ENGINES_KNOWN:
+        raise Unsupported(
+            "TS1820",
+            f"model {name}: merge_engine={engine!r} is not built yet",
+            why="only deduplicate is written so far",
+            fix="remove merge_engine, or compute the merged row in the model",
+        )

@@ -1,0 +1,80 @@
+"""Questions to dbt's graph: who tests a model, what it is built from, who else uses its topic.
+
+Names      list_gates()        the data tests that must be green before a model is published
+           list_ancestors()    every node a model's rows come from, through views and ephemerals
+           check_topics()      one topic belongs to one model
+INVARIANT  pure: `nodes` is graph.nodes, unique id -> node as a mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from tablestore_engine.errors import FixRequest
+
+Nodes = Mapping[str, Mapping[str, Any]]
+
+
+def _parents(node: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple((node.get("depends_on") or {}).get("nodes") or ())
+
+
+def _is_gate(node: Mapping[str, Any], model_id: str) -> bool:
+    """A data test of the model whose failure is an error; warnings never hold a snapshot back."""
+    if node.get("resource_type") != "test" or model_id not in _parents(node):
+        return False
+    severity = str((node.get("config") or {}).get("severity") or "error")
+    return severity.lower() == "error"
+
+
+def list_gates(nodes: Nodes, model_id: str, selected: Collection[str] | None = None) -> tuple[str, ...]:
+    """Gating tests of the model, sorted; only those among `selected` where it is given."""
+    return tuple(
+        sorted(
+            test_id
+            for test_id, node in nodes.items()
+            if _is_gate(node, model_id) and (selected is None or test_id in selected)
+        )
+    )
+
+
+def list_ancestors(nodes: Nodes, model_id: str) -> frozenset[str]:
+    """All nodes above the model."""
+    found: set[str] = set()
+    open_ids = list(_parents(nodes.get(model_id, {})))
+    while open_ids:
+        node_id = open_ids.pop()
+        if node_id not in found:
+            found.add(node_id)
+            open_ids.extend(_parents(nodes.get(node_id, {})))
+    return frozenset(found)
+
+
+def find_topic(config: Mapping[str, Any]) -> str | None:
+    """The Kafka topic a model's config names, in any of the places it may stand."""
+    nested = (config.get("meta") or {}).get("tablestore") or {}
+    for source in (config, nested):
+        properties = source.get("table_properties") or source.get("tblproperties") or {}
+        kafka = source.get("kafka") or {}
+        topic = source.get("kafka_topic") or kafka.get("topic") or properties.get("kafka.topic")
+        if topic:
+            return str(topic)
+    return None
+
+
+def check_topics(nodes: Nodes, model_id: str, topic: str | None) -> None:
+    """Refuse a topic that another model of the project writes, or its marker topic. Raises TS1817."""
+    if topic is None:
+        return
+    for other_id, node in nodes.items():
+        other = find_topic(node.get("config") or {}) if node.get("resource_type") == "model" else None
+        if other_id == model_id or other is None:
+            continue
+        if other in (topic, f"{topic}__snapshots") or topic == f"{other}__snapshots":
+            raise FixRequest(
+                "TS1817",
+                f"models {model_id} and {other_id} share the topic {topic!r}",
+                why="each table needs its own topic and marker topic, else readers mix two tables",
+                fix="give one of them another kafka_topic",
+            )

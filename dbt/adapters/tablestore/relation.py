@@ -1,0 +1,138 @@
+"""Names of tables in SQL, and the past versions of them that `ref('orders').at(…)` gives.
+
+Names      TablestoreRelation   a dbt relation that may stand for one version of its table
+           Version              which one: a snapshot, a tag, a moment or a branch; exactly one is set
+           versioned_schema()   the schema name that the engine's resolver reads back
+WHY        the version lies in render(), so that dbt's --empty, --sample and microbatch filters wrap it
+           (anything appended after `{{ ref() }}` would end up outside their subquery).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.spark.relation import SparkRelation
+from dbt_common.dataclass_schema import dbtClassMixin
+
+from dbt.adapters.tablestore.translate import as_dbt_errors
+from tablestore_engine.errors import FixRequest
+
+_NAME = re.compile(r"[A-Za-z0-9_]+")
+
+
+@dataclass(frozen=True)
+class Version(dbtClassMixin):
+    """One version of a table; all None means the current one."""
+
+    snapshot: int | None = None
+    tag: str | None = None
+    timestamp_ms: int | None = None
+    branch: str | None = None
+
+
+def versioned_schema(schema: str, version: Version) -> str:
+    """`demo` and snapshot 5 -> `demo__at_snapshot_5`."""
+    if version.snapshot is not None:
+        return f"{schema}__at_snapshot_{version.snapshot}"
+    if version.tag is not None:
+        return f"{schema}__at_tag_{version.tag}"
+    if version.timestamp_ms is not None:
+        return f"{schema}__at_ts_{version.timestamp_ms}"
+    return f"{schema}__at_branch_{version.branch}"
+
+
+def parse_timestamp_ms(value: str | datetime | int) -> int:
+    """Epoch milliseconds of an ISO text, a datetime or a number; without an offset it is UTC."""
+    if isinstance(value, int):
+        return value
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except ValueError as error:
+        raise FixRequest(
+            "TS1804",
+            f"{value!r} is not a moment",
+            why="expected an ISO date or date and time",
+            fix="write it like '2026-01-31 14:00' or '2026-01-31T14:00:00+01:00'",
+        ) from error
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def parse_version(value: Any) -> Version:  # noqa: ANN401 - comes from YAML
+    """What a user writes in `tablestore_as_of`: a snapshot id, a moment, or a tag's name."""
+    if isinstance(value, bool) or not isinstance(value, int | str | datetime):
+        raise FixRequest(
+            "TS1804",
+            f"{value!r} is not a version of a table",
+            why="expected a snapshot id, a moment or a tag",
+            fix="write a number, an ISO date and time, or the name of a tag",
+        )
+    if isinstance(value, int):
+        return Version(snapshot=value)
+    if isinstance(value, datetime) or re.match(r"\d{4}-\d{2}-\d{2}", value):
+        return Version(timestamp_ms=parse_timestamp_ms(value))
+    return Version(snapshot=int(value)) if value.isdigit() else Version(tag=_checked_name("tag", value))
+
+
+def _checked_name(kind: str, name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise FixRequest(
+            "TS1805",
+            f"{kind} {name!r} cannot be used in at()",
+            why="Spark allows only letters, digits and underscores in the name it is read by",
+            fix=f"use VERSION AS OF '{name}' in plain SQL, or a simpler name",
+        )
+    return name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TablestoreRelation(SparkRelation):
+    """A table or view of the warehouse; `version` is set only on what at() returned."""
+
+    version: Version = field(default_factory=Version)
+    renameable_relations: frozenset[str] = field(
+        default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
+    )
+    replaceable_relations: frozenset[str] = field(
+        default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
+    )
+
+    @as_dbt_errors()
+    def at(
+        self,
+        snapshot: int | None = None,
+        *,
+        tag: str | None = None,
+        timestamp: str | datetime | int | None = None,
+        branch: str | None = None,
+    ) -> TablestoreRelation:
+        """The table as it was: `at(5)`, `at(tag='audited')`, `at(timestamp='2026-01-31 14:00')`."""
+        given = [name for name in (snapshot, tag, timestamp, branch) if name is not None]
+        if len(given) != 1 or isinstance(snapshot, bool) or not isinstance(snapshot, int | None):
+            raise FixRequest(
+                "TS1804",
+                f"at() of {self.render()} does not name one version",
+                why="expected exactly one of snapshot (a number), tag, timestamp, branch",
+                fix="write at(snapshot=5), at(tag='name') or at(timestamp='2026-01-31 14:00')",
+            )
+        version = Version(
+            snapshot=snapshot,
+            tag=None if tag is None else _checked_name("tag", tag),
+            timestamp_ms=None if timestamp is None else parse_timestamp_ms(timestamp),
+            branch=None if branch is None else _checked_name("branch", branch),
+        )
+        return self.replace(version=version)
+
+    def render(self) -> str:
+        """`demo.orders`, or `` `demo__at_snapshot_5`.`orders` `` for a version."""
+        if self.version == Version() or self.schema is None:
+            return str(super().render())
+        return f"`{versioned_schema(self.schema, self.version)}`.`{self.identifier}`"
+
+    @property
+    def table_name(self) -> str:
+        """`demo.orders`, the name the engine knows it by, whatever the quoting policy is."""
+        return f"{self.schema}.{self.identifier}"

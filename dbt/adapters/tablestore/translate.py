@@ -1,0 +1,34 @@
+"""Errors of the engine in the words of dbt: same text, no stack, the kind that dbt reports well.
+
+Names      to_dbt_error    TablestoreError -> the dbt exception with its whole text
+           as_dbt_errors   a context manager and decorator for everything that macros call
+WHY        dbt prints "Unhandled error" and a stack for exceptions that are not its own.
+"""
+
+from __future__ import annotations
+
+from contextlib import ContextDecorator
+from types import TracebackType
+
+from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
+
+from tablestore_engine.errors import TablestoreError
+
+
+def to_dbt_error(error: TablestoreError) -> DbtRuntimeError:
+    """What we refuse in a model's config is dbt's compilation error, all else its database error."""
+    kind = CompilationError if error.code.startswith("TS18") else DbtDatabaseError
+    return kind(str(error))
+
+
+class as_dbt_errors(ContextDecorator):  # noqa: N801 - reads like a keyword where it is used
+    """Turn engine errors that leave the block, or the function, into dbt's."""
+
+    def __enter__(self) -> as_dbt_errors:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, TablestoreError):
+            raise to_dbt_error(error) from error

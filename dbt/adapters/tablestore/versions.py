@@ -1,0 +1,46 @@
+"""Which version of a table a statement reads when it is not the current one.
+
+Names      read_as_of()    the variable tablestore_as_of of a dbt test run -> table name -> version
+           versions_of()   table -> staged branch, as versions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dbt.adapters.tablestore.relation import Version, parse_version
+from dbt.adapters.tablestore.translate import as_dbt_errors
+from tablestore_engine.api import TableVersion
+from tablestore_engine.errors import FixRequest
+
+
+@as_dbt_errors()
+def read_as_of(variables: Mapping[str, Any], schema: str) -> dict[str, TableVersion]:
+    """`{orders: 5, other.items: audited}`: names without a schema are in the target's."""
+    value = variables.get("tablestore_as_of")
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise FixRequest(
+            "TS1806",
+            "variable tablestore_as_of has the wrong form",
+            why=f"expected a map of tables to versions, got {value!r}",
+            fix="write --vars '{tablestore_as_of: {orders: 5}}'",
+        )
+    return {
+        (name if "." in str(name) else f"{schema}.{name}"): engine_version(parse_version(version))
+        for name, version in value.items()
+    }
+
+
+def engine_version(version: Version) -> TableVersion:
+    """The same in the engine's words."""
+    return TableVersion(
+        snapshot=version.snapshot, tag=version.tag, timestamp_ms=version.timestamp_ms, branch=version.branch
+    )
+
+
+def versions_of(branches: Mapping[str, str]) -> dict[str, TableVersion]:
+    """Staged branches by table."""
+    return {table: TableVersion(branch=branch) for table, branch in branches.items()}

@@ -1,0 +1,16 @@
+{#- Source freshness from the time of the last commit: no query runs. -#}
+{%- macro tablestore__get_relation_last_modified(information_schema, relations) -%}
+  {%- call statement('last_modified', fetch_result=True) -%}
+    {%- for schema, identifier, committed_ms in adapter.tablestore_last_modified(relations) -%}
+    select '{{ schema }}' as schema, '{{ identifier }}' as identifier,
+      {{ 'cast(null as timestamp)' if committed_ms is none else 'timestamp_millis(' ~ committed_ms ~ ')' }} as last_modified,
+      {{ current_timestamp() }} as snapshotted_at
+    {{- ' union all ' if not loop.last }}
+    {%- endfor -%}
+  {%- endcall -%}
+  {{ return(load_result('last_modified')) }}
+{%- endmacro -%}
+
+{%- macro tablestore__get_binding_char() -%}
+  {{ return('%s') }}
+{%- endmacro -%}

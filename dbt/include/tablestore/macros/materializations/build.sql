@@ -1,0 +1,89 @@
+{#-
+  One build for every materialization that makes a table:
+
+    config ──► hooks ──► contract ──► plan ──► write ──► target/run ──► docs, hooks
+    (checked)            (checked)  (checked)  one snapshot, staged or published
+
+  Python decides (dbt/adapters/tablestore/build.py), this prints and keeps dbt's order of things.
+-#}
+{%- macro tablestore_build() -%}
+  {#- 1 what is there, and what the model asks for; raises before anything is written -#}
+  {%- set existing = load_cached_relation(this) -%}
+  {%- set target_relation = this.incorporate(type='table') -%}
+  {%- set settings = adapter.tablestore_settings(model, graph.nodes) -%}
+
+  {#- 2 hooks outside and inside the transaction that does not exist -#}
+  {{ run_hooks(pre_hooks, inside_transaction=False) }}
+  {{ run_hooks(pre_hooks, inside_transaction=True) }}
+
+  {#- 3 header and contract, 4 plan -#}
+  {%- set query = tablestore_model_query(sql) -%}
+  {%- set plan = adapter.tablestore_plan(
+        target_relation, settings, query, existing=existing, full_refresh=should_full_refresh(),
+        batch=model.get('batch'), event_time=config.get('event_time')) -%}
+
+  {#- 5 one snapshot -#}
+  {%- set response = adapter.tablestore_write(
+        target_relation, settings, plan, existing=existing, nodes=graph.nodes,
+        selected=selected_resources, invocation=invocation_id, batch=model.get('batch')) -%}
+
+  {#- 6 what a user could have typed, and the result line -#}
+  {%- do tablestore_store_main(tablestore_statement(target_relation, settings, plan), response) -%}
+
+  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
+  {%- do persist_docs(target_relation, model) -%}
+  {{ run_hooks(post_hooks, inside_transaction=True) }}
+  {{ run_hooks(post_hooks, inside_transaction=False) }}
+  {{ return({'relations': [target_relation]}) }}
+{%- endmacro -%}
+
+
+{%- materialization tablestore, adapter='tablestore' -%}
+  {{ return(tablestore_build()) }}
+{%- endmaterialization -%}
+
+{%- materialization incremental, adapter='tablestore' -%}
+  {{ return(tablestore_build()) }}
+{%- endmaterialization -%}
+
+{%- materialization table, adapter='tablestore' -%}
+  {{ return(tablestore_build()) }}
+{%- endmaterialization -%}
+
+{%- materialization streaming, adapter='tablestore' -%}
+  {%- do adapter.tablestore_refuse_streaming(model.name) -%}
+{%- endmaterialization -%}
+
+
+{#- The model's SQL as it goes to Spark: header first, columns in the contract's order. -#}
+{%- macro tablestore_model_query(sql) -%}
+  {%- set header = config.get('sql_header') -%}
+  {%- if header is not none -%}
+    {%- do run_query(header) -%}
+  {%- endif -%}
+  {%- if config.get('contract').enforced -%}
+    {{- get_assert_columns_equivalent(sql) -}}
+    {%- do adapter.render_raw_columns_constraints(raw_columns=model['columns']) -%}
+    {{- return(get_select_subquery(sql)) -}}
+  {%- endif -%}
+  {{- return(sql) -}}
+{%- endmacro -%}
+
+
+{#- Result `main`: the text goes to target/run, the response to run_results.json and the log line. -#}
+{%- macro tablestore_store_main(text, response) -%}
+  {%- do write(text) -%}
+  {%- do store_result('main', response=response, agate_table=none) -%}
+{%- endmacro -%}
+
+
+{%- macro is_incremental() -%}
+  {%- if not execute -%}
+    {{ return(False) }}
+  {%- endif -%}
+  {%- set relation = adapter.get_relation(this.database, this.schema, this.table) -%}
+  {{ return(relation is not none
+            and relation.type == 'table'
+            and model.config.materialized in ('tablestore', 'incremental')
+            and not should_full_refresh()) }}
+{%- endmacro -%}

@@ -1,0 +1,27 @@
+{#- A seed is one snapshot of its CSV: values go as Arrow, never as SQL text. -#}
+{%- materialization seed, adapter='tablestore' -%}
+  {%- set existing = load_cached_relation(this) -%}
+  {%- set target_relation = this.incorporate(type='table') -%}
+  {%- if existing is not none and existing.is_view -%}
+    {{ exceptions.raise_compiler_error("Cannot seed to '{}', it is a view".format(existing.render())) }}
+  {%- endif -%}
+  {%- set settings = adapter.tablestore_settings(model, graph.nodes) -%}
+  {%- do adapter.tablestore_read_decimals_exactly() -%}
+  {%- set agate_table = load_agate_table() -%}
+  {%- do store_result('agate_table', response='OK', agate_table=agate_table) -%}
+
+  {{ run_hooks(pre_hooks, inside_transaction=False) }}
+  {{ run_hooks(pre_hooks, inside_transaction=True) }}
+
+  {%- set response = adapter.tablestore_seed(
+        target_relation, settings, agate_table, column_types=config.get('column_types', {}), existing=existing,
+        nodes=graph.nodes, selected=selected_resources, invocation=invocation_id) -%}
+  {%- set rows = agate_table.rows | length -%}
+  {%- do tablestore_store_main('-- dbt seed: ' ~ rows ~ ' rows into ' ~ target_relation.render(), response) -%}
+
+  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
+  {%- do persist_docs(target_relation, model) -%}
+  {{ run_hooks(post_hooks, inside_transaction=True) }}
+  {{ run_hooks(post_hooks, inside_transaction=False) }}
+  {{ return({'relations': [target_relation]}) }}
+{%- endmaterialization -%}

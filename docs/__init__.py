@@ -1,0 +1,1 @@
+"""Documentation; `python -m docs.generate` writes the generated pages."""

@@ -1,0 +1,1 @@
+"""The adapter's own promises, with dbt, Spark and files as a user has them."""

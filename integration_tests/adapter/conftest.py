@@ -1,0 +1,112 @@
+"""A copy of the shop project per test, run by dbt in this process over one JVM.
+
+Names      Shop   run dbt, query what others see, look at results and logs
+           shop   the fixture: project, profile and warehouse in a folder of their own
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dbt.adapters.factory import reset_adapters
+from dbt.cli.main import dbtRunner, dbtRunnerResult
+
+from dbt.adapters.tablestore.credentials import TablestoreCredentials, describe_warehouse
+from dbt.adapters.tablestore.engines import get_engine
+from tablestore_engine.api import Engine
+
+SOURCE = Path(__file__).parent.parent
+
+
+class Shop:
+    """One project on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.output: dict[str, Any] = {
+            "type": "tablestore",
+            "warehouse": "./warehouse",
+            "schema": "demo",
+            "threads": 2,
+            "spark": {"master": "local[2]", "conf": {"spark.sql.shuffle.partitions": "2"}},
+        }
+        for name in ("models", "seeds", "macros"):
+            shutil.copytree(SOURCE / name, folder / name)
+        shutil.copy(SOURCE / "dbt_project.yml", folder)
+        self.lines: list[str] = []
+
+    def write(self, name: str, text: str) -> None:
+        """A file of the project, made or replaced."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def orders(self, *rows: str) -> None:
+        """The feed: what the next seed will hold."""
+        self.write(
+            "seeds/raw_orders.csv", "\n".join(["order_id,customer,amount,status,updated_at", *rows, ""])
+        )
+
+    def dbt(self, *arguments: str, ok: bool = True) -> dbtRunnerResult:
+        """Run a dbt command; `ok` is the exit it must have."""
+        profile = {"shop": {"target": "dev", "outputs": {"dev": self.output}}}
+        self.write("profiles.yml", yaml.safe_dump(profile))
+        self.lines = []
+        runner = dbtRunner(callbacks=[lambda event: self.lines.append(str(event.info.msg))])
+        folder = str(self.folder)
+        result = runner.invoke([*arguments, "--project-dir", folder, "--profiles-dir", folder])
+        reset_adapters()
+        assert result.success is ok, "\n".join(self.lines[-40:])
+        return result
+
+    @property
+    def log(self) -> str:
+        """Everything that the last command said, debug lines too."""
+        return "\n".join(self.lines)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of the profile, as readers outside dbt have it."""
+        credentials = TablestoreCredentials.from_dict(
+            {k: v for k, v in self.output.items() if k not in ("type", "threads")}
+        )
+        return get_engine(describe_warehouse(credentials, str(self.folder)))
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """What another user of the warehouse sees."""
+        return [tuple(row) for row in self.engine.sql(sql).rows]
+
+    def tables(self) -> set[str]:
+        """Names of tables and views that others see."""
+        return {info.identifier.name for info in self.engine.relations("demo")}
+
+    def results(self) -> dict[str, dict[str, Any]]:
+        """run_results.json by node name."""
+        data = json.loads((self.folder / "target" / "run_results.json").read_text())
+        return {result["unique_id"].split(".")[2]: result for result in data["results"]}
+
+    def response(self, name: str) -> dict[str, Any]:
+        """adapter_response of a node."""
+        answer: dict[str, Any] = self.results()[name]["adapter_response"]
+        return answer
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    """A fresh project."""
+    yield Shop(tmp_path)
+    reset_adapters()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """dbt's own deprecations are not ours to fail on."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore"))

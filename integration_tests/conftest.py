@@ -1,0 +1,29 @@
+"""Parts that cost seconds and are shared by a whole test session.
+
+broker   a real Kafka of one node on loopback, in a folder of its own
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tablestore_engine.errors import RetryError
+from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInfo]:
+    """One broker per session; without its jars the tests are skipped with the reason, but fail under CI."""
+    folder: Path = tmp_path_factory.mktemp("broker")
+    try:
+        info = start_broker(folder, say=print)
+    except RetryError as error:
+        if error.code != "TS1911" or os.environ.get("CI"):
+            raise
+        pytest.skip(f"needs the Kafka jars: {error}")
+    yield info
+    stop_broker(folder)

@@ -1,0 +1,127 @@
+"""The project that README and docs talk about, made from README's own model and profile.
+
+Names      Project        a folder with a dbt project and a warehouse; runs what a page says
+           make_project   demo.orders with 7 snapshots and a topic, fed by the source table shop.order_events
+INVARIANT  model and profile are README's text, only the broker's address is exchanged.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from integration_tests.docs.snippets import read_snippets
+from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
+
+ROOT = Path(__file__).parents[2]
+WRITTEN_ADDRESS = "localhost:9092"
+STAGED = "orders_try"
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+_PROJECT = """name: shop
+version: "1.0.0"
+profile: shop
+flags: {send_anonymous_usage_stats: false}
+"""
+_SOURCES = """sources:
+  - name: shop
+    tables: [{name: order_events}]
+models:
+  - name: orders
+    columns:
+      - {name: order_id, data_tests: [unique, not_null]}
+"""
+
+
+@dataclass(frozen=True)
+class Project:
+    """One project on disk and the broker that it publishes to."""
+
+    folder: Path
+    broker_url: str
+
+    @property
+    def engine(self) -> Engine:
+        """The warehouse from Python."""
+        return Engine(str(self.folder / "warehouse"), log={"kafka.bootstrap.servers": self.broker_url})
+
+    def run(self, words: Sequence[str], *, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """A command as typed in the project folder; the page's broker is the one of the test."""
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return subprocess.run(
+            [self.localized(word) for word in words],
+            cwd=self.folder,
+            env={**os.environ, "PATH": path, "TABLESTORE_KAFKA": self.broker_url},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    def localized(self, text: str) -> str:
+        """The text with this test's broker."""
+        return text.replace(WRITTEN_ADDRESS, self.broker_url)
+
+    def stage(self) -> None:
+        """A staged snapshot on the newest one, for the commands about staging."""
+        table = self.engine.table("demo.orders")
+        table.write(_orders(table.schema.arrow_schema(), 900), WriteSpec(stage=STAGED, publish=False))
+
+
+def make_project(folder: Path, broker_url: str) -> Project:
+    """Source rows by the Python API, the first snapshot by `dbt build`, six more by the Python API."""
+    project = Project(folder, broker_url)
+    for snippet in read_snippets(ROOT / "README.md"):
+        if snippet.file_name is not None:
+            path = folder / snippet.file_name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(project.localized(snippet.text))
+    (folder / "dbt_project.yml").write_text(_PROJECT)
+    (folder / "models" / "sources.yml").write_text(_SOURCES)
+    append = WriteSpec(table=TableSpec(), mode=WriteMode.APPEND)
+    for first in (1, 4):
+        project.engine.write("shop.order_events", _events(first), append)
+    built = project.run(["dbt", "build"])
+    assert built.returncode == 0, built.stdout + built.stderr
+    table = project.engine.table("demo.orders")
+    while (table.latest_snapshot_id() or 0) < 7:
+        number = table.latest_snapshot_id() or 0
+        table.write(_orders(table.schema.arrow_schema(), number))
+    return project
+
+
+def _events(first: int) -> pa.Table:
+    moments = [_START + timedelta(minutes=first + n) for n in range(3)]
+    return pa.table(
+        {
+            "op": ["c"] * 3,
+            "order_id": [first + n for n in range(3)],
+            "customer": ["ann", "bob", "cy"],
+            "amount": [1.5, 2.5, 3.5],
+            "updated_at": pa.array(moments, pa.timestamp("us", "UTC")),
+            "loaded_at": pa.array(moments, pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+def _orders(schema: pa.Schema, number: int) -> pa.Table:
+    """Order 1 with a new amount, and a new order."""
+    moment = _START + timedelta(days=1, minutes=number)
+    rows = pa.table(
+        {
+            "op": ["u", "c"],
+            "order_id": [1, 100 + number],
+            "customer": ["ann", "dee"],
+            "amount": [1.5 + number, 9.0],
+            "updated_at": pa.array([moment] * 2, pa.timestamp("us", "UTC")),
+            "loaded_at": pa.array([moment] * 2, pa.timestamp("us", "UTC")),
+        }
+    )
+    return rows.select(schema.names).cast(pa.schema([field.with_nullable(True) for field in schema]))

@@ -1,0 +1,107 @@
+"""Every command and snippet of README and docs/*.md is executed, in the order of the page.
+
+Exceptions, each checked another way: `make …` must be a target of the Makefile; `tablestore demo` runs in
+integration_tests/demo, here its arguments are parsed; `tablestore broker` gets a data folder of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from integration_tests.docs.project import ROOT, Project, make_project
+from integration_tests.docs.snippets import Snippet, list_commands, read_snippets
+from tablestore_engine.log.dev_broker import BrokerInfo, stop_broker
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WITH_CODE = [page for page in PAGES if read_snippets(page)]
+RUN_LANGUAGES = {"bash", "python", "sql", "yaml"}
+
+
+@pytest.fixture(scope="session")
+def project(broker: BrokerInfo, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """README's project with seven snapshots of demo.orders."""
+    return make_project(tmp_path_factory.mktemp("shop"), broker.url)
+
+
+@pytest.fixture
+def broker_folder(tmp_path: Path) -> Iterator[Path]:
+    """Data of the broker that a page starts; nothing of it stays."""
+    folder = tmp_path / "broker"
+    yield folder
+    stop_broker(folder)
+
+
+def check_make(words: tuple[str, ...]) -> str | None:
+    """What is wrong with a `make` line."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    missing = [word for word in words[1:] if word not in targets]
+    return f"the Makefile has no target {missing[0]}" if missing else None
+
+
+def run_command(words: tuple[str, ...], project: Project, broker_folder: Path) -> str | None:
+    """Run one command line; None, or what went wrong."""
+    if words[0] == "make":
+        return check_make(words)
+    if words[:2] == ("tablestore", "demo"):
+        words = (*words, "--help")
+    if words[:2] == ("tablestore", "broker"):
+        words = (*words, "--data-dir", str(broker_folder))
+    done = project.run(words)
+    return None if done.returncode == 0 else f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
+
+
+def run_sql(line: str, project: Project) -> str | None:
+    """Run one query of a model through dbt; None, or what went wrong."""
+    done = project.run(["dbt", "--quiet", "show", "--inline", line.partition(" --")[0], "--output", "json"])
+    return None if done.returncode == 0 else f"{done.stdout}\n{done.stderr}"
+
+
+def run_python(text: str, project: Project) -> str | None:
+    """Run a program in the project folder; None, or what went wrong."""
+    done = project.run([sys.executable, "-"], stdin=project.localized(text))
+    return None if done.returncode == 0 else done.stderr
+
+
+def run_snippet(snippet: Snippet, project: Project, broker_folder: Path) -> list[str]:
+    """Problems of one block; a block with a file name is part of the project already."""
+    if snippet.file_name is not None:
+        return []
+    problems: list[str | None] = []
+    if snippet.language == "bash":
+        problems = [run_command(words, project, broker_folder) for words in list_commands(snippet)]
+    elif snippet.language == "sql":
+        lines = [line for line in snippet.text.splitlines() if line and not line.startswith("--")]
+        problems = [run_sql(line, project) for line in lines]
+    elif snippet.language == "python":
+        problems = [run_python(snippet.text, project)]
+    return [f"{snippet.page}:{snippet.line}: {problem}" for problem in problems if problem]
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=[page.name for page in WITH_CODE])
+def test_everything_on_the_page_runs(page: Path, project: Project, broker_folder: Path) -> None:
+    """Each command, query and program of the page does what it says: it ends with success."""
+    project.stage()
+    problems = [
+        problem for snippet in read_snippets(page) for problem in run_snippet(snippet, project, broker_folder)
+    ]
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=[page.name for page in WITH_CODE])
+def test_every_block_is_known(page: Path) -> None:
+    """No block escapes by its language: each is one that the test above runs or puts into the project."""
+    unknown = {snippet.language for snippet in read_snippets(page)} - RUN_LANGUAGES
+    assert not unknown
+    assert all(one.file_name for one in read_snippets(page) if one.language == "yaml")
+
+
+def test_links_lead_somewhere() -> None:
+    """Each relative link of README and docs names a file or folder that exists."""
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} → {target}"

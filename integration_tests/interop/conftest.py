@@ -1,0 +1,87 @@
+"""The peers and the Java-written tables, one of each per session; a missing environment is a failure under CI.
+
+java, spark, pypaimon, rust   readers, started by first use
+golden                        name -> table that Java wrote (golden.KINDS), made once, shared by all tests: read only
+ours                          name -> table that our engine wrote (our_tables.OURS), likewise
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from integration_tests.interop.environments import CannotMake
+from integration_tests.interop.golden import KINDS, Golden, make_table
+from integration_tests.interop.java_paimon import JavaPaimon
+from integration_tests.interop.our_tables import OURS
+from integration_tests.interop.ours import Ours
+from integration_tests.interop.peers import ProcessPeer, pypaimon_peer, rust_peer, spark_peer
+
+T = TypeVar("T", JavaPaimon, ProcessPeer)
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaPaimon]:
+    """Java Paimon 1.4.2 in one JVM."""
+    yield from _started(JavaPaimon, tmp_path_factory.mktemp("java"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]:
+    """paimon-spark 0.9.0 on Spark 3.5."""
+    yield from _started(spark_peer, tmp_path_factory.mktemp("spark"))
+
+
+@pytest.fixture(scope="session")
+def pypaimon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]:
+    """pypaimon 2.1.0."""
+    yield from _started(pypaimon_peer, tmp_path_factory.mktemp("pypaimon"))
+
+
+@pytest.fixture(scope="session")
+def rust(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]:
+    """pypaimon-rust 0.4.0."""
+    yield from _started(rust_peer, tmp_path_factory.mktemp("rust"))
+
+
+@pytest.fixture(scope="session")
+def golden(java: JavaPaimon, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Golden]:
+    """The table of a name, written by Java when first asked for."""
+    warehouse = tmp_path_factory.mktemp("golden")
+    made: dict[str, Golden] = {}
+
+    def table(name: str) -> Golden:
+        if name not in made:
+            made[name] = make_table(java, warehouse / "theirs.db" / name, KINDS[name]())
+        return made[name]
+
+    return table
+
+
+@pytest.fixture(scope="session")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Golden]:
+    """The table of a name in our_tables.OURS, written by our engine when first asked for; read only."""
+    warehouse = tmp_path_factory.mktemp("ours")
+    made: dict[str, Golden] = {}
+
+    def table(name: str) -> Golden:
+        if name not in made:
+            made[name] = make_table(Ours(), warehouse / "ours.db" / name, OURS[name]())
+        return made[name]
+
+    return table
+
+
+def _started(start: Callable[[Path], T], folder: Path) -> Iterator[T]:
+    try:
+        peer = start(folder)
+    except CannotMake as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"this peer's environment cannot be made: {missing}")
+    yield peer
+    peer.close()

@@ -1,0 +1,150 @@
+"""The environments of the peers: made on first use, kept in the cache, usable without network afterwards.
+
+Names      Environment        one peer's Python environment: name, requirements; `python()` makes it when missing
+           paimon_jars()      paths of the Java artifacts, fetched by the Ivy that pyspark brings
+           java_command()     the Java to run them on
+           CannotMake         an environment could not be made; says what to install
+Steps      1 take the file lock  2 look for the stamp of this very version  3 build aside  4 rename into place
+INVARIANT  a folder with a stamp is complete: it is renamed into place only after everything in it worked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.runtime.java import cache_folder, find_java
+
+BUNDLE = ("org.apache.paimon", "paimon-bundle", "1.4.2")
+SPARK_CONNECTOR = ("org.apache.paimon", "paimon-spark-3.5", "0.9.0")
+_MAKE_SECONDS = 900
+_IVY = """<ivy-module version="2.0"><info organisation="local" module="interop"/>
+ <configurations><conf name="default"/></configurations>
+ <dependencies>{dependencies}</dependencies></ivy-module>
+"""
+
+
+class CannotMake(Exception):
+    """An environment could not be made: no network and no warm cache, or no Java."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One peer's own Python environment; `pins` are exact, so the stamp is the list itself."""
+
+    name: str
+    pins: tuple[str, ...]
+
+    def python(self) -> Path:
+        """The interpreter of the environment, made when missing."""
+        stamp = hashlib.sha256("\n".join((sys.version, *self.pins)).encode()).hexdigest()[:12]
+        folder = cache_folder() / f"interop-{self.name}-{stamp}"
+        with _locked(folder):
+            if not (folder / "ready").is_file():
+                _make_venv(folder, self.pins)
+        return folder / "bin" / "python"
+
+
+SPARK35 = Environment("spark35", ("pyspark==3.5.9", "pyarrow==19.0.1"))
+PYPAIMON = Environment("pypaimon", ("pypaimon==2.1.0", "pyarrow==19.0.1"))
+RUST = Environment("rust", ("pypaimon-rust==0.4.0", "pyarrow==19.0.1"))
+
+
+def pyspark_jars() -> Path:
+    """The jar folder of the pyspark that the project itself uses (Hadoop, py4j, Ivy)."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise CannotMake("pyspark is not installed: run `make install`")
+    return Path(next(iter(spec.submodule_search_locations))) / "jars"
+
+
+def java_command() -> str:
+    """Path of `java`, chosen as the engine chooses it."""
+    try:
+        return str(Path(find_java().home) / "bin" / "java")
+    except FixRequest as missing:
+        raise CannotMake(str(missing)) from missing
+
+
+def paimon_jars() -> dict[str, Path]:
+    """Artifact name -> jar, fetched once into the cache."""
+    wanted = (BUNDLE, SPARK_CONNECTOR)
+    folder = cache_folder() / ("interop-jars-" + "-".join(f"{name}-{version}" for _, name, version in wanted))
+    with _locked(folder):
+        if not (folder / "ready").is_file():
+            _fetch_jars(folder, wanted)
+    return {name: folder / "lib" / f"{name}-{version}.jar" for _, name, version in wanted}
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f".{folder.name}.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _make_venv(folder: Path, pins: tuple[str, ...]) -> None:
+    """A venv cannot be moved (its scripts hold its path): made in place, the stamp comes last."""
+    shutil.rmtree(folder, ignore_errors=True)
+    _say(f"making the environment {folder.name}: {', '.join(pins)} (once, kept in {folder.parent})")
+    _run([sys.executable, "-m", "venv", str(folder)], f"venv for {', '.join(pins)}")
+    python = str(folder / "bin" / "python")
+    if importlib.util.find_spec("uv") is not None:
+        install = [sys.executable, "-m", "uv", "pip", "install", "-q", "--python", python, *pins]
+    else:
+        install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *pins]
+    _run(install, f"pip install {' '.join(pins)}")
+    (folder / "ready").write_text("\n".join(pins) + "\n")
+
+
+def _fetch_jars(folder: Path, wanted: tuple[tuple[str, str, str], ...]) -> None:
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    _say(f"fetching {', '.join(f'{name} {version}' for _, name, version in wanted)} (88 MB, once)")
+    lines = "".join(
+        f'<dependency org="{org}" name="{name}" rev="{version}" conf="default->master"/>'
+        for org, name, version in wanted
+    )
+    (aside / "ivy.xml").write_text(_IVY.format(dependencies=lines))
+    ivy = next(pyspark_jars().glob("ivy-*.jar"))
+    settings = os.environ.get("TABLESTORE_IVY_SETTINGS")
+    command = [java_command(), "-jar", str(ivy), "-cache", str(aside / "ivy"), "-ivy", str(aside / "ivy.xml")]
+    command += ["-settings", settings] if settings else []
+    pattern = str(aside / "lib" / "[artifact]-[revision](-[classifier]).[ext]")
+    command += ["-confs", "default", "-types", "jar", "bundle", "-retrieve", pattern, "-sync"]
+    _run(command, "fetching the Paimon jars")
+    missing = [name for _, name, version in wanted if not (aside / "lib" / f"{name}-{version}.jar").is_file()]
+    if missing:
+        shutil.rmtree(aside)
+        raise CannotMake(f"the repository did not deliver {', '.join(missing)}")
+    shutil.rmtree(aside / "ivy")
+    (aside / "ready").touch()
+    shutil.rmtree(folder, ignore_errors=True)
+    aside.rename(folder)
+
+
+def _run(command: list[str], what: str) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_MAKE_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as failed:
+        raise CannotMake(f"{what} failed: {failed}; it needs network once") from failed
+    if done.returncode != 0:
+        tail = (done.stdout + done.stderr)[-1500:]
+        raise CannotMake(f"{what} failed (it needs network once):\n{tail}")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"interop: {text}\n")
+    sys.stderr.flush()

@@ -1,0 +1,71 @@
+"""Tables for the tests of names and views: Parquet files written here, plans made by hand.
+
+Names      StubTables   a TableSource whose tables and views the test sets
+           parquet_file() scan()   a written file as a plan sees it; a plan of files
+"""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap
+
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.spark.source import ResolvedTable, ResolvedView, Selector
+
+
+def parquet_file(
+    folder: Path, name: str, rows: pa.Table, schema: TableSchema, deleted: list[int] | None = None
+) -> Any:
+    """One data file of a plan."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    pq.write_table(rows, path, row_group_size=max(1, rows.num_rows // 3))
+    meta = SimpleNamespace(file_name=name, row_count=rows.num_rows)
+    return SimpleNamespace(
+        path=str(path), meta=meta, schema=schema, deleted=BitMap(deleted) if deleted else None
+    )
+
+
+def scan(schema: TableSchema, *files: Any) -> Any:
+    """A plan."""
+    return SimpleNamespace(schema=schema, files=files)
+
+
+class StubTables:
+    """`states[db, table]` maps a selector (None: now) to a (label, plan); `views[db, name]` is SQL text."""
+
+    def __init__(self) -> None:
+        self.states: dict[tuple[str, str], dict[Selector | None, tuple[str, Any]]] = {}
+        self.views: dict[tuple[str, str], str] = {}
+        self.lookups: list[tuple[str, str, Selector | None]] = []
+        self.loaded: list[str] = []
+        self.place = uuid.uuid4().hex
+
+    def put(self, database: str, name: str, label: str, plan: Any, selector: Selector | None = None) -> None:
+        """Set what a name means."""
+        self.states.setdefault((database, name), {})[selector] = (label, plan)
+
+    def lookup(
+        self, database: str, name: str, selector: Selector | None
+    ) -> ResolvedTable | ResolvedView | None:
+        """The port."""
+        self.lookups.append((database, name, selector))
+        if (database, name) in self.views:
+            return ResolvedView(self.views[database, name])
+        state = self.states.get((database, name), {}).get(selector)
+        if state is None:
+            return None
+        label, plan = state
+        version = f"{self.place}/{database}.{name}/{label}"
+
+        def load() -> Any:
+            self.loaded.append(version)
+            return plan
+
+        return ResolvedTable(version, label, plan.schema, load)

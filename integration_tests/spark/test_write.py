@@ -1,0 +1,193 @@
+"""Writes by Spark tasks leave the same table and changelog as writes in the driver."""
+# ruff: noqa: E501 - column lists read best on one line
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.format.schema import new_schema
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.spark.bucket_task import WriteJob
+from tablestore_engine.spark.session import session_scratch
+from tablestore_engine.spark.write import (
+    SMALL_BYTES,
+    InputSize,
+    Route,
+    collect_small,
+    plan_route,
+    write_distributed,
+)
+from tablestore_engine.store.bucket_state import BucketChange
+from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.write import WriteMode, WriteRequest
+
+_KEYED = {
+    "deletion-vectors.enabled": "true",
+    "changelog-producer": "lookup",
+    "num-levels": "20",
+    "write-only": "true",
+}
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Two tables of one schema: one is written by tasks, the other in the driver."""
+
+    spark: SparkSession
+    warehouse: str
+    tasks: TableStore
+    driver: TableStore
+
+    def write(self, frame: DataFrame, mode: WriteMode, kind_column: str | None = None) -> None:
+        """The same rows into both; then both must be equal."""
+        rows = collect_small(frame)
+        assert rows is not None
+        kinds = None if kind_column is None else rows.column(kind_column).combine_chunks()
+        plain = rows if kind_column is None else rows.drop_columns([kind_column])
+        self.driver.write(WriteRequest(rows=plain, kinds=kinds, mode=mode))
+        self.tasks.write_changes(
+            lambda base: self.changes(frame, mode, kind_column, base), WriteRequest(mode=mode)
+        )
+        assert _rows(self.tasks.read()) == _rows(self.driver.read())
+        assert _changelog(self.tasks) == _changelog(self.driver)
+        assert not self.tasks.verify()
+
+    def changes(
+        self, frame: DataFrame, mode: WriteMode, kind_column: str | None, base: Snapshot | None
+    ) -> Sequence[BucketChange]:
+        """One Spark job."""
+        store = self.tasks
+        states = {(one.partition_bytes, one.bucket): one for one in store.bucket_states(base)}
+        schemas = {number: store.schemas.get(number) for number in store.schemas.list_ids()}
+        job = WriteJob(
+            store.fileio,
+            store.layout,
+            store.schema,
+            schemas,
+            states,
+            replaces=mode.is_overwrite,
+            kind_column=kind_column,
+        )
+        return write_distributed(frame, job, session_scratch(self.warehouse))
+
+
+def _rows(table: pa.Table) -> list[Mapping[str, Any]]:
+    return sorted(table.to_pylist(), key=repr)
+
+
+def _changelog(store: TableStore) -> list[list[Mapping[str, Any]]]:
+    """Per snapshot, sorted: tasks and driver may order buckets differently."""
+    return [
+        sorted((row for batch in store.read_changes(one) for row in batch.rows.to_pylist()), key=repr)
+        for one in store.snapshots.list_all()
+    ]
+
+
+def _twins(spark: SparkSession, warehouse: str, arrow: pa.Schema, **keys: Any) -> Twins:
+    stores = []
+    for side in ("tasks", "driver"):
+        store = TableStore(LocalFileIO(warehouse), f"{warehouse}/w.db/{side}_{uuid.uuid4().hex}")
+        assert store.schemas.claim(new_schema(arrow, **keys))
+        stores.append(store)
+    return Twins(spark, warehouse, *stores)
+
+
+_COLUMNS = pa.schema([
+    pa.field("id", pa.int64()), pa.field("dt", pa.date32()), pa.field("name", pa.string()),
+    pa.field("amount", pa.decimal128(12, 2)), pa.field("at", pa.timestamp("us")), pa.field("seen", pa.timestamp("us", "UTC")),
+    pa.field("tags", pa.list_(pa.string())), pa.field("ratio", pa.float64()),
+])  # fmt: skip
+_SELECT = (
+    "id", "date_add(date'2026-01-01', cast(id % 3 as int)) as dt", "concat('n', id % 11) as name", "cast(id / 7 as decimal(12,2)) amount",
+    "timestamp_ntz'2026-01-01 00:00:00' + make_dt_interval(0, 0, 0, id) as at", "timestamp_micros(id * 1000001) as seen",
+    "array(cast(id as string), null) as tags", "id / 8.0D as ratio",
+)  # fmt: skip
+
+
+def _frame(spark: SparkSession, first: int, last: int, *extra: str) -> DataFrame:
+    return spark.range(first, last, 1, 3).selectExpr(*_SELECT, *extra)
+
+
+@pytest.mark.parametrize(
+    ("keys", "partitions"),
+    [(["id"], []), (["dt", "id"], ["dt"]), (["name", "id", "at"], []), (["ratio"], [])],
+    ids=["bigint", "partitioned", "text and time", "no native hash"],
+)
+def test_keyed(spark: SparkSession, warehouse: str, keys: list[str], partitions: list[str]) -> None:
+    """Load, upsert with deletes, and overwrite as a difference: same rows, same changelog, valid table."""
+    twins = _twins(
+        spark,
+        warehouse,
+        _COLUMNS,
+        primary_keys=keys,
+        partition_keys=partitions,
+        options={**_KEYED, "bucket": "3"},
+    )
+    twins.write(_frame(spark, 0, 400), WriteMode.UPSERT)
+    kinds = "cast(if(id % 5 = 0, 3, 0) as tinyint) as _ROW_KIND"
+    twins.write(_frame(spark, 300, 500, kinds), WriteMode.UPSERT, "_ROW_KIND")
+    twins.write(_frame(spark, 350, 360), WriteMode.OVERWRITE_TABLE)
+    assert twins.tasks.read().num_rows == 10
+
+
+@pytest.mark.parametrize("partitions", [[], ["dt"]])
+def test_append_only(spark: SparkSession, warehouse: str, partitions: list[str]) -> None:
+    """Append twice (every row stays, also equal ones) and overwrite the partitions of the rows."""
+    twins = _twins(spark, warehouse, _COLUMNS, partition_keys=partitions, options={"bucket": "-1"})
+    twins.write(_frame(spark, 0, 100), WriteMode.APPEND)
+    twins.write(_frame(spark, 50, 60), WriteMode.APPEND)
+    assert twins.tasks.read().num_rows == 110
+    twins.write(_frame(spark, 0, 1), WriteMode.OVERWRITE_PARTITIONS)
+    assert twins.tasks.read().num_rows == (74 if partitions else 1)
+
+
+def test_bad_rows_in_a_task(spark: SparkSession, warehouse: str) -> None:
+    """An error of ours in a task arrives as itself, with code and reason, and nothing is committed."""
+    twins = _twins(spark, warehouse, _COLUMNS, primary_keys=["id"], options={**_KEYED, "bucket": "2"})
+    frame = _frame(spark, 0, 10).union(_frame(spark, 7, 8))
+    request = WriteRequest(mode=WriteMode.UPSERT)
+    with pytest.raises(FixData, match=r"TS1601 (.|\n)*\(7,\)"):
+        twins.tasks.write_changes(lambda base: twins.changes(frame, WriteMode.UPSERT, None, base), request)
+    bad = _frame(spark, 0, 10).selectExpr("if(id = 3, raise_error('boom'), id) as id", "* except (id)")
+    with pytest.raises(FixRequest, match=r"TS1506 (.|\n)*boom"):
+        twins.tasks.write_changes(lambda base: twins.changes(bad, WriteMode.UPSERT, None, base), request)
+    assert twins.tasks.latest() is None
+
+
+@pytest.mark.parametrize(
+    ("size", "groups", "route"),
+    [
+        (InputSize(1000, 1000, may_grow=False), 2, Route(on_driver=True, limit=False, tasks=0)),
+        (InputSize(1 << 50, 1000, may_grow=True), 2, Route(on_driver=True, limit=True, tasks=2)),
+        (
+            InputSize(SMALL_BYTES + 1, SMALL_BYTES + 1, may_grow=False),
+            None,
+            Route(on_driver=False, limit=True, tasks=4),
+        ),
+        (InputSize(1 << 40, 1 << 31, may_grow=False), 100, Route(on_driver=False, limit=True, tasks=8)),
+        (InputSize(1 << 40, 1 << 40, may_grow=False), 1, Route(on_driver=False, limit=True, tasks=1)),
+    ],
+)
+def test_route(size: InputSize, groups: int | None, route: Route) -> None:
+    """Small inputs go to the driver (guarded when rows may multiply), large ones to as many tasks as pay."""
+    assert plan_route(size, cores=4, groups=groups) == route
+
+
+def test_collect_small_guards_itself(spark: SparkSession, tmp_path: Path) -> None:
+    """A small file whose rows multiply beyond the limit is not collected."""
+    spark.range(2000).write.parquet(str(tmp_path / "p"))
+    few = spark.read.parquet(str(tmp_path / "p"))
+    collected = collect_small(few)
+    assert collected is not None
+    assert collected.num_rows == 2000
+    assert collect_small(few.crossJoin(few.withColumnRenamed("id", "other"))) is None

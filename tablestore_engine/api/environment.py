@@ -1,0 +1,27 @@
+"""What must be there before anything can work, tried one by one with one line each.
+
+Names      check_environment   warehouse writable, Java, Spark answers, brokers answer
+INVARIANT  the first problem is raised as the error that a build would meet; nothing is left behind.
+"""
+
+from __future__ import annotations
+
+from tablestore_engine.api.warehouse import Warehouse
+from tablestore_engine.log.brokers import check_brokers
+from tablestore_engine.runtime.java import find_java
+
+
+def check_environment(warehouse: Warehouse) -> tuple[str, ...]:
+    """Lines for people, in the order tried."""
+    lines = []
+    warehouse.catalog.check_writable_folder()
+    lines.append(f"warehouse {warehouse.path} is writable")
+    lines.append(find_java().sentence)
+    version = warehouse.resolver.session.version
+    warehouse.resolver.query("select 1").collect()
+    lines.append(f"Spark {version} answers")
+    servers = warehouse.log.get("kafka.bootstrap.servers")
+    if servers:
+        check_brokers(warehouse.log)
+        lines.append(f"brokers {servers} answer")
+    return tuple(lines)

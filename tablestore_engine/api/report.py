@@ -1,0 +1,107 @@
+"""What comes out of the front door: reports and facts as frozen values.
+
+Names      WriteReport    what one write did, and where its changelog went
+           SqlResult      rows of a statement, with the report when it wrote
+           RelationInfo, ColumnInfo, TableFacts   what listings and dbt docs show
+           StagedInfo     a staged snapshot that waits for its tests
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tablestore_engine.catalog.identifier import Identifier
+
+
+@dataclass(frozen=True)
+class WriteReport:
+    """One commit. `snapshot_id` is None when nothing had to be written and the table has no snapshot yet.
+
+    `offsets` maps topic partition to [first, next) of the messages of this call; `staged` names the branch of a
+    staged snapshot (then nothing is published). `schema_id` is the schema of the snapshot.
+    """
+
+    table: Identifier
+    snapshot_id: int | None
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    files_added: int = 0
+    bytes_added: int = 0
+    changelog_rows: int = 0
+    schema_id: int = 0
+    staged: str | None = None
+    topic: str | None = None
+    offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+    def with_log(self, topic: str, offsets: Mapping[int, tuple[int, int]]) -> WriteReport:
+        """The same with where its changelog went."""
+        return replace(self, topic=topic, offsets=dict(offsets))
+
+    def summary(self) -> str:
+        """`snapshot 7 (+120 ~30 -3)` and, when published, ` · kafka orders[0] 4100..4253`."""
+        where = f"staged snapshot {self.snapshot_id}" if self.staged else f"snapshot {self.snapshot_id}"
+        text = f"{where} (+{self.inserted} ~{self.updated} -{self.deleted})"
+        if self.topic and self.offsets:
+            ranges = " ".join(
+                f"[{part}] {first}..{after}" for part, (first, after) in sorted(self.offsets.items())
+            )
+            text += f" · kafka {self.topic}{ranges}"
+        return text
+
+
+@dataclass(frozen=True)
+class SqlResult:
+    """Columns (name, Spark type text) and rows (Python values) of a statement; `report` when it wrote a table."""
+
+    columns: tuple[tuple[str, str], ...] = ()
+    rows: tuple[tuple[object, ...], ...] = ()
+    report: WriteReport | None = None
+
+
+@dataclass(frozen=True)
+class RelationInfo:
+    """One name in a database: `kind` is table or view."""
+
+    identifier: Identifier
+    kind: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class ColumnInfo:
+    """A column as SQL users see it: `type_text` is Spark SQL's."""
+
+    name: str
+    type_text: str
+    nullable: bool
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """Facts of the current snapshot for catalogs: rows are visible rows, bytes are data files."""
+
+    snapshot_id: int | None
+    committed_at_ms: int | None
+    rows: int
+    files: int
+    bytes: int
+    buckets: int
+    primary_key: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    log_topic: str | None = None
+
+
+@dataclass(frozen=True)
+class StagedInfo:
+    """A staged snapshot: branch `name`, the base it was planned on, outcomes of its tests so far."""
+
+    table: Identifier
+    name: str
+    snapshot_id: int
+    base_snapshot_id: int | None
+    outcomes: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,178 @@
+"""Rows on their way in: whatever the caller has becomes Arrow or a DataFrame with the table's columns.
+
+Names      Incoming        one write's rows: Arrow in the driver, or a DataFrame; columns as fields; its kind column
+           from_frame, from_arrow   make one; to_arrow takes what Python users have
+           shape_frame, shape_arrow the table's columns, in order, by name; what is missing is NULL
+           split_kinds     rows and their row kinds
+           check_rules     rows that break a check constraint -> FixData TS1605
+INVARIANT  names match without case, as in SQL; a value is never changed here, only columns are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from tablestore_engine.api.spec import ROW_KIND_COLUMN
+from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.types import DataField, field_to_arrow, type_from_arrow
+from tablestore_engine.spark.scanner import quote_name
+from tablestore_engine.spark.types import from_spark_type
+
+VIOLATION_COLUMN = "_TS_VIOLATED"
+_SAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Exactly one of `table` and `frame`; `has_kinds` when a column _ROW_KIND comes along."""
+
+    fields: tuple[DataField, ...]
+    has_kinds: bool
+    table: pa.Table | None = None
+    frame: DataFrame | None = None
+
+
+def from_arrow(rows: pa.Table) -> Incoming:
+    """Arrow rows; nanoseconds become microseconds when that loses nothing, as nobody else reads them."""
+    columns = [
+        rows.column(field.name).cast(pa.timestamp("us", field.type.tz))
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns"
+        else rows.column(field.name)
+        for field in rows.schema
+    ]
+    exact = pa.table(columns, names=rows.column_names)
+    fields = tuple(
+        DataField(0, field.name, type_from_arrow(field.type))
+        for field in exact.schema
+        if field.name != ROW_KIND_COLUMN
+    )
+    return Incoming(fields, ROW_KIND_COLUMN in exact.column_names, table=exact)
+
+
+def from_frame(frame: DataFrame, delete_when: str | None, checks: Mapping[str, str]) -> Incoming:
+    """A DataFrame with its row kinds from `delete_when` and the names of violated checks as helper columns."""
+    fields = tuple(
+        DataField(0, field.name, from_spark_type(field.dataType))
+        for field in frame.schema.fields
+        if field.name != ROW_KIND_COLUMN
+    )
+    has_kinds = ROW_KIND_COLUMN in frame.columns
+    if delete_when is not None:
+        if has_kinds:
+            raise FixRequest(
+                "TS1017",
+                "a write says twice which rows mean delete",
+                why=f"it has delete_when and a column {ROW_KIND_COLUMN}",
+                fix="use one of them",
+            )
+        kind = f"cast(case when {delete_when} then 3 else 0 end as tinyint)"
+        frame, has_kinds = frame.withColumn(ROW_KIND_COLUMN, sf.expr(kind)), True
+    if checks:
+        cases = " ".join(f"when not ({rule}) then '{_quoted(name)}'" for name, rule in checks.items())
+        alive = f"{ROW_KIND_COLUMN} <> 3 and " if has_kinds else ""
+        frame = frame.withColumn(
+            VIOLATION_COLUMN, sf.expr(f"case when not ({alive}true) then cast(null as string) {cases} end")
+        )
+    return Incoming(fields, has_kinds, frame=frame)
+
+
+def _quoted(name: str) -> str:
+    return name.replace("\\", "\\\\").replace("'", "\\'")
+
+
+def shape_frame(incoming: Incoming, schema: TableSchema) -> DataFrame:
+    """The table's columns in order, then the helper columns."""
+    assert incoming.frame is not None
+    frame = incoming.frame
+    have = {name.lower(): name for name in frame.columns}
+    columns = [
+        sf.col(quote_name(have[field.name.lower()])).alias(field.name)
+        if field.name.lower() in have
+        else sf.lit(None).alias(field.name)
+        for field in schema.fields
+    ]
+    helpers = [sf.col(name) for name in (ROW_KIND_COLUMN, VIOLATION_COLUMN) if name in frame.columns]
+    return frame.select(*columns, *helpers)
+
+
+def shape_arrow(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """The same for Arrow rows; helper columns stay at the end."""
+    have = {name.lower(): name for name in rows.column_names}
+    columns, names = [], []
+    for field in schema.fields:
+        name = have.get(field.name.lower())
+        found = pa.nulls(rows.num_rows, field_to_arrow(field).type) if name is None else rows.column(name)
+        columns.append(pa.nulls(rows.num_rows, field_to_arrow(field).type) if _is_void(found) else found)
+        names.append(field.name)
+    for name in (ROW_KIND_COLUMN, VIOLATION_COLUMN):
+        if name in rows.column_names:
+            columns.append(rows.column(name))
+            names.append(name)
+    return pa.table(columns, names=names)
+
+
+def _is_void(column: pa.ChunkedArray | pa.Array) -> bool:
+    return bool(pa.types.is_null(column.type))
+
+
+def split_kinds(rows: pa.Table) -> tuple[pa.Table, pa.Array | None]:
+    """Rows without the helper columns, and their kinds (int8) when there are any."""
+    kinds = None
+    if ROW_KIND_COLUMN in rows.column_names:
+        kinds = pc.fill_null(rows.column(ROW_KIND_COLUMN).cast(pa.int8()), 0).combine_chunks()
+        rows = rows.drop_columns([ROW_KIND_COLUMN])
+    return rows, kinds
+
+
+def check_rules(rows: pa.Table, table: str) -> pa.Table:
+    """Rows without the violation column. Raises FixData TS1605 with the rules and sample rows."""
+    if VIOLATION_COLUMN not in rows.column_names:
+        return rows
+    violated = rows.column(VIOLATION_COLUMN)
+    bad = rows.filter(pc.is_valid(violated))
+    rows = rows.drop_columns([VIOLATION_COLUMN])
+    if bad.num_rows:
+        raise violation(table, bad.num_rows, bad.slice(0, _SAMPLES).to_pylist())
+    return rows
+
+
+def violation(table: str, count: int, samples: Sequence[Mapping[str, object]]) -> FixData:
+    """The error for broken check constraints."""
+    rules = sorted({str(row[VIOLATION_COLUMN]) for row in samples})
+    shown = [
+        {k: v for k, v in row.items() if k not in {VIOLATION_COLUMN, ROW_KIND_COLUMN}} for row in samples
+    ]
+    return FixData(
+        "TS1605",
+        f"{count} rows break a check constraint of {table}",
+        why=f"constraint {', '.join(rules)}; first rows: {shown}",
+        fix="correct the rows or the constraint; the table is as it was",
+    )
+
+
+def to_arrow(rows: object) -> pa.Table:
+    """Arrow from what Python users have. Raises FixRequest TS1023."""
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    if (
+        type(rows).__module__.partition(".")[0] == "pandas"
+    ):  # known by name: importing pandas costs every start 0.4 s
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    if isinstance(rows, pl.DataFrame):
+        return rows.to_arrow()
+    raise FixRequest(
+        "TS1023",
+        "rows of this kind cannot be written",
+        why=f"got {type(rows).__name__}",
+        fix="give SQL text, a Spark DataFrame, an Arrow table, a pandas or polars frame",
+    )

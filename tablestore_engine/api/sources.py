@@ -1,0 +1,91 @@
+"""What the Spark layer asks about names: tables at a state, views, changelogs and system tables.
+
+Names      EngineSource   implements spark.source.TableSource over the catalog
+Steps      database name -> (database, version) -> table handle on main or on a staged branch -> one pinned state
+INVARIANT  a staged branch that was never published is seen only by its own name or override.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tablestore_engine.api.versions import split_database, to_selector
+from tablestore_engine.catalog.filesystem import FilesystemCatalog
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.errors import NotFound
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.spark.source import BRANCH, SNAPSHOT, TAG, ResolvedTable, ResolvedView, Selector
+from tablestore_engine.store.table_store import TableStore
+
+FindStore = Callable[[Identifier], TableStore | None]
+
+
+class EngineSource:
+    """Names of one warehouse; `find_store` gives the table's store, None when there is no such table."""
+
+    def __init__(self, catalog: FilesystemCatalog, find_store: FindStore) -> None:
+        self._catalog = catalog
+        self._find_store = find_store
+
+    def lookup(
+        self, database: str, name: str, selector: Selector | None
+    ) -> ResolvedTable | ResolvedView | None:
+        """The current state, or the selected one; None for names that are not ours."""
+        base, version = split_database(database)
+        if version is not None and selector is None:
+            selector = to_selector(version)
+        if not _is_name(base) or not _is_name(name):
+            return None
+        identifier = Identifier(base, name)
+        store = self._find_store(identifier)
+        if store is not None:
+            return resolve_table(store, selector)
+        view = self._catalog.views.find(identifier)
+        return None if view is None else ResolvedView(view.sql, view.comment, view.column_comments)
+
+
+def _is_name(text: str) -> bool:
+    return text.replace("_", "a").isalnum() and text.isascii()
+
+
+def resolve_table(store: TableStore, selector: Selector | None) -> ResolvedTable:
+    """One pinned state of a table. Raises NotFound TS13xx for a state that does not exist."""
+    if selector is not None and selector.kind == BRANCH:
+        store = store.on_staged(str(selector.value))
+        selector = None
+    snapshot = find_snapshot(store, selector)
+    schema = store.schema if selector is None or snapshot is None else store.schemas.get(snapshot.schema_id)
+    if snapshot is not None and selector is None:
+        schema = store.schemas.get(max(snapshot.schema_id, schema.id))
+    label = "empty" if snapshot is None else f"s{snapshot.id}"
+    unique = "empty" if snapshot is None else snapshot.uuid or f"{snapshot.id}-{snapshot.time_millis}"
+    return ResolvedTable(
+        version=f"{store.location}@{store.branch}@{label}@{unique}@{schema.id}",
+        label=label if store.branch == "main" else f"{store.branch}_{label}",
+        schema=schema,
+        load_plan=lambda: store.plan_scan(snapshot, schema=schema),
+    )
+
+
+def snapshot_of_version(version: str) -> int:
+    """Snapshot id in the version text that resolve_table made; 0 for a table without snapshots."""
+    label = version.rsplit("@", maxsplit=3)[1]
+    return 0 if label == "empty" else int(label.removeprefix("s"))
+
+
+def find_snapshot(store: TableStore, selector: Selector | None) -> Snapshot | None:
+    """The selected snapshot; None only for a table without snapshots and no selector."""
+    if selector is None:
+        return store.snapshots.find_latest()
+    if selector.kind == SNAPSHOT:
+        return store.snapshots.get(int(selector.value))
+    if selector.kind == TAG:
+        return store.tags.get(str(selector.value)).snapshot
+    if selector.kind == BRANCH:
+        raise NotFound(
+            "TS1409",
+            f"branch {selector.value} cannot be selected here",
+            why="a branch is a table of its own",
+            fix="open the staged table by its name",
+        )
+    return store.snapshots.get_by_timestamp(int(selector.value))

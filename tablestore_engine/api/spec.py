@@ -1,0 +1,90 @@
+"""What goes into the front door: what a table should be, and what one write should do.
+
+Names      TableVersion     a past, tagged or staged state of a table
+           TableSpec        keys, partitions, options and comments of a table that may have to be created
+           WriteSpec        one write: mode, deletes, checks, schema changes, staging, identity
+           WriteMode, OnSchemaChange, SparkSettings
+INVARIANT  a spec is checked completely before anything is written (P7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tablestore_engine.spark.session import SparkSettings
+from tablestore_engine.store.write import WriteMode
+
+ROW_KIND_COLUMN = "_ROW_KIND"
+
+__all__ = [
+    "ROW_KIND_COLUMN",
+    "OnSchemaChange",
+    "SparkSettings",
+    "TableSpec",
+    "TableVersion",
+    "WriteMode",
+    "WriteSpec",
+]
+
+
+class OnSchemaChange(StrEnum):
+    """What a write does when the query's columns differ from the table's."""
+
+    IGNORE = "ignore"  # new columns are dropped, missing ones are NULL
+    FAIL = "fail"
+    APPEND_NEW_COLUMNS = "append_new_columns"
+    SYNC_ALL_COLUMNS = "sync_all_columns"
+    REPLACE = "replace"  # full refresh: the table gets the query's columns, ids are kept where names match
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """Exactly one of: snapshot id, tag name, epoch milliseconds, branch (the name of a staged snapshot)."""
+
+    snapshot: int | None = None
+    tag: str | None = None
+    timestamp_ms: int | None = None
+    branch: str | None = None
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """What a table should be. `options` are Paimon options; comments go into the schema."""
+
+    primary_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    column_comments: Mapping[str, str] = field(default_factory=dict)
+    not_null: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WriteSpec:
+    """One write of a query's rows into a table.
+
+    table             used when the table does not exist; for an existing one, keys and partitions must agree
+    mode              WriteMode.UPSERT, APPEND, OVERWRITE_TABLE, OVERWRITE_PARTITIONS
+    delete_when       SQL condition over the query's columns: rows that mean delete (keyed tables)
+    checks            name -> SQL condition that no row may violate (TS1605)
+    on_schema_change  see OnSchemaChange; IGNORE by default
+    duplicates        None = the table's option; 'refuse' or 'last'
+    stage             name of a staged snapshot to write instead of main (test-gated publishing)
+    publish           send the changelog to the log when the table has one and the write is not staged
+    commit_user, commit_identifier   identity: the same pair never writes twice
+    properties        kept in the snapshot (invocation id, model …); never secrets
+    """
+
+    table: TableSpec = field(default_factory=TableSpec)
+    mode: WriteMode = WriteMode.UPSERT
+    delete_when: str | None = None
+    checks: Mapping[str, str] = field(default_factory=dict)
+    on_schema_change: OnSchemaChange = OnSchemaChange.IGNORE
+    duplicates: str | None = None
+    stage: str | None = None
+    publish: bool = True
+    commit_user: str | None = None
+    commit_identifier: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)

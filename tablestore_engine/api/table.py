@@ -1,0 +1,203 @@
+"""A handle on one table: read any state, write, stage and publish, maintain. Works without Spark.
+
+Names      Table        what Engine.table gives
+           Scan         rows of one state, to Arrow or Spark
+           ChangeCounts inserted, updated, deleted keys between two snapshots
+INVARIANT  a handle holds no state of the table: each call looks at the newest snapshot, a Scan is pinned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tablestore_engine.api.changes import ChangeCounts, count_changes, read_changes_table
+from tablestore_engine.api.report import StagedInfo, TableFacts, WriteReport
+from tablestore_engine.api.rows import from_arrow, from_frame, to_arrow
+from tablestore_engine.api.sources import find_snapshot, resolve_table
+from tablestore_engine.api.spec import TableVersion, WriteSpec
+from tablestore_engine.api.versions import to_selector
+from tablestore_engine.api.warehouse import Warehouse, report_of
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.spark.source import ResolvedTable
+from tablestore_engine.store.scan import ScanPlan
+from tablestore_engine.store.table_store import TableStore
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Rows of one pinned state of a table."""
+
+    warehouse: Warehouse
+    identifier: Identifier
+    store: TableStore
+    resolved: ResolvedTable
+
+    def plan(self) -> ScanPlan:
+        """Files with the positions to leave out."""
+        plan = self.resolved.load_plan()
+        assert isinstance(plan, ScanPlan)  # resolve_table makes it from the store
+        return plan
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows as one Arrow table; needs no Spark."""
+        return self.store.read(self.plan(), columns)
+
+    def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows as record batches, file by file."""
+        return self.store.read_batches(self.plan(), columns)
+
+    def to_spark(self) -> DataFrame:
+        """A DataFrame over native parquet."""
+        return self.warehouse.resolver.table(self.identifier.database, self.identifier.name, self.resolved)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of an engine."""
+
+    warehouse: Warehouse
+    identifier: Identifier
+    store: TableStore
+
+    @property
+    def schema(self) -> TableSchema:
+        """The newest schema."""
+        return self.store.schema
+
+    # reading -------------------------------------------------------------------------------------
+
+    def scan(
+        self,
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp_ms: int | None = None,
+        staged: str | None = None,
+    ) -> Scan:
+        """The current rows, or those of a snapshot, tag, time (epoch ms) or staged snapshot. Raises NotFound."""
+        version = TableVersion(snapshot, tag, timestamp_ms, staged)
+        selector = None if version == TableVersion() else to_selector(version)
+        store = self.store if staged is None else self.store.on_staged(staged)
+        resolved = resolve_table(store, None if staged is not None else selector)
+        return Scan(self.warehouse, self.identifier, store, resolved)
+
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """All snapshots, oldest first."""
+        return self.store.snapshots.list_all()
+
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """Their ids, ascending."""
+        return self.store.snapshots.list_ids()
+
+    def latest_snapshot_id(self) -> int | None:
+        """None when nothing was committed yet."""
+        return self.store.snapshots.find_latest_id()
+
+    def changes(self, since: int, until: int | None = None) -> pa.Table:
+        """Changelog rows of the snapshots in (since, until], with _row_kind and _snapshot_id."""
+        return read_changes_table(self.store, since, until)
+
+    def diff(self, since: int, until: int | None = None) -> ChangeCounts:
+        """Keys inserted, updated and deleted between two snapshots, whatever happened in between."""
+        last = until if until is not None else self.latest_snapshot_id() or since
+        return count_changes(self.store, since, last)
+
+    def facts(self) -> TableFacts:
+        """Facts of the current snapshot, from metadata alone."""
+        snapshot = find_snapshot(self.store, None)
+        plan = self.store.plan_scan(snapshot)
+        options = self.schema.options
+        return TableFacts(
+            snapshot_id=None if snapshot is None else snapshot.id,
+            committed_at_ms=None if snapshot is None else snapshot.time_millis,
+            rows=plan.visible_rows,
+            files=len(plan.files),
+            bytes=sum(file.meta.file_size for file in plan.files),
+            buckets=self.schema.bucket_count,
+            primary_key=self.schema.primary_keys,
+            partition_by=self.schema.partition_keys,
+            log_topic=options.get("kafka.topic") if options.get("log.system") == "kafka" else None,
+        )
+
+    # writing -------------------------------------------------------------------------------------
+
+    def write(self, rows: object, spec: WriteSpec | None = None) -> WriteReport:
+        """Write an Arrow table, a pandas, polars or Spark frame with one commit. Raises TS1023, TS13xx, TS16xx."""
+        chosen = spec or WriteSpec()
+        if isinstance(rows, DataFrame):
+            incoming = from_frame(rows, chosen.delete_when, chosen.checks)
+        else:
+            incoming = from_arrow(to_arrow(rows))
+        return self.warehouse.write_incoming(self.identifier, incoming, chosen)
+
+    def publish(self) -> WriteReport:
+        """Send what is committed and not yet in the log; the report has the offsets of this call."""
+        return self.warehouse.published(
+            self.identifier, WriteReport(self.identifier, self.latest_snapshot_id())
+        )
+
+    # staging -------------------------------------------------------------------------------------
+
+    def staged(self) -> tuple[StagedInfo, ...]:
+        """Staged snapshots that wait, oldest first."""
+        return tuple(
+            StagedInfo(
+                table=self.identifier,
+                name=one.name,
+                snapshot_id=one.snapshot.id,
+                base_snapshot_id=one.base_id,
+                outcomes=dict(one.outcomes),
+                properties=dict(one.snapshot.properties or {}),
+            )
+            for one in self.store.staging.list_all()
+        )
+
+    def record_outcome(self, stage: str, test: str, status: str) -> None:
+        """Keep what a test said of a staged snapshot."""
+        self.store.staging.record_outcome(stage, test, status)
+
+    def publish_staged(self, stage: str) -> WriteReport:
+        """Make a staged snapshot the current one, then send its changelog. Raises RetryError when main moved."""
+        return self.warehouse.publish_staged(self.identifier, stage)
+
+    def drop_staged(self, stage: str) -> None:
+        """Forget a staged snapshot; a table that never had another one goes with it."""
+        self.warehouse.drop_staged(self.identifier, stage)
+
+    # maintenance ---------------------------------------------------------------------------------
+
+    def compact(self) -> WriteReport:
+        """Fold everything into its best shape; rows stay as they are."""
+        return report_of(self.identifier, self.store.compact())
+
+    def tag(self, name: str, snapshot_id: int | None = None) -> None:
+        """Name a snapshot, by default the newest."""
+        self.store.tags.create(name, snapshot_id)
+
+    def delete_tag(self, name: str) -> None:
+        """Remove a tag; the snapshot stays."""
+        self.store.tags.delete(name)
+
+    def list_tags(self) -> Mapping[str, int]:
+        """Tag name -> snapshot id."""
+        return self.store.tags.list_all()
+
+    def rollback(self, snapshot_id: int) -> None:
+        """Make an earlier snapshot the newest again; later ones are deleted."""
+        self.store.rollback(snapshot_id)
+
+    def verify(self) -> tuple[str, ...]:
+        """Problems found on disk; () when every invariant holds."""
+        return self.store.verify()
+
+    def log_messages(self) -> list[LogMessage]:
+        """All committed messages of the table's topic; [] without a log."""
+        publisher = self.warehouse.find_publisher(self.identifier)
+        return [] if publisher is None else publisher.messages()

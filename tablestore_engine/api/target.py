@@ -1,0 +1,239 @@
+"""The schema that a write needs: of a new table, or the existing one changed as the caller allows.
+
+Names      TargetPlan      the schema to write with, and whether it is new or changed
+           plan_target     the only entry: (current schema | None, query columns, spec) -> TargetPlan, pure
+Steps      1 no table: assign ids, add the defaults of our tables   2 keys and partitions must agree
+           3 columns by on_schema_change   4 options: mutable ones follow the spec, layout stays
+INVARIANT  a column keeps its id while its name and meaning stay; ids are never used twice.
+INVARIANT  nothing is written here: an error leaves the table as it was (P7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tablestore_engine.api.spec import OnSchemaChange, TableSpec
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.cast import is_widening
+from tablestore_engine.format.schema import TableSchema, new_schema
+from tablestore_engine.format.schema_change import (
+    add_column,
+    drop_column,
+    relax_column,
+    rename_column,
+    retype_column,
+)
+from tablestore_engine.format.types import DataField, DataType
+from tablestore_engine.options import OPTIONS, check_options
+
+KEYED_DEFAULTS: Mapping[str, str] = {
+    "bucket": "1",
+    "merge-engine": "deduplicate",
+    "deletion-vectors.enabled": "true",
+    "changelog-producer": "lookup",
+    "write-only": "true",
+    "num-levels": "20",
+}
+APPEND_DEFAULTS: Mapping[str, str] = {"bucket": "-1"}
+_PER_TABLE = frozenset({"tablestore.table-uuid", "tablestore.managed-topic"})
+
+
+@dataclass(frozen=True)
+class TargetPlan:
+    """`schema` has the id of the current one when it is unchanged, the next id when `is_changed`."""
+
+    schema: TableSchema
+    is_new: bool
+    is_changed: bool
+
+
+def plan_target(
+    current: TableSchema | None,
+    columns: Sequence[DataField],
+    spec: TableSpec,
+    on_schema_change: OnSchemaChange,
+    *,
+    table: str,
+    new_uuid: str,
+) -> TargetPlan:
+    """Raises FixRequest TS1010-TS1013, TS11xx (columns, types, options)."""
+    check_options(spec.options)
+    if current is None:
+        return TargetPlan(_first_schema(columns, spec, new_uuid), is_new=True, is_changed=True)
+    _check_same_keys(current, spec, table)
+    changed = _with_columns(current, columns, on_schema_change, table)
+    changed = _with_options(changed, spec, table)
+    changed = _with_comments(changed, spec)
+    if on_schema_change is OnSchemaChange.REPLACE:
+        changed = _in_order(changed, columns)
+        changed = _with_not_null(changed, spec.not_null)
+    if replace(changed, id=current.id) == current:
+        return TargetPlan(current, is_new=False, is_changed=False)
+    return TargetPlan(replace(changed, id=current.id + 1), is_new=False, is_changed=True)
+
+
+def _first_schema(columns: Sequence[DataField], spec: TableSpec, new_uuid: str) -> TableSchema:
+    defaults = KEYED_DEFAULTS if spec.primary_key else APPEND_DEFAULTS
+    options = {**defaults, **spec.options}
+    options.setdefault("tablestore.table-uuid", new_uuid)
+    named = {name.lower() for name in spec.not_null}
+    fields = [
+        replace(
+            field,
+            type=field.type.with_nullable(field.name.lower() not in named),
+            description=_comment_of(field.name, spec) or field.description,
+        )
+        for field in columns
+    ]
+    return new_schema(
+        fields,
+        partition_keys=_spelled(spec.partition_by, columns),
+        primary_keys=_spelled(spec.primary_key, columns),
+        options=options,
+        comment=spec.comment,
+    )
+
+
+def _spelled(names: Sequence[str], columns: Sequence[DataField]) -> list[str]:
+    """Names as the columns write them; SQL does not mind case."""
+    known = {field.name.lower(): field.name for field in columns}
+    return [known.get(name.lower(), name) for name in names]
+
+
+def _check_same_keys(current: TableSchema, spec: TableSpec, table: str) -> None:
+    for what, wanted, present in (
+        ("primary key", spec.primary_key, current.primary_keys),
+        ("partitions", spec.partition_by, current.partition_keys),
+    ):
+        if wanted and [name.lower() for name in wanted] != [name.lower() for name in present]:
+            raise FixRequest(
+                "TS1010",
+                f"the {what} of {table} cannot change",
+                why=f"the table has {list(present)}, the write asks for {list(wanted)}",
+                fix="keep them, or drop the table and build it anew",
+            )
+
+
+def _with_columns(
+    current: TableSchema, columns: Sequence[DataField], on_change: OnSchemaChange, table: str
+) -> TableSchema:
+    have = {field.name.lower(): field for field in current.fields}
+    given = {field.name.lower(): field for field in columns}
+    added = [field for field in columns if field.name.lower() not in have]
+    removed = [field for field in current.fields if field.name.lower() not in given]
+    retyped = [
+        (have[name], field)
+        for name, field in given.items()
+        if name in have and _differs(have[name].type, field.type)
+    ]
+    if on_change is OnSchemaChange.IGNORE:
+        return current
+    if on_change is OnSchemaChange.FAIL:
+        if added or removed or retyped:
+            raise FixRequest(
+                "TS1011",
+                f"the columns of {table} and of the write differ",
+                why=f"new {_names(added)}, missing {_names(removed)}, other types {_names([f for f, _ in retyped])}",
+                fix="set on_schema_change to append_new_columns or sync_all_columns, or change the query",
+            )
+        return current
+    changed = current
+    for field in added:
+        changed = add_column(
+            changed, field.name, field.type.with_nullable(True), description=field.description
+        )
+    if on_change is OnSchemaChange.APPEND_NEW_COLUMNS:
+        return changed
+    for field in removed:
+        changed = drop_column(changed, field.name)
+    for old, new in retyped:
+        changed = _retyped(changed, old, new, on_change)
+    return changed
+
+
+def _retyped(schema: TableSchema, old: DataField, new: DataField, on_change: OnSchemaChange) -> TableSchema:
+    """Widen in place; a full refresh may also give the name to a new column of another type."""
+    wanted = new.type.with_nullable(old.type.nullable)
+    if (
+        on_change is OnSchemaChange.REPLACE
+        and not _can_widen(old.type, wanted)
+        and not _is_key(schema, old.name)
+    ):
+        # in this order, because a table's only column cannot be dropped
+        added = add_column(
+            schema, f"{old.name}__new", new.type.with_nullable(True), description=old.description
+        )
+        return rename_column(drop_column(added, old.name), f"{old.name}__new", old.name)
+    if _can_widen(wanted, old.type) and on_change is not OnSchemaChange.REPLACE:
+        return schema  # the query's values fit the wider column
+    return retype_column(schema, old.name, wanted)
+
+
+def _can_widen(old: DataType, new: DataType) -> bool:
+    return old.is_atomic and new.is_atomic and is_widening(old, new)
+
+
+def _is_key(schema: TableSchema, name: str) -> bool:
+    return name in {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}
+
+
+def _differs(have: DataType, given: DataType) -> bool:
+    return have.with_nullable(True) != given.with_nullable(True)
+
+
+def _names(fields: Sequence[DataField]) -> str:
+    return "[" + ", ".join(field.name for field in fields) + "]"
+
+
+def _with_options(schema: TableSchema, spec: TableSpec, table: str) -> TableSchema:
+    options = dict(schema.options)
+    for key, value in spec.options.items():
+        known = OPTIONS.get(key)
+        if options.get(key) == value or key in _PER_TABLE:
+            continue
+        if key in options and known is not None and not known.mutable:
+            raise FixRequest(
+                "TS1012",
+                f"option {key!r} of {table} cannot change",
+                why=f"the table has {options[key]!r}, the write asks for {value!r}; rows already lie that way",
+                fix="keep it, or drop the table and build it anew",
+            )
+        options[key] = value
+    return replace(schema, options=options)
+
+
+def _with_comments(schema: TableSchema, spec: TableSpec) -> TableSchema:
+    fields = tuple(
+        replace(field, description=_comment_of(field.name, spec) or field.description)
+        for field in schema.fields
+    )
+    return replace(schema, fields=fields, comment=spec.comment or schema.comment)
+
+
+def _comment_of(name: str, spec: TableSpec) -> str | None:
+    by_name = {key.lower(): text for key, text in spec.column_comments.items()}
+    return by_name.get(name.lower())
+
+
+def _in_order(schema: TableSchema, columns: Sequence[DataField]) -> TableSchema:
+    """Columns in the order of the query."""
+    place = {field.name.lower(): index for index, field in enumerate(columns)}
+    return replace(schema, fields=tuple(sorted(schema.fields, key=lambda field: place[field.name.lower()])))
+
+
+def _with_not_null(schema: TableSchema, not_null: Sequence[str]) -> TableSchema:
+    """A full refresh writes all rows anew, so NOT NULL may come and go; keys are always NOT NULL."""
+    named = {name.lower() for name in not_null}
+    changed = schema
+    for field in schema.fields:
+        is_required = field.name.lower() in named or field.name in schema.primary_keys
+        if field.type.nullable and is_required:
+            fields = tuple(
+                replace(one, type=one.type.with_nullable(False)) if one.id == field.id else one
+                for one in changed.fields
+            )
+            changed = replace(changed, fields=fields)
+        elif not field.type.nullable and not is_required:
+            changed = relax_column(changed, field.name)
+    return changed

@@ -1,0 +1,58 @@
+"""Versioned names in SQL: `demo__at_snapshot_5`.orders is the table demo.orders at snapshot 5.
+
+Names      split_database   database name as written -> (database, TableVersion | None)
+           to_selector      TableVersion -> the Spark layer's Selector
+Forms      __at_snapshot_<id>  __at_tag_<name>  __at_ts_<epoch ms>  __at_branch_<staged name>
+WHY        a plain two-part name works wherever SQL takes a table: in joins, CTEs, views, tests and packages.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tablestore_engine.api.spec import TableVersion
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.spark.source import BRANCH, SNAPSHOT, TAG, TIMESTAMP, Selector
+
+_VERSIONED = re.compile(r"(?P<database>\w+?)__at_(?P<kind>snapshot|tag|ts|branch)_(?P<value>\w+)")
+
+
+def split_database(name: str) -> tuple[str, TableVersion | None]:
+    """`demo__at_ts_17` -> (demo, version). Raises FixRequest TS1014 when the value is no number."""
+    match = _VERSIONED.fullmatch(name)
+    if match is None:
+        return name, None
+    kind, value = match["kind"], match["value"]
+    if kind == "tag":
+        return match["database"], TableVersion(tag=value)
+    if kind == "branch":
+        return match["database"], TableVersion(branch=value)
+    if not value.isdigit():
+        raise FixRequest(
+            "TS1014",
+            f"name {name!r} has no number behind __at_{kind}_",
+            why=f"got {value!r}",
+            fix="write a snapshot id, or epoch milliseconds",
+        )
+    number = int(value)
+    return match["database"], TableVersion(snapshot=number) if kind == "snapshot" else TableVersion(
+        timestamp_ms=number
+    )
+
+
+def to_selector(version: TableVersion) -> Selector:
+    """The one field that is set."""
+    if version.snapshot is not None:
+        return Selector(SNAPSHOT, version.snapshot)
+    if version.tag is not None:
+        return Selector(TAG, version.tag)
+    if version.timestamp_ms is not None:
+        return Selector(TIMESTAMP, version.timestamp_ms)
+    if version.branch is not None:
+        return Selector(BRANCH, version.branch)
+    raise FixRequest(
+        "TS1015",
+        "a table version is empty",
+        why="no field is set",
+        fix="set snapshot, tag, timestamp_ms or branch",
+    )

@@ -1,0 +1,286 @@
+"""One warehouse as this process sees it: names, open tables, the Spark session, the log. Engine and Table stand on it.
+
+Names      Warehouse   stores by name, commits followed by publishing, drops and renames
+INVARIANT  no JVM before the first statement that needs one.
+INVARIANT  after every commit the outbox is tried: what an earlier process left unpublished goes first, in order.
+INVARIANT  a table with a log appears only after its topics are there and claimed (P7).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tablestore_engine.api.publishing import TablePublisher, find_settings
+from tablestore_engine.api.report import RelationInfo, WriteReport
+from tablestore_engine.api.rows import Incoming
+from tablestore_engine.api.sources import EngineSource
+from tablestore_engine.api.spec import SparkSettings, TableSpec, WriteSpec
+from tablestore_engine.api.writing import Writer
+from tablestore_engine.catalog.filesystem import FilesystemCatalog
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.views import ViewDefinition
+from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.schema_change import describe_column, set_comment
+from tablestore_engine.log.beginning import drop_log
+from tablestore_engine.log.settings import resolve_log
+from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.spark.resolver import Resolver
+from tablestore_engine.spark.session import open_session, session_scratch
+from tablestore_engine.store.commit import CommitReport
+from tablestore_engine.store.table_store import TableStore
+
+_MANAGED = "tablestore.managed-topic"
+
+
+class Warehouse:
+    """Shared by the threads of a process; `log` are Kafka client settings (secrets stay in memory)."""
+
+    def __init__(self, path: str, spark: SparkSettings, log: Mapping[str, str], runtime: Runtime) -> None:
+        self.path = os.path.abspath(path)
+        self.log = {str(key): str(value) for key, value in log.items()}
+        self.runtime = runtime
+        self._settings = spark
+        self._fileio = LocalFileIO(self.path)
+        self.catalog = FilesystemCatalog(self._fileio, self.path, runtime)
+        self.writer = Writer(self.catalog, self.open_store, self.prepare_log, self._scratch, runtime)
+        self._stores: dict[Identifier, TableStore] = {}
+        self._publishers: dict[str, TablePublisher] = {}
+        self._resolver: Resolver | None = None
+        self._lock = threading.RLock()
+
+    # Spark ---------------------------------------------------------------------------------------
+
+    @property
+    def resolver(self) -> Resolver:
+        """Names for SQL; starts the session at first use."""
+        with self._lock:
+            if self._resolver is None:
+                session = open_session(self._settings, self.path)
+                self._resolver = Resolver(
+                    session, EngineSource(self.catalog, self.find_store), self._scratch()
+                )
+            return self._resolver
+
+    @property
+    def has_spark(self) -> bool:
+        """Whether this warehouse has used Spark yet."""
+        return self._resolver is not None
+
+    def _scratch(self) -> Path:
+        return session_scratch(self.path)
+
+    # tables --------------------------------------------------------------------------------------
+
+    def find_store(self, identifier: Identifier) -> TableStore | None:
+        """The store of a table, None when there is no such table."""
+        if not self.catalog.schemas(identifier).list_ids():
+            self.forget(identifier)
+            return None
+        return self.open_store(identifier)
+
+    def get_store(self, identifier: Identifier) -> TableStore:
+        """The store of a table. Raises NotFound TS1414."""
+        found = self.find_store(identifier)
+        if found is None:
+            raise NotFound(
+                "TS1414",
+                f"table {identifier} does not exist",
+                why=f"there is no such table in {self.path}",
+                fix="correct the name, or build the model first",
+            )
+        return found
+
+    def open_store(self, identifier: Identifier) -> TableStore:
+        """A store for the name, one per process so that its caches are shared."""
+        with self._lock:
+            store = self._stores.get(identifier)
+            if store is None:
+                store = TableStore(self._fileio, self.catalog.location(identifier), self.runtime)
+                self._stores[identifier] = store
+            return store
+
+    def forget(self, identifier: Identifier) -> None:
+        """After a drop or rename: caches of the old table must not meet a new one of the same name."""
+        with self._lock:
+            self._stores.pop(identifier, None)
+            if self._resolver is not None:
+                self._resolver.forget(identifier.database, identifier.name)
+
+    def drop_database(self, name: str, *, cascade: bool = False) -> None:
+        """With its tables when `cascade`."""
+        if cascade and self.catalog.has_database(name):
+            for one in self.relations(name, with_unpublished=True):
+                if one.kind == "table":
+                    self.drop_table(one.identifier)
+        self.catalog.drop_database(name, cascade=cascade)
+
+    def relations(self, database: str, *, with_unpublished: bool = False) -> tuple[RelationInfo, ...]:
+        """Tables and views; tables that only have a staged snapshot are nobody's business yet."""
+        found = []
+        for name in self.catalog.list_tables(database):
+            identifier = Identifier(database, name)
+            store = self.find_store(identifier)
+            if store is not None and (with_unpublished or not _is_unpublished(store)):
+                found.append(RelationInfo(identifier, "table", store.schema.comment))
+        for name in self.catalog.views.list_names(database):
+            view = self.catalog.views.find(Identifier(database, name))
+            if view is not None:
+                found.append(RelationInfo(Identifier(database, name), "view", view.comment))
+        return tuple(found)
+
+    def find_relation(self, identifier: Identifier) -> RelationInfo | None:
+        """A table or view by its name."""
+        store = self.find_store(identifier)
+        if store is not None:
+            return RelationInfo(identifier, "table", store.schema.comment)
+        view = self.catalog.views.find(identifier)
+        return None if view is None else RelationInfo(identifier, "view", view.comment)
+
+    def create_empty(self, identifier: Identifier, incoming: Incoming, spec: TableSpec) -> None:
+        """Schema only; its log is prepared first."""
+        plan = self.writer.target(identifier, incoming, WriteSpec(table=spec))
+        if not plan.is_new:
+            raise FixRequest(
+                "TS1415", f"{identifier} exists already", why="a table has that name", fix="drop it first"
+            )
+        self.catalog.create_table(identifier, self.prepare_log(identifier, plan.schema))
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """With its history, and with its topics when the engine made them."""
+        schema = self.catalog.find_schema(identifier)
+        self.catalog.drop_table(identifier)
+        self.forget(identifier)
+        if schema is not None and schema.options.get(_MANAGED) == "true":
+            settings = resolve_log(schema.options, self.log, table=str(identifier), is_keyed=schema.is_keyed)
+            if settings is not None:
+                self._close_publisher(settings.table_uuid)
+                drop_log(settings)
+
+    def rename(self, source: Identifier, target: Identifier) -> None:
+        """A table or view under a new name."""
+        if self.catalog.find_schema(source) is not None:
+            self.catalog.rename_table(source, target)
+        else:
+            self.catalog.rename_view(source, target)
+        self.forget(source)
+
+    def drop_view(self, identifier: Identifier) -> None:
+        """A missing one is fine."""
+        self.catalog.views.drop(identifier)
+        self.forget(identifier)
+
+    def set_comments(self, identifier: Identifier, comment: str | None, columns: Mapping[str, str]) -> None:
+        """Comments of a table (one new schema version) or view."""
+        view = self.catalog.views.find(identifier)
+        if view is not None:
+            merged = {**view.column_comments, **columns}
+            self.catalog.put_view(identifier, ViewDefinition(view.sql, comment or view.comment, merged))
+            return
+        self.catalog.alter_table(identifier, lambda schema: set_all_comments(schema, comment, columns))
+
+    # commits -------------------------------------------------------------------------------------
+
+    def write_incoming(
+        self,
+        identifier: Identifier,
+        incoming: Incoming,
+        spec: WriteSpec,
+        *,
+        partition: dict[str, object] | None = None,
+        computed_from: int | None = None,
+    ) -> WriteReport:
+        """One commit, then publishing."""
+        if not self.catalog.has_database(identifier.database):
+            self.catalog.create_database(identifier.database)
+        report = self.writer.write(
+            identifier, incoming, spec, partition=partition, computed_from=computed_from
+        )
+        if report.staged is not None or not spec.publish:
+            return report_of(identifier, report)
+        return self.published(identifier, report_of(identifier, report))
+
+    def published(self, identifier: Identifier, report: WriteReport) -> WriteReport:
+        """Send what is committed and not yet in the log; the report with this call's offsets."""
+        store = self.get_store(identifier)
+        publisher = self.find_publisher(identifier)
+        sent = None if publisher is None else publisher.publish(store)
+        if publisher is None or sent is None:
+            return report
+        return report.with_log(publisher.settings.topic, sent.offsets)
+
+    def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
+        """Staged -> current, then the log. Raises RetryError TS1308 when main moved meanwhile."""
+        report = self.get_store(identifier).staging.publish(stage)
+        return self.published(identifier, report_of(identifier, report))
+
+    def drop_staged(self, identifier: Identifier, stage: str) -> None:
+        """Discard; a table that was never published and has nothing else staged is dropped."""
+        store = self.get_store(identifier)
+        store.staging.discard(stage)
+        if store.snapshots.find_latest_id() is None and not store.staging.list_all():
+            self.drop_table(identifier)
+
+    def find_publisher(self, identifier: Identifier) -> TablePublisher | None:
+        """The table's publisher, None when it has no log. Raises TS1700, TS1701."""
+        settings = find_settings(self.get_store(identifier), self.log, str(identifier))
+        if settings is None:
+            return None
+        with self._lock:
+            return self._publishers.setdefault(settings.table_uuid, TablePublisher(settings, self.runtime))
+
+    def prepare_log(self, identifier: Identifier, schema: TableSchema) -> TableSchema:
+        """Topics before the table; the schema says whether we made them. Raises TS17xx."""
+        settings = resolve_log(schema.options, self.log, table=str(identifier), is_keyed=schema.is_keyed)
+        if settings is None:
+            return schema
+        created = TablePublisher(settings, self.runtime).prepare(after_snapshot=0)
+        return replace(schema, options={**schema.options, _MANAGED: str(created).lower()})
+
+    def _close_publisher(self, table_uuid: str) -> None:
+        with self._lock:
+            publisher = self._publishers.pop(table_uuid, None)
+        if publisher is not None:
+            publisher.close()
+
+    def close(self) -> None:
+        """Give producers up; the Spark session stays for others in this process."""
+        for table_uuid in list(self._publishers):
+            self._close_publisher(table_uuid)
+
+
+def report_of(identifier: Identifier, report: CommitReport) -> WriteReport:
+    """The store's report with the table's name."""
+    return WriteReport(
+        table=identifier,
+        snapshot_id=report.snapshot_id,
+        inserted=report.inserted,
+        updated=report.updated,
+        deleted=report.deleted,
+        unchanged=report.unchanged,
+        files_added=report.files_added,
+        bytes_added=report.bytes_added,
+        changelog_rows=report.changelog_rows,
+        schema_id=report.schema_id,
+        staged=report.staged,
+    )
+
+
+def set_all_comments(schema: TableSchema, comment: str | None, columns: Mapping[str, str]) -> TableSchema:
+    """The schema with the table's comment (None: as it is) and those of the named columns."""
+    if comment is not None:
+        schema = set_comment(schema, comment)
+    known = {name.lower(): name for name in schema.field_names}
+    for name, text in columns.items():
+        if name.lower() in known:
+            schema = describe_column(schema, known[name.lower()], text or None)
+    return schema
+
+
+def _is_unpublished(store: TableStore) -> bool:
+    return store.snapshots.find_latest_id() is None and bool(store.staging.list_all())

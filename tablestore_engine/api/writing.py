@@ -1,0 +1,142 @@
+"""One write from the front door to its snapshot: rows, schema, route, commit.
+
+Names      Writer       what Engine uses
+Steps      1 rows -> Incoming   2 plan_target: schema, created or changed   3 small rows come to the driver as Arrow,
+           large ones are written by Spark tasks   4 one commit (main or staged)
+INVARIANT  a table that this write creates has no snapshot until its rows are committed.
+CRASH      between creating the table and the commit: an empty table stays, which the next run fills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from tablestore_engine.api.rows import (
+    VIOLATION_COLUMN,
+    Incoming,
+    check_rules,
+    shape_arrow,
+    shape_frame,
+    split_kinds,
+    violation,
+)
+from tablestore_engine.api.spec import ROW_KIND_COLUMN, WriteSpec
+from tablestore_engine.api.target import TargetPlan, plan_target
+from tablestore_engine.catalog.filesystem import FilesystemCatalog
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.spark.bucket_task import WriteJob
+from tablestore_engine.spark.write import collect_small, write_distributed
+from tablestore_engine.store.bucket_state import BucketChange
+from tablestore_engine.store.commit import CommitReport
+from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.write import WriteRequest
+
+OpenStore = Callable[[Identifier], TableStore]
+OnCreate = Callable[[Identifier, TableSchema], TableSchema]
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Performs writes of one engine; `before_create` prepares the log before a table with one appears."""
+
+    catalog: FilesystemCatalog
+    open_store: OpenStore
+    before_create: OnCreate
+    scratch: Callable[[], Path]
+    runtime: Runtime
+
+    def write(
+        self,
+        identifier: Identifier,
+        incoming: Incoming,
+        spec: WriteSpec,
+        *,
+        partition: dict[str, object] | None = None,
+        computed_from: int | None = None,
+    ) -> CommitReport:
+        """One commit. Raises TS10xx, TS11xx, TS13xx, TS15xx, TS16xx; then nothing was committed."""
+        plan = self.target(identifier, incoming, spec)
+        if plan.is_new:
+            self.catalog.create_table(identifier, self.before_create(identifier, plan.schema))
+        store = self.open_store(identifier)
+        schema = store.schema if plan.is_new else plan.schema
+        request = WriteRequest(
+            mode=spec.mode,
+            partition=partition or {},
+            commit_user=spec.commit_user,
+            commit_identifier=spec.commit_identifier,
+            duplicates=spec.duplicates,
+            new_schema=schema if plan.is_changed and not plan.is_new else None,
+            properties=dict(spec.properties) or None,
+            stage=spec.stage,
+            computed_from=computed_from,
+        )
+        rows = self._small_rows(incoming, schema, identifier)
+        if rows is not None:
+            table, kinds = split_kinds(check_rules(rows, str(identifier)))
+            return store.write(replace(request, rows=table, kinds=kinds))
+        return self._write_distributed(store, schema, incoming, request)
+
+    def target(self, identifier: Identifier, incoming: Incoming, spec: WriteSpec) -> TargetPlan:
+        """The schema that the write needs; nothing is written."""
+        return plan_target(
+            self.catalog.find_schema(identifier),
+            incoming.fields,
+            spec.table,
+            spec.on_schema_change,
+            table=str(identifier),
+            new_uuid=self.runtime.new_uuid(),
+        )
+
+    def _small_rows(self, incoming: Incoming, schema: TableSchema, identifier: Identifier) -> pa.Table | None:
+        if incoming.table is not None:
+            return shape_arrow(incoming.table, schema)
+        frame = shape_frame(incoming, schema)
+        rows = collect_small(frame)
+        if rows is None and VIOLATION_COLUMN in frame.columns:
+            _check_frame(frame, str(identifier))
+        return None if rows is None else shape_arrow(rows, schema)
+
+    def _write_distributed(
+        self,
+        store: TableStore,
+        schema: TableSchema,
+        incoming: Incoming,
+        request: WriteRequest,
+    ) -> CommitReport:
+        """Spark tasks write the files; a lost race runs them again on the new base."""
+        frame = shape_frame(incoming, schema)
+        if VIOLATION_COLUMN in frame.columns:
+            frame = frame.drop(VIOLATION_COLUMN)
+
+        def run(base: Snapshot | None) -> Sequence[BucketChange]:
+            job = WriteJob(
+                fileio=store.fileio,
+                layout=store.layout,
+                schema=schema,
+                schemas={number: store.schemas.get(number) for number in store.schemas.list_ids()},
+                states={(one.partition_bytes, one.bucket): one for one in store.bucket_states(base)},
+                options={} if request.duplicates is None else {"tablestore.duplicates": request.duplicates},
+                replaces=request.mode.is_overwrite,
+                kind_column=ROW_KIND_COLUMN if ROW_KIND_COLUMN in frame.columns else None,
+            )
+            return write_distributed(frame, job, self.scratch())
+
+        return store.write_changes(run, request)
+
+
+def _check_frame(frame: DataFrame, table: str) -> None:
+    """Large inputs: the rows that break a rule are looked for before anything is written."""
+    bad = frame.where(sf.col(VIOLATION_COLUMN).isNotNull())
+    samples = [row.asDict() for row in bad.limit(5).collect()]
+    if samples:
+        raise violation(table, bad.count(), samples)

@@ -1,0 +1,1 @@
+"""Names -> tables and views: folders of a warehouse, as Paimon's filesystem catalog lays them out."""

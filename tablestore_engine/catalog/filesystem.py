@@ -1,0 +1,203 @@
+"""A warehouse folder as a catalog, laid out as Paimon's filesystem catalog expects.
+
+Names      FilesystemCatalog   databases are `<name>.db` folders; a table is a folder in one with `schema/` in it
+Steps      create: check -> claim schema-0 exclusively · drop: move aside in one step, then delete ·
+           alter: read latest schema -> pure change -> claim the next id, again when somebody was first
+INVARIANT  a name appears and disappears in one step: the exclusive create of schema-0, one rename.
+INVARIANT  a name is a table or a view, never both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tablestore_engine.catalog.identifier import Identifier, check_name
+from tablestore_engine.catalog.views import ViewDefinition, ViewStore
+from tablestore_engine.errors import FixRequest, NotFound, RetryError
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.capability import check_writable
+from tablestore_engine.format.layout import TableLayout, database_location, table_location
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.store.schemas import SchemaStore
+
+_ALTER_ATTEMPTS = 20
+
+
+@dataclass(frozen=True)
+class FilesystemCatalog:
+    """Names of one warehouse folder (absolute path)."""
+
+    fileio: FileIO
+    warehouse: str
+    runtime: Runtime
+
+    @property
+    def views(self) -> ViewStore:
+        """The views of the warehouse."""
+        return ViewStore(self.fileio, self.warehouse)
+
+    def check_writable_folder(self) -> None:
+        """Write and remove a file. Raises FixRequest TS1416."""
+        path = f"{self.warehouse}/.tablestore/check-{self.runtime.new_uuid()}"
+        try:
+            self.fileio.write(path, b"")
+            self.fileio.delete(path)
+        except OSError as error:
+            raise FixRequest(
+                "TS1416",
+                f"warehouse {self.warehouse} cannot be written",
+                why=str(error),
+                fix="correct `warehouse` in the profile, or its permissions",
+            ) from error
+
+    # databases -----------------------------------------------------------------------------------
+
+    def list_databases(self) -> tuple[str, ...]:
+        """Names, sorted."""
+        found = self.fileio.list(self.warehouse)
+        return tuple(s.name.removesuffix(".db") for s in found if s.is_dir and s.name.endswith(".db"))
+
+    def has_database(self, database: str) -> bool:
+        """Whether the folder exists."""
+        return self.fileio.exists(database_location(self.warehouse, check_name("database", database)))
+
+    def create_database(self, database: str) -> None:
+        """Make the folder; an existing one is fine."""
+        self.fileio.mkdirs(database_location(self.warehouse, check_name("database", database)))
+
+    def drop_database(self, database: str, *, cascade: bool) -> None:
+        """Remove it; with content only when `cascade`. Raises FixRequest TS1404, NotFound TS1405."""
+        self._check_database(database)
+        names = (*self.list_tables(database), *self.views.list_names(database))
+        if names and not cascade:
+            raise FixRequest(
+                "TS1404",
+                f"database {database} is not empty",
+                why=f"it holds {', '.join(names[:5])}",
+                fix="drop them first, or use CASCADE",
+            )
+        self._remove_tree(database_location(self.warehouse, database), self.warehouse)
+
+    # tables --------------------------------------------------------------------------------------
+
+    def list_tables(self, database: str) -> tuple[str, ...]:
+        """Names of tables, sorted; empty when the database is missing."""
+        folder = database_location(self.warehouse, check_name("database", database))
+        found = self.fileio.list(folder)
+        return tuple(s.name for s in found if s.is_dir and self.fileio.exists(f"{folder}/{s.name}/schema"))
+
+    def location(self, identifier: Identifier) -> str:
+        """Folder of a table, whether it exists or not."""
+        return table_location(self.warehouse, identifier.database, identifier.name)
+
+    def schemas(self, identifier: Identifier) -> SchemaStore:
+        """Schema files of a table."""
+        return SchemaStore(self.fileio, TableLayout(self.location(identifier)))
+
+    def find_schema(self, identifier: Identifier) -> TableSchema | None:
+        """The latest schema, or None when there is no such table."""
+        return self.schemas(identifier).find_latest()
+
+    def create_table(self, identifier: Identifier, schema: TableSchema) -> TableSchema:
+        """A new table. Raises TS1405 (database), TS1406 (name taken), TS11xx (features)."""
+        self._check_database(identifier.database)
+        check_writable(schema)
+        if self.views.find(identifier) is not None:
+            raise self._taken(identifier, "a view")
+        first = replace(schema, id=0, time_millis=self.runtime.now_ms())
+        if not self.schemas(identifier).claim(first):
+            raise self._taken(identifier, "a table")
+        return first
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """Remove a table with its history. Raises NotFound TS1407."""
+        self._check_table(identifier)
+        self._remove_tree(self.location(identifier), database_location(self.warehouse, identifier.database))
+
+    def rename_table(self, old: Identifier, new: Identifier) -> None:
+        """Move a table. Raises NotFound TS1407, TS1405, FixRequest TS1406."""
+        self._check_table(old)
+        self._check_database(new.database)
+        if self.views.find(new) is not None or not self.fileio.rename(self.location(old), self.location(new)):
+            raise self._taken(new, "a table or view")
+
+    def alter_table(
+        self, identifier: Identifier, change: Callable[[TableSchema], TableSchema]
+    ) -> TableSchema:
+        """Apply a pure schema change as a new version; an unchanged schema writes nothing."""
+        schemas = self.schemas(identifier)
+        for _ in range(_ALTER_ATTEMPTS):
+            self._check_table(identifier)
+            current = schemas.find_latest()
+            assert current is not None
+            changed = replace(change(current), id=current.id, time_millis=current.time_millis)
+            if changed == current:
+                return current
+            successor = replace(changed, id=current.id + 1, time_millis=self.runtime.now_ms())
+            if schemas.claim(successor):
+                return successor
+        raise RetryError(
+            "TS1408",
+            f"the schema of {identifier} could not be changed",
+            why=f"others changed it {_ALTER_ATTEMPTS} times meanwhile",
+            fix="run the statement again",
+        )
+
+    # views ---------------------------------------------------------------------------------------
+
+    def put_view(self, identifier: Identifier, view: ViewDefinition) -> None:
+        """Create or replace a view. Raises TS1405, TS1406 when a table has the name."""
+        self._check_database(identifier.database)
+        if self.schemas(identifier).list_ids():
+            raise self._taken(identifier, "a table")
+        self.views.put(identifier, replace(view, time_millis=self.runtime.now_ms()))
+
+    def rename_view(self, old: Identifier, new: Identifier) -> None:
+        """Put under the new name, then drop the old one. Raises TS1406, TS1407."""
+        view = self.views.find(old)
+        if view is None:
+            raise self._missing(old)
+        if self.views.find(new) is not None:
+            raise self._taken(new, "a view")
+        self.put_view(new, view)
+        self.views.drop(old)
+
+    # ---------------------------------------------------------------------------------------------
+
+    def _remove_tree(self, path: str, parent: str) -> None:
+        """Out of sight in one rename, then deleted at leisure: a crash leaves a hidden folder, no half table."""
+        aside = f"{parent}/.tablestore-dropped-{self.runtime.new_uuid()}"
+        self.fileio.rename(path, aside)
+        self.fileio.delete_tree(aside)
+
+    def _check_database(self, database: str) -> None:
+        if not self.has_database(database):
+            raise NotFound(
+                "TS1405",
+                f"database {database} does not exist",
+                why=f"there is no folder {database}.db in {self.warehouse}",
+                fix=f"CREATE SCHEMA {database}",
+            )
+
+    def _check_table(self, identifier: Identifier) -> None:
+        if not self.schemas(identifier).list_ids():
+            raise self._missing(identifier)
+
+    def _missing(self, identifier: Identifier) -> NotFound:
+        known = ", ".join(self.list_tables(identifier.database)[:10]) or "none"
+        return NotFound(
+            "TS1407",
+            f"table {identifier} does not exist",
+            why=f"tables of {identifier.database} in {self.warehouse}: {known}",
+            fix="correct the name, or build the model first",
+        )
+
+    def _taken(self, identifier: Identifier, kind: str) -> FixRequest:
+        return FixRequest(
+            "TS1406",
+            f"{identifier} exists already",
+            why=f"{kind} of that name is in {self.warehouse}",
+            fix="choose another name, or drop it first",
+        )

@@ -1,0 +1,55 @@
+"""Names of databases, tables and views, checked before they become paths.
+
+Names      Identifier   database and table (or view) name
+INVARIANT  a name is letters, digits and underscores: it can never leave the warehouse as a path, needs no
+           escaping in SQL, and means the same on file systems that ignore case.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tablestore_engine.errors import FixRequest
+
+_NAME = re.compile(r"[A-Za-z0-9_]{1,128}")
+
+
+def check_name(kind: str, name: str) -> str:
+    """The name itself. Raises FixRequest TS1401."""
+    if _NAME.fullmatch(name) is None:
+        raise FixRequest(
+            "TS1401",
+            f"{kind} name {name!r} cannot be used",
+            why="names are 1 to 128 letters, digits and underscores",
+            fix=f"choose another {kind} name",
+        )
+    return name
+
+
+@dataclass(frozen=True, order=True)
+class Identifier:
+    """`database.name` of a table or view."""
+
+    database: str
+    name: str
+
+    def __post_init__(self) -> None:
+        check_name("database", self.database)
+        check_name("table", self.name)
+
+    @classmethod
+    def parse(cls, text: str) -> Identifier:
+        """`db.table`, quoted with backticks or not. Raises FixRequest TS1401, TS1402."""
+        parts = [part.strip().strip("`") for part in text.split(".")]
+        if len(parts) != 2:
+            raise FixRequest(
+                "TS1402",
+                f"{text!r} is not the name of a table",
+                why="expected database.table",
+                fix="write both parts, as in demo.orders",
+            )
+        return cls(*parts)
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.name}"

@@ -1,0 +1,89 @@
+"""Views: named SQL text beside the tables, as JSON files that any process finds again.
+
+    <warehouse>/<db>.db/.tablestore/views/<name>.json   {"sql", "comment", "columns": {name: comment}, "timeMillis"}
+
+Names      ViewDefinition   what is stored
+           ViewStore        list, find, put, drop for one warehouse
+INVARIANT  the folder has a leading dot and no `schema/`: other engines' catalogs do not take it for a table.
+INVARIANT  a view is replaced in one atomic step; readers see the old text or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.errors import FixData
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.layout import database_location
+
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True)
+class ViewDefinition:
+    """SQL text of a view with its comments; `time_millis` is when it was put."""
+
+    sql: str
+    comment: str | None = None
+    column_comments: Mapping[str, str] = field(default_factory=dict)
+    time_millis: int = 0
+
+
+def encode_view(view: ViewDefinition) -> bytes:
+    """UTF-8 JSON."""
+    content = {
+        "sql": view.sql,
+        "comment": view.comment,
+        "columns": dict(view.column_comments),
+        "timeMillis": view.time_millis,
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False).encode()
+
+
+def decode_view(data: bytes, path: str) -> ViewDefinition:
+    """Back from JSON. Raises FixData TS1403."""
+    try:
+        content = json.loads(data)
+        return ViewDefinition(content["sql"], content["comment"], content["columns"], content["timeMillis"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise FixData(
+            "TS1403",
+            f"view file {path} cannot be read",
+            why=f"expected JSON with sql, comment, columns, timeMillis; {error}",
+            fix="create the view again (dbt run --select <model>)",
+        ) from error
+
+
+@dataclass(frozen=True)
+class ViewStore:
+    """The views of one warehouse."""
+
+    fileio: FileIO
+    warehouse: str
+
+    def _folder(self, database: str) -> str:
+        return f"{database_location(self.warehouse, database)}/.tablestore/views"
+
+    def _path(self, identifier: Identifier) -> str:
+        return f"{self._folder(identifier.database)}/{identifier.name}{_SUFFIX}"
+
+    def list_names(self, database: str) -> tuple[str, ...]:
+        """Names of the views of a database, sorted."""
+        found = self.fileio.list(self._folder(database))
+        return tuple(status.name.removesuffix(_SUFFIX) for status in found if status.name.endswith(_SUFFIX))
+
+    def find(self, identifier: Identifier) -> ViewDefinition | None:
+        """The view, or None when there is none of that name."""
+        path = self._path(identifier)
+        return decode_view(self.fileio.read(path), path) if self.fileio.exists(path) else None
+
+    def put(self, identifier: Identifier, view: ViewDefinition) -> None:
+        """Create or replace."""
+        self.fileio.replace(self._path(identifier), encode_view(view))
+
+    def drop(self, identifier: Identifier) -> None:
+        """Remove; a missing view is no error."""
+        self.fileio.delete(self._path(identifier))

@@ -1,0 +1,1 @@
+"""The command `tablestore`: tables for people, without a JVM where none is needed."""

@@ -1,0 +1,78 @@
+"""`tablestore broker start|stop|status|url`: the development broker.
+
+Steps      start: fetch Kafka once, start it, print its address · stop: end the one we started
+INVARIANT  --json prints one object; without it, one line a person can read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from tablestore_engine.log.dev_broker import BrokerInfo, find_broker, start_broker, stop_broker
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _folder(arguments: argparse.Namespace) -> Path | None:
+    return Path(arguments.data_dir) if arguments.data_dir else None
+
+
+def _print(info: BrokerInfo | None, *, as_json: bool, text: str) -> None:
+    print(json.dumps(asdict(info) if info else None) if as_json else text)
+
+
+def _start(arguments: argparse.Namespace) -> int:
+    info = start_broker(_folder(arguments), say=_say)
+    text = f"broker at {info.url} (process {info.pid}, data {info.data_dir}); stop it with: tablestore broker stop"
+    _print(info, as_json=arguments.json, text=text)
+    return 0
+
+
+def _stop(arguments: argparse.Namespace) -> int:
+    stopped = stop_broker(_folder(arguments))
+    print(
+        json.dumps({"stopped": stopped})
+        if arguments.json
+        else "stopped"
+        if stopped
+        else "no broker was running"
+    )
+    return 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    info = find_broker(_folder(arguments))
+    text = f"running at {info.url} (process {info.pid}, log {info.log})" if info else "not running"
+    _print(info, as_json=arguments.json, text=text)
+    return 0 if info else 1
+
+
+def _url(arguments: argparse.Namespace) -> int:
+    info = find_broker(_folder(arguments))
+    _print(info, as_json=arguments.json, text=info.url if info else "not running")
+    return 0 if info else 1
+
+
+_ACTIONS = {"start": _start, "stop": _stop, "status": _status, "url": _url}
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    return _ACTIONS[arguments.action](arguments)
+
+
+def register(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
+    """Arguments of `tablestore broker`."""
+    parser.add_argument("action", choices=sorted(_ACTIONS))
+    parser.add_argument("--data-dir", help="folder of the broker's data (default: in the cache folder)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return _run
+
+
+REGISTER = {"broker": register}

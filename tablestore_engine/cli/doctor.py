@@ -1,0 +1,63 @@
+"""`tablestore doctor`: is everything there that a build needs: warehouse, Java, Spark, brokers.
+
+INVARIANT  the first problem is printed as the error that a build would meet, and the exit status is 1.
+INVARIANT  where no warehouse exists yet, ./warehouse is tried, and not left behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tablestore_engine.cli.output import print_json, write_out
+from tablestore_engine.cli.place import WAREHOUSE_ENV, add_brokers, add_place, find_warehouse, open_engine
+from tablestore_engine.errors import FixRequest
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def _register(parser: argparse.ArgumentParser) -> Run:
+    add_place(parser, name=None)
+    parser.add_argument("--master", help="Spark master, as in local[2] or spark://host:7077")
+    add_brokers(parser)
+    return _run
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    folder = _pick_folder(arguments.warehouse)
+    if not folder.exists():
+        # registered first, so that it runs last: Spark's own scratch is gone by then
+        atexit.register(_remove_empty, folder)
+    with open_engine(arguments, warehouse=folder) as engine:
+        lines = engine.check()
+    if arguments.json:
+        print_json({"ok": True, "checks": list(lines)})
+    else:
+        for line in lines:
+            write_out(f"ok  {line}")
+    return 0
+
+
+def _pick_folder(given: str | None) -> Path:
+    """The warehouse of other commands; else the one that a build here would make."""
+    named = given or os.environ.get(WAREHOUSE_ENV)
+    if named:
+        return Path.cwd() / Path(named).expanduser()
+    try:
+        return find_warehouse(None, os.environ, Path.cwd())
+    except FixRequest:
+        return Path.cwd() / "warehouse"
+
+
+def _remove_empty(folder: Path) -> None:
+    """What the check made; folders with content stay."""
+    for path in (folder / ".tablestore", folder):
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
+REGISTER = {"doctor": _register}

@@ -1,0 +1,88 @@
+"""Entry of the command `tablestore`: finds the command's module, runs it, prints errors for people.
+
+Steps      1 the first word picks a module from COMMANDS (only that one is imported: start stays under a second)
+           2 the module adds its arguments and returns a function   3 errors print as code, why, next; exit status 1
+Names      COMMANDS    word -> module of this package with `register(parser) -> run(arguments)`
+           main        what setup.py's entry point calls
+INVARIANT  a TablestoreError never shows a traceback unless --debug is given; anything else is a bug and does.
+Other packages add commands by the entry point group `tablestore.commands` (the dbt adapter adds `demo`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
+
+from tablestore_engine.errors import TablestoreError
+
+Run = Callable[[argparse.Namespace], int]
+Register = Callable[[argparse.ArgumentParser], Run]
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "broker": ("tablestore_engine.cli.broker", "a Kafka broker for development: start, stop, status, url"),
+    "show": ("tablestore_engine.cli.inspect", "columns, keys, options and facts of a table"),
+    "snapshots": ("tablestore_engine.cli.inspect", "snapshots of a table, newest last"),
+    "files": ("tablestore_engine.cli.inspect", "live files of a table with levels and deleted rows"),
+    "diff": ("tablestore_engine.cli.inspect", "what changed between two snapshots"),
+    "changelog": ("tablestore_engine.cli.inspect", "changelog rows since a snapshot"),
+    "staged": ("tablestore_engine.cli.staging", "staged snapshots that wait for their tests"),
+    "publish": ("tablestore_engine.cli.staging", "publish a staged snapshot, or what the log still lacks"),
+    "compact": ("tablestore_engine.cli.maintain", "fold sorted runs and small files"),
+    "tag": ("tablestore_engine.cli.maintain", "create, delete and list tags"),
+    "rollback": ("tablestore_engine.cli.maintain", "go back to a snapshot"),
+    "verify": ("tablestore_engine.cli.maintain", "check every on-disk invariant of a table"),
+    "sql": ("tablestore_engine.cli.sql", "run one statement through Spark"),
+    "doctor": ("tablestore_engine.cli.doctor", "check Java, Spark, warehouse and broker"),
+}
+
+
+def _plugins() -> Mapping[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group="tablestore.commands")}
+
+
+def _overview(plugins: Mapping[str, EntryPoint]) -> str:
+    lines = ["usage: tablestore COMMAND [arguments]   (tablestore COMMAND --help for its arguments)", ""]
+    lines += [f"  {name:<10} {text}" for name, (_, text) in COMMANDS.items()]
+    lines += [f"  {name:<10} (from {point.value.split(':')[0]})" for name, point in plugins.items()]
+    return "\n".join(lines)
+
+
+def _find_register(name: str, plugins: Mapping[str, EntryPoint]) -> Register | None:
+    if name in COMMANDS:
+        module = importlib.import_module(COMMANDS[name][0])
+        register: Register = module.REGISTER[name]
+        return register
+    if name in plugins:
+        loaded: Register = plugins[name].load()
+        return loaded
+    return None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0, 1 for an error of ours, 2 for wrong usage."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    plugins = _plugins()
+    register = _find_register(words[0], plugins) if words else None
+    if register is None:
+        print(_overview(plugins))
+        return 0 if not words or words[0] in {"-h", "--help", "help"} else 2
+    parser = argparse.ArgumentParser(
+        prog=f"tablestore {words[0]}", description=COMMANDS.get(words[0], ("", None))[1]
+    )
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    run = register(parser)
+    arguments = parser.parse_args(words[1:])
+    try:
+        return run(arguments)
+    except TablestoreError as error:
+        if arguments.debug:
+            raise
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""What commands print: aligned tables for people, one JSON document for programs.
+
+Names      to_plain      any value → what JSON has: times as ISO text, decimals as text, bytes as base64, NaN as text
+           to_utc        epoch milliseconds → ISO text in UTC
+           layout_table  column names and rows → lines; print_table, print_facts, print_json, say
+INVARIANT  --json prints exactly one document on stdout; notes and progress go to stderr.
+INVARIANT  a number in JSON is exact: what a double cannot hold is text.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import math
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
+WIDEST = 60
+_GAP = "  "
+
+
+def to_plain(value: object) -> object:
+    """The value as JSON can hold it."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(bytes(value)).decode()
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if hasattr(value, "asDict"):  # a Spark Row: a tuple that knows its names
+        return to_plain(value.asDict())
+    if isinstance(value, Iterable):
+        return [to_plain(item) for item in value]
+    return str(value)
+
+
+def to_utc(millis: int | None) -> str | None:
+    """`2026-01-31T12:00:00.123Z`."""
+    if millis is None:
+        return None
+    moment = datetime.fromtimestamp(millis / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def to_text(value: object) -> str:
+    """A value in one cell of a table: no line breaks, at most WIDEST wide."""
+    plain = to_plain(value)
+    if plain is None:
+        text = "NULL"
+    elif isinstance(plain, dict | list):
+        text = json.dumps(plain, ensure_ascii=False)
+    else:
+        text = str(plain)
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text.replace("\n", "↵"))
+    return text if _width(text) <= WIDEST else _cut(text, WIDEST - 1) + "…"
+
+
+def to_size(count: int) -> str:
+    """Bytes as people read them: `812 B`, `3.4 MB`."""
+    size, units = float(count), ["B", "kB", "MB", "GB", "TB", "PB"]
+    while size >= 1000 and len(units) > 1:
+        size, units = size / 1000, units[1:]
+    return f"{size:.0f} {units[0]}" if units[0] == "B" else f"{size:.1f} {units[0]}"
+
+
+def layout_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Header, rule and rows; a column of numbers is aligned to the right."""
+    cells = [[to_text(value) for value in row] for row in rows]
+    widths = [
+        max(_width(name), *(_width(row[at]) for row in cells), 1) if cells else _width(name)
+        for at, name in enumerate(columns)
+    ]
+    is_number = [
+        bool(rows) and all(row[at] is None or _is_number(row[at]) for row in rows)
+        for at in range(len(columns))
+    ]
+    lines = [_line(columns, widths, is_number), _GAP.join("─" * width for width in widths)]
+    return [*lines, *(_line(row, widths, is_number) for row in cells)]
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """An aligned table on stdout."""
+    write_out("\n".join(layout_table(columns, rows)))
+
+
+def print_facts(facts: Mapping[str, object]) -> None:
+    """One fact per line; those that are None or empty are left out."""
+    known = {name: value for name, value in facts.items() if value not in (None, "", (), [])}
+    width = max((_width(name) for name in known), default=0)
+    for name, value in known.items():
+        text = ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+        write_out(f"{name.ljust(width)}  {text}")
+
+
+def print_json(value: object) -> None:
+    """One document on stdout."""
+    write_out(json.dumps(to_plain(value), ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def say(text: str) -> None:
+    """A note for the person at the terminal."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def write_out(text: str) -> None:
+    """A line on stdout; a reader that went away (`| head`) ends the output, not the program."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], is_number: Sequence[bool]) -> str:
+    padded = []
+    for cell, width, right in zip(cells, widths, is_number, strict=True):
+        space = " " * (width - _width(cell))
+        padded.append(space + cell if right else cell + space)
+    return _GAP.join(padded).rstrip()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _width(text: str) -> int:
+    """Columns on a terminal: wide East Asian characters take two, marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(_char_width(char) for char in text)
+
+
+def _char_width(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
+
+
+def _cut(text: str, width: int) -> str:
+    end = width
+    while _width(text[:end]) > width:
+        end -= 1
+    return text[:end]

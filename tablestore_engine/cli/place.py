@@ -1,0 +1,124 @@
+"""Where a command works: the warehouse folder, the table, the brokers; the same arguments on every command.
+
+Names      add_place       arguments NAME, --warehouse, --json
+           find_warehouse  --warehouse, else TABLESTORE_WAREHOUSE, else a folder `warehouse` here, above, or one below
+           open_engine     the engine of that warehouse, closed at the end of the block
+           list_names      tables that a command without a full name means
+INVARIANT  a warehouse is never made by looking for one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tablestore_engine.api import Engine, SparkSettings
+from tablestore_engine.errors import FixRequest, NotFound
+
+WAREHOUSE_ENV = "TABLESTORE_WAREHOUSE"
+KAFKA_ENV = "TABLESTORE_KAFKA"
+_FOLDER = "warehouse"
+
+
+def add_place(parser: argparse.ArgumentParser, *, name: str | None = "table") -> None:
+    """NAME as `table` (needed), `any` (table, database or nothing) or None (no name), then the common options."""
+    if name == "table":
+        parser.add_argument("table", metavar="db.table", help="the table, as in demo.orders")
+    elif name == "any":
+        text = "a table, a database, or nothing for all of the warehouse"
+        parser.add_argument("table", metavar="db[.table]", nargs="?", help=text)
+    parser.add_argument(
+        "--warehouse",
+        metavar="FOLDER",
+        help=f"warehouse folder (default: ${WAREHOUSE_ENV}, else `{_FOLDER}` here, above or one folder below)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_brokers(parser: argparse.ArgumentParser) -> None:
+    """--bootstrap."""
+    text = f"Kafka brokers for tables that do not name theirs (default: ${KAFKA_ENV})"
+    parser.add_argument("--bootstrap", metavar="HOST:PORT", help=text)
+
+
+def find_warehouse(given: str | None, environ: Mapping[str, str], here: Path) -> Path:
+    """The folder. Raises NotFound TS1920, FixRequest TS1921."""
+    named = given or environ.get(WAREHOUSE_ENV)
+    if named:
+        folder = here / Path(named).expanduser()
+        if folder.is_dir():
+            return folder
+        raise NotFound(
+            "TS1920",
+            f"there is no warehouse {named}",
+            why=f"{folder} is no folder",
+            fix=f"correct --warehouse or {WAREHOUSE_ENV}",
+        )
+    for folder in (here, *here.parents):
+        if is_warehouse(folder / _FOLDER):
+            return folder / _FOLDER
+    below = sorted(path for path in here.glob(f"*/{_FOLDER}") if is_warehouse(path))
+    if len(below) == 1:
+        return below[0]
+    found = ", ".join(str(path.relative_to(here)) for path in below)
+    raise FixRequest(
+        "TS1921",
+        "it is not clear which warehouse is meant",
+        why=f"there are {found}"
+        if below
+        else f"there is no folder `{_FOLDER}` in {here}, above it or one below",
+        fix=f"name it: --warehouse FOLDER, or set {WAREHOUSE_ENV}",
+    )
+
+
+def is_warehouse(folder: Path) -> bool:
+    """A folder with databases in it, or an empty one."""
+    if not folder.is_dir():
+        return False
+    names = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+    return not names or any(name.endswith(".db") for name in names)
+
+
+@contextmanager
+def open_engine(arguments: argparse.Namespace, *, warehouse: Path | None = None) -> Iterator[Engine]:
+    """The engine of the command's warehouse. Raises TS1920, TS1921."""
+    folder = warehouse or find_warehouse(arguments.warehouse, os.environ, Path.cwd())
+    brokers = getattr(arguments, "bootstrap", None) or os.environ.get(KAFKA_ENV)
+    master = getattr(arguments, "master", None)
+    engine = Engine(
+        str(folder),
+        spark=SparkSettings(master) if master else None,
+        log={"kafka.bootstrap.servers": brokers} if brokers else None,
+    )
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def list_names(engine: Engine, wanted: str | None) -> tuple[str, ...]:
+    """Full names of the tables that `wanted` means: one, a database's, or all. Raises TS1414, TS1925."""
+    if wanted is not None and "." in wanted:
+        return (str(engine.table(wanted).identifier),)
+    return tuple(
+        str(info.identifier)
+        for database in list_databases(engine, wanted)
+        for info in engine.relations(database, with_unpublished=True)
+        if info.kind == "table"
+    )
+
+
+def list_databases(engine: Engine, wanted: str | None) -> tuple[str, ...]:
+    """The one that is wanted, or all. Raises NotFound TS1925."""
+    known = engine.databases()
+    if wanted is not None and wanted not in known:
+        raise NotFound(
+            "TS1925",
+            f"there is no database {wanted}",
+            why=f"the warehouse {engine.warehouse} has {', '.join(known) or 'none'}",
+            fix="correct the name; a table is written db.table",
+        )
+    return known if wanted is None else (wanted,)

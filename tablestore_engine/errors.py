@@ -1,0 +1,67 @@
+"""Every exception of the engine, grouped by what the caller must do about it.
+
+Names      TablestoreError   the one base; `code` is stable, append-only
+           RetryError        a race was lost or a part was busy: the same call may succeed now
+           FixRequest        the call, option, SQL or configuration is wrong (also a ValueError)
+           NotFound          a named thing does not exist (also a KeyError)
+           FixData           the rows are wrong: nothing was written
+           Unsupported       a feature we do not read or write; the message names it
+           OutcomeUnknown    the answer was lost: read back before anything else, delete nothing
+           Fenced            a newer process took over: throw this handle away
+           EngineBug         an invariant of ours does not hold: report it
+INVARIANT  a message has three parts: what failed and where, why (expected and got), what to do next.
+INVARIANT  a code (`TS` and four digits) means one thing for ever; `docs/errors.md` is generated from the raises.
+Ranges     TS10 options  TS11 format  TS12 files  TS13 store and commit  TS14 catalog  TS15 Spark and SQL
+           TS16 rows  TS17 log and Kafka  TS18 dbt adapter  TS19 command line, Java, broker
+"""
+
+from __future__ import annotations
+
+
+class TablestoreError(Exception):
+    """Base of all: `code` TS####, `what` failed and where, `why`, and the next step in `fix`."""
+
+    def __init__(self, code: str, what: str, *, why: str, fix: str, **facts: object) -> None:
+        super().__init__(code, what, why, fix)
+        self.code = code
+        self.what = what
+        self.why = why
+        self.fix = fix
+        self.facts = facts
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.what}\n  why: {self.why}\n  next: {self.fix}"
+
+
+class RetryError(TablestoreError):
+    """Nothing is broken; the same call may succeed when repeated."""
+
+
+class FixRequest(TablestoreError, ValueError):
+    """The caller asked for something wrong: change the call, option, SQL or configuration."""
+
+
+class NotFound(FixRequest, KeyError):
+    """A database, table, snapshot, tag or file that was named does not exist."""
+
+    __str__ = TablestoreError.__str__
+
+
+class FixData(TablestoreError, ValueError):
+    """The rows break a rule of their table; the table is as it was."""
+
+
+class Unsupported(TablestoreError):
+    """A feature of the format, of SQL or of Kafka that is refused by name, never guessed."""
+
+
+class OutcomeUnknown(TablestoreError):
+    """An answer was lost: the step may have happened. Read back; delete nothing meanwhile (P4)."""
+
+
+class Fenced(TablestoreError):
+    """Another process replaced this one; its handle must be thrown away."""
+
+
+class EngineBug(TablestoreError):
+    """An invariant of the engine is broken; please report it with the facts."""

@@ -1,0 +1,1 @@
+"""The file-system port and its implementations."""

@@ -1,0 +1,278 @@
+"""The local disk, and whatever is mounted as one: durable writes, and claims by hard link.
+
+Names      LocalFileIO   the port of base.py for paths under one root
+Steps      claim: temporary file in the same folder -> bytes -> fsync file -> link -> fsync folder; the same with a
+           rename for replace. Files under new (uuid) names are written in place: nobody knows the name yet
+INVARIANT  temporary names start with a dot: readers of other engines parse every snapshot-* they see (trap 6).
+INVARIANT  a claim is one link(2): it fails when the name exists, on every POSIX file system.
+CRASH      a leftover is a hidden temporary file, or a file that nothing names.
+Cost       0.4 ms per fsync of a file, 0.2 ms of a folder on the build machine: ten files of a commit cost 6 ms.
+PAIMON     Java renames on local disks, which overwrites: mixing committers needs care (trap 13).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from tablestore_engine.errors import FixRequest, NotFound, Unsupported
+from tablestore_engine.fileio.base import FileStatus
+
+
+def _fsync_folder(path: str) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+class LocalFileIO:
+    """Files under `root` (absolute path). Picklable: workers get a copy."""
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.normpath(root)
+
+    def _inside(self, path: str) -> str:
+        """The normalized path. Raises FixRequest TS1202 when it leaves the root."""
+        clean = os.path.normpath(path)
+        if clean != self.root and not clean.startswith(self.root.rstrip("/") + "/"):
+            raise _outside(path, self.root)
+        return clean
+
+    # reading -------------------------------------------------------------------------------------
+
+    def read(self, path: str) -> bytes:
+        """All bytes. Raises NotFound TS1201."""
+        try:
+            return Path(self._inside(path)).read_bytes()
+        except FileNotFoundError as error:
+            raise _missing(path) from error
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Random access. Raises NotFound TS1201."""
+        try:
+            return pa.memory_map(self._inside(path)) if os.path.getsize(path) else pa.BufferReader(b"")
+        except FileNotFoundError as error:
+            raise _missing(path) from error
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """Entries sorted by name, without hidden ones; () for a missing folder."""
+        found = []
+        with (
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+            os.scandir(self._inside(path)) as entries,
+        ):
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                with contextlib.suppress(
+                    FileNotFoundError
+                ):  # deleted by somebody between listing and looking
+                    facts = entry.stat(follow_symlinks=False)
+                    found.append(
+                        FileStatus(
+                            path=entry.path,
+                            name=entry.name,
+                            size_bytes=facts.st_size,
+                            modified_ms=facts.st_mtime_ns // 1_000_000,
+                            is_dir=stat.S_ISDIR(facts.st_mode),
+                        )
+                    )
+        return sorted(found, key=lambda status: status.name)
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        return os.path.lexists(self._inside(path))
+
+    def size(self, path: str) -> int:
+        """Bytes. Raises NotFound TS1201."""
+        try:
+            return os.path.getsize(self._inside(path))
+        except FileNotFoundError as error:
+            raise _missing(path) from error
+
+    # writing -------------------------------------------------------------------------------------
+
+    def mkdirs(self, path: str) -> None:
+        """A folder and its parents; each new name is made durable in its parent."""
+        clean = self._inside(path)
+        if os.path.isdir(clean):
+            return
+        self._make_parent_of(clean)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(clean)
+        _fsync_folder(_parent(clean))
+
+    def _make_parent_of(self, clean: str) -> None:
+        parent = _parent(clean)
+        if not os.path.isdir(parent):
+            if parent.startswith(self.root):
+                self.mkdirs(parent)
+            else:
+                Path(parent).mkdir(parents=True, exist_ok=True)
+
+    def _temporary(self, clean: str) -> str:
+        folder, _, name = clean.rpartition("/")
+        return f"{folder}/.{name}.{uuid.uuid4()}.tmp"
+
+    def _write_temporary(self, clean: str, data: bytes) -> str:
+        """A synced temporary file beside `clean`; its path."""
+        self._make_parent_of(clean)
+        temporary = self._temporary(clean)
+        _write_new(temporary, data)
+        return temporary
+
+    def write(self, path: str, data: bytes) -> None:
+        """A new file, durable on return. Raises FileExistsError when the name is taken."""
+        clean = self._inside(path)
+        try:
+            _write_new(clean, data)
+        except FileNotFoundError:
+            self._make_parent_of(clean)
+            _write_new(clean, data)
+        _fsync_folder(_parent(clean))
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Old or new content, never a mixture; durable on return."""
+        clean = self._inside(path)
+        os.replace(self._write_temporary(clean, data), clean)
+        _fsync_folder(_parent(clean))
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        """link(2) decides; one whose answer was lost is recognised by the inode. Raises Unsupported TS1203."""
+        clean = self._inside(path)
+        temporary = self._write_temporary(clean, data)
+        try:
+            won = _link(temporary, clean)
+        finally:
+            _unlink(temporary)
+        if won:
+            _fsync_folder(_parent(clean))
+        return won
+
+    @contextlib.contextmanager
+    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        """A stream to a temporary file that gets its name, durably, when the block ends well."""
+        clean = self._inside(path)
+        self._make_parent_of(clean)
+        temporary = self._temporary(clean)
+        try:
+            with pa.OSFile(temporary, "wb") as sink:
+                yield sink
+            handle = os.open(temporary, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            os.replace(temporary, clean)
+        except BaseException:
+            _unlink(temporary)
+            raise
+        _fsync_folder(_parent(clean))
+
+    def rename(self, source: str, target: str) -> bool:
+        """Move; False when the target exists. Files by link, folders by rename onto a name that is not there."""
+        old, new = self._inside(source), self._inside(target)
+        if not os.path.lexists(old):
+            raise _missing(source)
+        self._make_parent_of(new)
+        if os.path.isdir(old):
+            if os.path.lexists(new):
+                return False
+            os.rename(old, new)
+        elif _link(old, new):
+            os.unlink(old)
+        else:
+            return False
+        _fsync_folder(_parent(new))
+        _fsync_folder(_parent(old))
+        return True
+
+    def delete(self, path: str) -> None:
+        """One file or one empty folder; a missing one is fine."""
+        clean = self._inside(path)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.isdir(clean) and not os.path.islink(clean):
+                os.rmdir(clean)
+            else:
+                os.unlink(clean)
+
+    def delete_tree(self, path: str) -> None:
+        """A folder with its content; links are removed, what they point to stays. The root itself is refused."""
+        clean = self._inside(path)
+        if clean == self.root:
+            raise _outside(path, self.root)
+        if os.path.islink(clean):
+            os.unlink(clean)
+        elif os.path.isdir(clean):
+            shutil.rmtree(clean)
+
+
+def _write_new(path: str, data: bytes) -> None:
+    """Bytes under a name that is new, synced; nothing stays when that fails."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        _unlink(path)
+        raise
+
+
+def _link(source: str, target: str) -> bool:
+    """Whether `target` is now the same file as `source`; any error is answered by looking at the inode."""
+    try:
+        os.link(source, target)
+    except OSError as failure:
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.lstat(source), os.lstat(target)):
+                return True  # the link was made, its answer was lost
+        if isinstance(failure, FileExistsError):
+            return False
+        if isinstance(failure, PermissionError):
+            raise Unsupported(
+                "TS1203",
+                f"{_parent(target)} cannot hold a table",
+                why=f"its file system refuses hard links ({failure}), so that two commits could overwrite each other",
+                fix="use a folder on a local disk with hard links",
+            ) from failure
+        raise
+    return True
+
+
+def _outside(path: str, root: str) -> FixRequest:
+    return FixRequest(
+        "TS1202",
+        f"path {path!r} is outside of {root}",
+        why="a name with .. or an absolute path would leave the warehouse",
+        fix="use names inside the warehouse",
+    )
+
+
+def _unlink(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _missing(path: str) -> NotFound:
+    return NotFound(
+        "TS1201",
+        f"file {path} does not exist",
+        why="it was deleted, expired, or never written",
+        fix="run tablestore verify on the table",
+    )

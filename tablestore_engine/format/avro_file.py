@@ -1,0 +1,137 @@
+"""Avro object container files of the metadata (section 4): schemas as values, one way to write and read.
+
+Names      AvroCodec     parsed schema + write, write_rolled, read
+           optional      ["null", X] with default null: the only union order that Java's decoder takes
+Steps      read: header → is the compression known → blocks → records → the caller's objects
+PAIMON     record names are Java's; the codec `zstd` is called zstandard in Avro, its level is 1.
+INVARIANT  unions are ["null", X], in that order.
+INVARIANT  whatever the bytes are, reading gives objects, FixData TS1131 or Unsupported TS1134.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import fastavro
+from fastavro.schema import SchemaParseException
+from fastavro.write import Writer
+
+from tablestore_engine.errors import FixData, FixRequest, Unsupported
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdError
+else:
+    from backports.zstd import ZstdError
+
+# option value → Avro's name; what we write every Paimon since 0.9 reads
+_WRITTEN = {
+    "zstd": "zstandard",
+    "zstandard": "zstandard",
+    "none": "null",
+    "null": "null",
+    "deflate": "deflate",
+}
+_HAS_SNAPPY = importlib.util.find_spec("cramjam") is not None  # what fastavro decodes snappy with
+_READ = {"null", "deflate", "zstandard", *(["snappy"] if _HAS_SNAPPY else [])}
+_ZSTD_LEVEL = 1
+_DAMAGE = (
+    ValueError, EOFError, LookupError, TypeError, AttributeError, OverflowError,
+    zlib.error, ZstdError, SchemaParseException,
+)  # fmt: skip
+ROOT_NAME = "org.apache.paimon.avro.generated.record"
+T = TypeVar("T")
+Record = Mapping[str, Any]
+
+
+def optional(name: str, avro_type: object) -> dict[str, object]:
+    """A field that may be absent."""
+    return {"name": name, "type": ["null", avro_type], "default": None}
+
+
+@dataclass(frozen=True)
+class AvroCodec:
+    """One kind of metadata file."""
+
+    what: str
+    parsed: Any
+
+    @classmethod
+    def of(cls, what: str, fields: list[dict[str, Any]]) -> AvroCodec:
+        """A codec for records with these fields."""
+        return cls(what, fastavro.parse_schema({"type": "record", "name": ROOT_NAME, "fields": fields}))
+
+    def write(self, records: Iterable[Record], compression: str) -> bytes:
+        """Bytes of a container file with all records. Raises FixRequest TS1135 for an unknown compression."""
+        sink = io.BytesIO()
+        codec, level = _settings(compression)
+        fastavro.writer(sink, self.parsed, records, codec=codec, codec_compression_level=level)
+        return sink.getvalue()
+
+    def write_rolled(
+        self,
+        items: Iterable[T],
+        to_record: Callable[[T], dict[str, Any]],
+        compression: str,
+        target_bytes: int,
+    ) -> Iterator[tuple[bytes, tuple[T, ...]]]:
+        """(bytes, items) of one file after another, each closed once it has `target_bytes`; no items, no file."""
+        codec, level = _settings(compression)
+        held: list[T] = []
+        sink, writer = io.BytesIO(), None
+        for item in items:
+            if writer is None:
+                sink = io.BytesIO()
+                writer = Writer(sink, self.parsed, codec=codec, compression_level=level)
+            writer.write(to_record(item))
+            held.append(item)
+            if sink.tell() >= target_bytes:  # grows block by block, so a file may be one block too large
+                writer.flush()
+                yield sink.getvalue(), tuple(held)
+                held, writer = [], None
+        if writer is not None:
+            writer.flush()
+            yield sink.getvalue(), tuple(held)
+
+    def read(self, data: bytes, build: Callable[[Record], T], name: str = "") -> list[T]:
+        """One object per record; `build` gets records as the writer's schema has them, unknown fields missing.
+
+        Raises FixData TS1131 naming the file when the bytes are no such Avro file, Unsupported TS1134 when
+        they are compressed in a way that cannot be read here.
+        """
+        try:
+            reader = fastavro.reader(io.BytesIO(data))
+            codec = str(reader.codec)
+            if codec in _READ:
+                return [build(record) for record in reader]  # type: ignore[arg-type]
+        except _DAMAGE as error:
+            raise FixData(
+                "TS1131",
+                f"the {self.what} {name or '(no name)'} cannot be read",
+                why=f"it is no Avro file of the expected form: {type(error).__name__}: {error}",
+                fix="run tablestore verify; restore the file from a copy",
+            ) from error
+        raise Unsupported(
+            "TS1134",
+            f"the {self.what} {name or '(no name)'} cannot be read",
+            why=f"it is compressed as {codec!r}; expected one of {', '.join(sorted(_READ))}",
+            fix="write the table with manifest.compression zstd, or for snappy: pip install cramjam",
+        )
+
+
+def _settings(compression: str) -> tuple[str, int | None]:
+    """Avro's codec and its level. Raises FixRequest TS1135."""
+    codec = _WRITTEN.get(compression)
+    if codec is None:
+        raise FixRequest(
+            "TS1135",
+            f"manifest.compression {compression!r} is not known",
+            why=f"expected one of {', '.join(sorted(_WRITTEN))}",
+            fix="set manifest.compression to zstd",
+        )
+    return codec, _ZSTD_LEVEL if codec == "zstandard" else None

@@ -1,0 +1,252 @@
+"""What of the format is read, written or refused: one table, asked before anything else is done (section 17).
+
+Names      Capability      one feature: how a table shows it, and whether we read and write it
+           CAPABILITIES    all features that are not fully supported
+           check_readable, check_writable   raise, naming every feature that stands against it
+           list_refusals   the features that stand against it
+           check_data_file   the extension decides the format of a file, never the table option
+INVARIANT  a feature that changes which rows are right is refused, never ignored (P6).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from tablestore_engine.errors import Unsupported
+from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS
+from tablestore_engine.format.layout import POSTPONE_BUCKET, UNAWARE_BUCKET, file_format
+from tablestore_engine.format.schema import TableSchema
+
+Detect = Callable[[TableSchema], str | None]  # the option or column that shows the feature, None without it
+
+READABLE_FORMATS = ("parquet",)
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One feature; `detect` gives the evidence in a schema, e.g. ``row-tracking.enabled=true``."""
+
+    feature: str
+    detect: Detect
+    why: str
+    read: bool = False
+    write: bool = False
+
+
+def option_in(
+    key: str, *, refused: Collection[str] = ("true",), allowed: Collection[str] | None = None
+) -> Detect:
+    """Detects an option whose value is in `refused`, or, when given, not in `allowed` (case does not matter)."""
+
+    def detect(schema: TableSchema) -> str | None:
+        value = schema.options.get(key)
+        if value is None:
+            return None
+        text = value.strip().lower()
+        hit = text not in allowed if allowed is not None else text in refused
+        return f"{key}={value}" if hit else None
+
+    return detect
+
+
+def option_like(pattern: str, *, only_true: bool = False) -> Detect:
+    """Detects any option whose whole key matches the regular expression (and, if asked, whose value is true)."""
+    compiled = re.compile(pattern)
+
+    def detect(schema: TableSchema) -> str | None:
+        for key, value in sorted(schema.options.items()):
+            if compiled.fullmatch(key) and (not only_true or value.strip().lower() == "true"):
+                return f"{key}={value}"
+        return None
+
+    return detect
+
+
+def column_of(roots: Collection[str]) -> Detect:
+    """Detects a column, at any depth, of one of these types."""
+
+    def detect(schema: TableSchema) -> str | None:
+        for field in schema.fields:
+            for type_ in field.type.walk():
+                if type_.root in roots:
+                    return f"column {field.name} has {type_.root}"
+        return None
+
+    return detect
+
+
+def _fine_timestamp(schema: TableSchema) -> str | None:
+    for field in schema.fields:
+        if any(t.root in TIMESTAMP_ROOTS and (t.precision or 0) > 6 for t in field.type.walk()):
+            return f"column {field.name} has a timestamp finer than microseconds"
+    return None
+
+
+def _binary_partition(schema: TableSchema) -> str | None:
+    for field in schema.fields_of(schema.partition_keys):
+        if field.type.root in BINARY_ROOTS:
+            return f"partition column {field.name}"
+    return None
+
+
+def _floating_partition(schema: TableSchema) -> str | None:
+    for field in schema.fields_of(schema.partition_keys):
+        if field.type.root in ("FLOAT", "DOUBLE"):
+            return f"partition column {field.name} is {field.type.root}"
+    return None
+
+
+def _bucket(wanted: Callable[[TableSchema, int], bool]) -> Detect:
+    def detect(schema: TableSchema) -> str | None:
+        return f"bucket={schema.bucket_count}" if wanted(schema, schema.bucket_count) else None
+
+    return detect
+
+
+def _loose_key(schema: TableSchema) -> str | None:
+    """A primary key without all partition columns: one key may move between partitions."""
+    outside = [key for key in schema.partition_keys if key not in schema.primary_keys]
+    return f"partition column {outside[0]} outside the primary key" if schema.is_keyed and outside else None
+
+
+def _no_bucket_key(schema: TableSchema) -> str | None:
+    fixed = not schema.is_keyed and schema.bucket_count > 0 and not schema.bucket_keys
+    return f"bucket={schema.bucket_count} without bucket-key" if fixed else None
+
+
+CAPABILITIES: tuple[Capability, ...] = (
+    # shape of the table
+    Capability("table type", option_in("type", allowed=("", "table")), "only plain tables hold rows in our layout"),
+    Capability("VARIANT, BLOB or VECTOR column", column_of(("VARIANT", "BLOB", "VECTOR")), "no reader for these types"),
+    Capability("binary partition column", _binary_partition, "its directory name is not fixed"),
+    Capability(
+        "floating partition column", _floating_partition,
+        "its directory name differs between versions of Java (1.17549435E-38 or 1.1754944E-38)", read=True,
+    ),
+    Capability(
+        "timestamp finer than microseconds", _fine_timestamp,
+        "Paimon up to 1.4 reads it as INT96 only, which the Parquet writer cannot mix", read=True,
+    ),
+    Capability("postponed bucket", _bucket(lambda _s, n: n == POSTPONE_BUCKET), "rows have no bucket yet"),
+    Capability("bucket count", _bucket(lambda _s, n: n == 0 or n < POSTPONE_BUCKET), "no such bucket mode"),
+    Capability(
+        "dynamic bucket", _bucket(lambda s, n: s.is_keyed and n == UNAWARE_BUCKET),
+        "the hash index is not written", read=True,
+    ),
+    Capability("key across partitions", _loose_key, "finding the old partition of a key needs an index", read=True),
+    Capability("fixed buckets without key", _no_bucket_key, "the bucket of a row is not defined", read=True),
+    Capability(
+        "bucket function", option_in("bucket-function.type", allowed=("default", "mod", "hive")),
+        "the bucket of a row is not known", read=True,
+    ),
+    # which version of a row wins
+    Capability(
+        "merge engine", option_in("merge-engine", allowed=("deduplicate",)),
+        "only deduplicate is implemented; other engines combine rows",
+    ),
+    Capability(
+        "changelog producer", option_in("changelog-producer", allowed=("none", "lookup")),
+        "this changelog is not produced here", read=True,
+    ),
+    Capability("row kind column", option_like(r"rowkind\.field"), "kinds are not taken from a column", read=True),
+    Capability(
+        "ignored deletes", option_like(r"((first-row|deduplicate|partial-update)\.)?ignore-delete", only_true=True),
+        "deletes in files would have to be skipped",
+    ),
+    Capability("ignored updates", option_in("ignore-update-before"), "the changelog would differ", read=True),
+    Capability("nullable primary key", option_in("primary-key.nullable"), "keys are NOT NULL here"),
+    Capability("record expiry", option_like(r"record-level\.expire-time"), "expired rows would be shown"),
+    Capability("default values on read", option_like(r"fields\..*\.default-value"), "NULLs would be shown instead"),
+    # deletion vectors
+    Capability(
+        "64-bit deletion vectors", option_in("deletion-vectors.bitmap64"), "only the 32-bit form is written", read=True
+    ),
+    Capability("merge on read of level 0", option_in("deletion-vectors.merge-on-read"), "level 0 would be missing"),
+    # files
+    Capability("file format", option_in("file.format", allowed=READABLE_FORMATS), "only parquet is written", read=True),
+    Capability(
+        "changelog file format", option_in("changelog-file.format", allowed=READABLE_FORMATS),
+        "only parquet is written", read=True,
+    ),
+    Capability("format per level", option_like(r"file\.format\.per\.level"), "one format for all levels", read=True),
+    Capability("external data files", option_like(r"data-file\.external-paths(\..*)?"), "files outside the table"),
+    Capability("data directory", option_like(r"data-file\.path-directory"), "files are in another directory"),
+    Capability("map layout", option_like(r"map\.storage-layout(\..*)?"), "maps are stored in another shape"),
+    # newer ways to number and arrange rows
+    Capability("row tracking", option_in("row-tracking.enabled"), "row ids are not assigned"),
+    Capability("data evolution", option_in("data-evolution.enabled"), "rows are split over several files"),
+    Capability("clustered keys", option_in("pk-clustering-override"), "files are not sorted by key"),
+    Capability("snapshot ordering", option_in("sequence.snapshot-ordering"), "rows are ordered by snapshot"),
+    Capability(
+        "sequence number mode", option_in("write.sequence-number-init-mode", refused=("snapshot",)),
+        "sequence numbers start from the snapshot",
+    ),
+    Capability("chain table", option_in("chain-table.enabled"), "rows are spread over branches"),
+    Capability("primary key index", option_like(r"pk-.*\.index\.columns"), "the index would not be kept"),
+    # options that change what a plain read returns
+    Capability("fallback branch", option_like(r"scan\.fallback-branch"), "partitions come from another branch"),
+    Capability(
+        "fixed scan position",
+        option_like(r"scan\.(snapshot-id|tag-name|timestamp|timestamp-millis|version|watermark|.*creation-time.*)"),
+        "every read would travel in time", write=True,
+    ),
+    Capability("incremental scan", option_like(r"incremental-between.*"), "reads would be partial", write=True),
+    Capability("authorised queries", option_in("query-auth.enabled"), "rows and columns are filtered by a server"),
+)  # fmt: skip
+
+
+def list_refusals(schema: TableSchema, *, write: bool) -> tuple[tuple[Capability, str], ...]:
+    """Features of the table that we cannot write (or read), each with its evidence, in table order."""
+    found = []
+    for capability in CAPABILITIES:
+        if not (capability.write if write else capability.read):
+            evidence = capability.detect(schema)
+            if evidence is not None:
+                found.append((capability, evidence))
+    return tuple(found)
+
+
+def check_readable(schema: TableSchema, *, table: str = "") -> None:
+    """Raises Unsupported TS1126 that names the features (and their options) that keep us from reading the table."""
+    refusals = list_refusals(schema, write=False)
+    if refusals:
+        raise Unsupported(
+            "TS1126",
+            f"table {table} cannot be read: {_features(refusals)}".replace("  ", " "),
+            why=_reasons(refusals),
+            fix="read it with an engine that knows this feature, or copy it into a plain table there",
+        )
+
+
+def check_writable(schema: TableSchema, *, table: str = "") -> None:
+    """Raises Unsupported TS1127 that names the features that keep us from writing; a table must be readable as well."""
+    refusals = list_refusals(schema, write=True)
+    if refusals:
+        raise Unsupported(
+            "TS1127",
+            f"table {table} cannot be written: {_features(refusals)}".replace("  ", " "),
+            why=_reasons(refusals),
+            fix="write it with an engine that knows this feature, or create a plain table",
+        )
+    check_readable(schema, table=table)
+
+
+def check_data_file(name: str) -> None:
+    """Raises Unsupported TS1128 unless the extension of a data file is a format that is read here."""
+    if file_format(name) not in READABLE_FORMATS:
+        raise Unsupported(
+            "TS1128",
+            f"data file {name} cannot be read",
+            why=f"format {file_format(name) or '(none)'!r}; expected {', '.join(READABLE_FORMATS)}",
+            fix="compact the table with file.format=parquet in the engine that wrote it",
+        )
+
+
+def _features(refusals: Sequence[tuple[Capability, str]]) -> str:
+    return ", ".join(f"{capability.feature} ({evidence})" for capability, evidence in refusals)
+
+
+def _reasons(refusals: Sequence[tuple[Capability, str]]) -> str:
+    return "; ".join(f"{capability.feature}: {capability.why}" for capability, _evidence in refusals)

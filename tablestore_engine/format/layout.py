@@ -1,0 +1,207 @@
+"""Every directory and file name of a table, drawn once (section 1).
+
+    <location>/schema/schema-<N>            <location>/tag/tag-<name>
+    <location>/snapshot/snapshot-<N>        <location>/consumer/consumer-<id>
+    <location>/snapshot/LATEST, EARLIEST    <location>/changelog/changelog-<N>, LATEST, EARLIEST
+    <location>/manifest/<name>              <location>/index/<name>        <location>/statistics/<name>
+    <location>/branch/branch-<b>/{schema,snapshot,tag,consumer,changelog}/…
+    <location>/[<k>=<v>/…]bucket-<b>/<data or changelog file>
+
+Names      TableLayout   paths of one table and one branch of it
+           table_location, database_location   where the filesystem catalog expects them
+           find_id       'snapshot-12' → 12
+           file_format   'data-….zstd.parquet' → 'parquet': the extension decides, never the table option
+           check_tag_name, check_branch_name
+INVARIANT  data, manifest, index and statistics files are shared by all branches; only metadata is per branch.
+INVARIANT  temporary names start with a dot: readers parse every `snapshot-*` and `schema-*` (trap 6).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tablestore_engine.errors import FixRequest
+
+MAIN_BRANCH = "main"
+POSTPONE_BUCKET = -2
+UNAWARE_BUCKET = -1
+_NAME = re.compile(r"[^/\\\x00-\x1f]+")
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """Paths of one table directory; `branch` moves schema, snapshots, tags, consumers and changelogs."""
+
+    location: str
+    branch: str = MAIN_BRANCH
+
+    @property
+    def root(self) -> str:
+        """Directory of this branch's metadata: the table directory for main."""
+        return self.location if self.branch == MAIN_BRANCH else self.branch_dir(self.branch)
+
+    @property
+    def schema_dir(self) -> str:
+        """Directory of the schema files."""
+        return f"{self.root}/schema"
+
+    def schema_path(self, schema_id: int) -> str:
+        """``schema/schema-<N>``, N = 0, 1, 2 …"""
+        return f"{self.schema_dir}/schema-{schema_id}"
+
+    @property
+    def snapshot_dir(self) -> str:
+        """Directory of snapshots and their two hints."""
+        return f"{self.root}/snapshot"
+
+    def snapshot_path(self, snapshot_id: int) -> str:
+        """``snapshot/snapshot-<N>``, N = 1, 2, 3 …"""
+        return f"{self.snapshot_dir}/snapshot-{snapshot_id}"
+
+    @property
+    def latest_hint(self) -> str:
+        """``snapshot/LATEST``: the decimal id as text without newline."""
+        return f"{self.snapshot_dir}/LATEST"
+
+    @property
+    def earliest_hint(self) -> str:
+        """``snapshot/EARLIEST``."""
+        return f"{self.snapshot_dir}/EARLIEST"
+
+    @property
+    def changelog_dir(self) -> str:
+        """Directory of changelogs that outlive their snapshot."""
+        return f"{self.root}/changelog"
+
+    def changelog_path(self, snapshot_id: int) -> str:
+        """``changelog/changelog-<N>``."""
+        return f"{self.changelog_dir}/changelog-{snapshot_id}"
+
+    @property
+    def tag_dir(self) -> str:
+        """Directory of tags."""
+        return f"{self.root}/tag"
+
+    def tag_path(self, name: str) -> str:
+        """``tag/tag-<name>``; the name is checked (FixRequest TS1107)."""
+        check_tag_name(name)
+        return f"{self.tag_dir}/tag-{name}"
+
+    @property
+    def consumer_dir(self) -> str:
+        """Directory of consumers."""
+        return f"{self.root}/consumer"
+
+    def consumer_path(self, consumer_id: str) -> str:
+        """``consumer/consumer-<id>``; the id is checked (FixRequest TS1107)."""
+        _check_name("consumer", consumer_id)
+        return f"{self.consumer_dir}/consumer-{consumer_id}"
+
+    @property
+    def manifest_dir(self) -> str:
+        """Directory of manifests, manifest lists and index manifests, shared by branches."""
+        return f"{self.location}/manifest"
+
+    def manifest_path(self, name: str) -> str:
+        """``manifest/<name>``."""
+        return f"{self.manifest_dir}/{name}"
+
+    @property
+    def index_dir(self) -> str:
+        """Directory of hash indexes and deletion vectors, shared by branches."""
+        return f"{self.location}/index"
+
+    def index_path(self, name: str) -> str:
+        """``index/<name>``."""
+        return f"{self.index_dir}/{name}"
+
+    @property
+    def statistics_dir(self) -> str:
+        """Directory of ANALYZE results, shared by branches."""
+        return f"{self.location}/statistics"
+
+    def statistics_path(self, name: str) -> str:
+        """``statistics/<name>``."""
+        return f"{self.statistics_dir}/{name}"
+
+    @property
+    def branches_dir(self) -> str:
+        """Directory that holds all branches."""
+        return f"{self.location}/branch"
+
+    def branch_dir(self, name: str) -> str:
+        """``branch/branch-<name>``; the name is checked (FixRequest TS1107)."""
+        check_branch_name(name)
+        return f"{self.branches_dir}/branch-{name}"
+
+    def on_branch(self, name: str) -> TableLayout:
+        """The layout of another branch of the same table (``main`` gives the table itself)."""
+        return TableLayout(self.location, name)
+
+    def partition_dir(self, partition_path: str) -> str:
+        """Directory of one partition; `partition_path` is '' or ``k=v/k=v/`` of partition.partition_path."""
+        return f"{self.location}/{partition_path}".rstrip("/")
+
+    def bucket_dir(self, partition_path: str, bucket: int) -> str:
+        """Directory of one bucket; -1 (unaware) is bucket-0, -2 is bucket-postpone."""
+        return f"{self.partition_dir(partition_path)}/{bucket_name(bucket)}"
+
+    def data_file(self, partition_path: str, bucket: int, name: str) -> str:
+        """Path of a data or changelog file: always computed, manifests hold names only."""
+        return f"{self.bucket_dir(partition_path, bucket)}/{name}"
+
+
+def bucket_name(bucket: int) -> str:
+    """``bucket-<b>``; ``bucket-0`` for unaware (-1), ``bucket-postpone`` for -2."""
+    if bucket == POSTPONE_BUCKET:
+        return "bucket-postpone"
+    return f"bucket-{0 if bucket == UNAWARE_BUCKET else bucket}"
+
+
+def database_location(warehouse: str, database: str) -> str:
+    """``<warehouse>/<db>.db``; the name is checked (FixRequest TS1107)."""
+    _check_name("database", database)
+    return f"{warehouse.rstrip('/')}/{database}.db"
+
+
+def table_location(warehouse: str, database: str, table: str) -> str:
+    """``<warehouse>/<db>.db/<table>``; the names are checked (FixRequest TS1107)."""
+    _check_name("table", table)
+    return f"{database_location(warehouse, database)}/{table}"
+
+
+def find_id(name: str, prefix: str) -> int | None:
+    """The number of ``<prefix><N>``, e.g. ``find_id('snapshot-12', 'snapshot-')`` = 12; None for other names."""
+    number = name[len(prefix) :]
+    return int(number) if name.startswith(prefix) and number.isascii() and number.isdigit() else None
+
+
+def file_format(name: str) -> str:
+    """The format of a data file: the text behind its last dot, lower case; '' when there is none (section 1)."""
+    return name.rpartition(".")[2].lower() if "." in name else ""
+
+
+def check_tag_name(name: str) -> None:
+    """Raises FixRequest TS1107 unless `name` is not blank, not a number, and safe in a path."""
+    _check_name("tag", name)
+    if name.isdigit():
+        raise _bad_name("tag", name, "a number would be taken for a snapshot id")
+
+
+def check_branch_name(name: str) -> None:
+    """Raises FixRequest TS1107 unless `name` is not blank, not a number, not `main`, and safe in a path."""
+    _check_name("branch", name)
+    if name.isdigit() or name == MAIN_BRANCH:
+        raise _bad_name("branch", name, "a branch is not called by a number or 'main'")
+
+
+def _check_name(kind: str, name: str) -> None:
+    if not name.strip() or name in (".", "..") or not _NAME.fullmatch(name):
+        raise _bad_name(kind, name, "blank, '.', '..', slashes and control characters are not allowed")
+
+
+def _bad_name(kind: str, name: str, why: str) -> FixRequest:
+    return FixRequest(
+        "TS1107", f"{kind} name {name!r} is not allowed", why=why, fix=f"choose another {kind} name"
+    )

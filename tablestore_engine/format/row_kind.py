@@ -1,0 +1,51 @@
+"""The four kinds of a changelog row, their bytes and their short texts (section 7.1).
+
+Names      RowKind   INSERT +I 0, UPDATE_BEFORE -U 1, UPDATE_AFTER +U 2, DELETE -D 3
+INVARIANT  the numbers are on disk in `_VALUE_KIND` and in the header of a BinaryRow: never change one.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from tablestore_engine.errors import FixData
+
+
+class RowKind(IntEnum):
+    """What a row says about its key; the value is the byte on disk."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    @property
+    def short_string(self) -> str:
+        """``+I``, ``-U``, ``+U`` or ``-D``."""
+        return _SHORT[self.value]
+
+    @property
+    def is_add(self) -> bool:
+        """Whether the row puts a value (+I, +U)."""
+        return self in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+
+    @property
+    def is_retract(self) -> bool:
+        """Whether the row takes a value away (-U, -D)."""
+        return not self.is_add
+
+    @classmethod
+    def from_short_string(cls, text: str) -> RowKind:
+        """The kind of ``+I -U +U -D`` (case does not matter). Raises FixData TS1106 for other text."""
+        try:
+            return cls(_SHORT.index(text.upper()))
+        except ValueError as unknown:
+            raise FixData(
+                "TS1106",
+                f"row kind {text!r} is unknown",
+                why=f"expected one of {', '.join(_SHORT)}",
+                fix="correct the row kind of that row",
+            ) from unknown
+
+
+_SHORT = ("+I", "-U", "+U", "-D")

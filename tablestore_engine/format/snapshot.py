@@ -1,0 +1,200 @@
+"""Snapshot and tag files: JSON of one state of the table (sections 3 and 14).
+
+Names      Snapshot      all keys of section 3 in snake case
+           Tag           a snapshot with the two optional keys of a tag
+           CommitKind    APPEND, COMPACT, OVERWRITE, ANALYZE
+           encode_snapshot, decode_snapshot, encode_tag, decode_tag   objects ⇄ UTF-8 JSON
+INVARIANT  None is never written; sizes of manifest lists are exact or absent (trap 1); `watermark` is absent
+           unless real (trap 7); unknown keys are ignored, as every reader does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+
+from tablestore_engine.errors import FixData
+
+SNAPSHOT_VERSION = 3
+BATCH_COMMIT_IDENTIFIER = 9223372036854775807  # Long.MAX_VALUE: what batch writers use
+
+
+class CommitKind(StrEnum):
+    """Why a snapshot was made (section 3)."""
+
+    APPEND = "APPEND"
+    COMPACT = "COMPACT"
+    OVERWRITE = "OVERWRITE"
+    ANALYZE = "ANALYZE"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One state of a table; the first ten fields are the safe minimum that every reader needs."""
+
+    id: int
+    schema_id: int
+    base_manifest_list: str
+    delta_manifest_list: str
+    commit_user: str
+    commit_identifier: int
+    commit_kind: CommitKind
+    time_millis: int
+    total_record_count: int
+    delta_record_count: int
+    version: int = SNAPSHOT_VERSION
+    uuid: str | None = None
+    base_manifest_list_size: int | None = None
+    delta_manifest_list_size: int | None = None
+    changelog_manifest_list: str | None = None
+    changelog_manifest_list_size: int | None = None
+    index_manifest: str | None = None
+    writer_version: str | None = None
+    log_offsets: Mapping[int, int] | None = None
+    changelog_record_count: int | None = None
+    watermark: int | None = None
+    statistics: str | None = None
+    properties: Mapping[str, str] | None = None
+    next_row_id: int | None = None
+    operation: str | None = None
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A snapshot under a name: `create_time` is the writer's wall clock, both extras only with a retention."""
+
+    snapshot: Snapshot
+    create_time: datetime | None = None
+    time_retained: timedelta | None = None
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """UTF-8 JSON of a snapshot; None and empty maps are left out (section 3)."""
+    return _dump(_snapshot_to_json(snapshot))
+
+
+def decode_snapshot(data: bytes) -> Snapshot:
+    """A snapshot from its file. Unknown keys are ignored; record counts and version may be missing (0 and 3).
+
+    Raises FixData TS1109 when the text is no JSON object or a key without a default is missing.
+    """
+    return _snapshot_from_json(_load(data, "snapshot"))
+
+
+def encode_tag(tag: Tag) -> bytes:
+    """UTF-8 JSON of a tag: the snapshot, `tagCreateTime` as an array, `tagTimeRetained` in seconds (section 14)."""
+    out = _snapshot_to_json(tag.snapshot)
+    if tag.create_time is not None:
+        at = tag.create_time
+        out["tagCreateTime"] = [
+            at.year,
+            at.month,
+            at.day,
+            at.hour,
+            at.minute,
+            at.second,
+            at.microsecond * 1000,
+        ]
+    if tag.time_retained is not None:
+        micros = tag.time_retained // timedelta(microseconds=1)
+        seconds, rest = divmod(micros, 1_000_000)
+        out["tagTimeRetained"] = seconds if rest == 0 else micros / 1e6
+    return _dump(out)
+
+
+def decode_tag(data: bytes) -> Tag:
+    """A tag from its file; missing trailing parts of `tagCreateTime` are 0. Raises FixData TS1109."""
+    value = _load(data, "tag")
+    created, retained = value.get("tagCreateTime"), value.get("tagTimeRetained")
+    return Tag(
+        _snapshot_from_json(value),
+        create_time=None if created is None else _create_time(created),
+        time_retained=None if retained is None else _seconds(retained),
+    )
+
+
+def _json_key(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.capitalize() for part in tail)
+
+
+_KEYS = {field.name: _json_key(field.name) for field in fields(Snapshot)}
+_KEY_ORDER = (
+    "version", "uuid", "id", "schema_id", "base_manifest_list", "base_manifest_list_size", "delta_manifest_list",
+    "delta_manifest_list_size", "changelog_manifest_list", "changelog_manifest_list_size", "index_manifest",
+    "commit_user", "writer_version", "commit_identifier", "commit_kind", "time_millis", "log_offsets",
+    "total_record_count", "delta_record_count", "changelog_record_count", "watermark", "statistics", "properties",
+    "next_row_id", "operation",
+)  # fmt: skip
+_COUNTS = ("total_record_count", "delta_record_count")
+_INTS = (
+    "id", "schema_id", "commit_identifier", "time_millis", "version", "base_manifest_list_size",
+    "delta_manifest_list_size", "changelog_manifest_list_size", "changelog_record_count", "watermark",
+    "next_row_id", *_COUNTS,
+)  # fmt: skip
+
+
+def _snapshot_to_json(snapshot: Snapshot) -> dict[str, object]:
+    out: dict[str, object] = {}
+    for name in _KEY_ORDER:
+        value = getattr(snapshot, name)
+        if isinstance(value, Mapping):
+            value = {str(k): v for k, v in value.items()} or None
+        if value is not None:
+            out[_KEYS[name]] = value
+    return out
+
+
+def _snapshot_from_json(value: Mapping[str, object]) -> Snapshot:
+    known = {name: value[key] for name, key in _KEYS.items() if value.get(key) is not None}
+    for name in _COUNTS:
+        known.setdefault(name, 0)  # readers of every age take absence as 0
+    try:
+        for name in _INTS:
+            if name in known:
+                known[name] = int(str(known[name]))
+        known["commit_kind"] = CommitKind(str(known["commit_kind"]))
+        offsets = known.get("log_offsets")
+        if isinstance(offsets, Mapping):
+            known["log_offsets"] = {int(k): int(v) for k, v in offsets.items()}
+        return Snapshot(**known)  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError) as wrong:
+        raise _damaged("snapshot", f"{type(wrong).__name__}: {wrong}") from wrong
+
+
+def _create_time(parts: object) -> datetime:
+    if not isinstance(parts, list) or not 3 <= len(parts) <= 7:
+        raise _damaged("tag", f"tagCreateTime is {parts!r}, expected [year, month, day, …]")
+    year, month, day, hour, minute, second, nanos = [int(p) for p in parts] + [0] * (7 - len(parts))
+    return datetime(year, month, day, hour, minute, second, nanos // 1000)  # noqa: DTZ001 — local wall clock by format
+
+
+def _seconds(value: object) -> timedelta:
+    return timedelta(microseconds=int(Decimal(str(value)) * 1_000_000))
+
+
+def _dump(value: Mapping[str, object]) -> bytes:
+    return json.dumps(value, indent=2, ensure_ascii=False).encode()
+
+
+def _load(data: bytes, what: str) -> Mapping[str, object]:
+    try:
+        value = json.loads(data)
+    except ValueError as wrong:
+        raise _damaged(what, str(wrong)) from wrong
+    if not isinstance(value, dict):
+        raise _damaged(what, f"a JSON object is expected, got {type(value).__name__}")
+    return value
+
+
+def _damaged(what: str, why: str) -> FixData:
+    return FixData(
+        "TS1109",
+        f"a {what} file cannot be read",
+        why=why,
+        fix=f"restore the {what} file from a copy; nothing else was changed",
+    )

@@ -1,0 +1,187 @@
+"""Where a table's log begins, and where it stands: claiming a topic, reading progress, starting anew.
+
+Names      prepare_log()    for CREATE TABLE: topics, and the first marker, which claims them for this table
+           reset_log()      for repair: a new beginning behind a chosen snapshot
+           drop_log()       for DROP TABLE of a table whose topics the engine made
+           read_progress()  P, from the markers, else from the tail of the data topic
+Claim      the first marker says whose topic it is; it is written under a transactional id made from the TOPIC,
+           so of two tables that claim at once one is fenced, reads again, and finds the other's marker.
+Lost       no marker, but rows: the newest header `s` is the snapshot that was published last, and its `q` say how much
+           of it. Publishing goes on inside that snapshot, sends what is missing and writes the marker again.
+           No marker and no rows: refused, never guessed (TS1707).
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.log.client import FENCED, code_of, make_admin, make_consumer, translate
+from tablestore_engine.log.marker import Marker, Progress, encode_marker, plan_progress, read_markers
+from tablestore_engine.log.producer import LogProducer
+from tablestore_engine.log.reader import find_tails
+from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.log.topic import (
+    TopicFacts,
+    check_topic_id,
+    check_topics,
+    create_topics,
+    delete_topics,
+    find_topics,
+)
+from tablestore_engine.runtime.system import SYSTEM, Runtime
+
+_CLAIMS = 4
+
+
+@dataclass(frozen=True)
+class LogBeginning:
+    """`created` are the topics that did not exist before: they may be deleted with the table."""
+
+    topic_id: str
+    created: frozenset[str]
+
+
+def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runtime = SYSTEM) -> LogBeginning:
+    """Make and claim the topics; repeating it changes nothing. Raises TS1702-TS1706, TS1713, TS1717, TS1720, TS1721.
+
+    `after_snapshot`: snapshots up to this one count as published (a table that gets its log later).
+    """
+    admin = make_admin(settings)
+    topics, created = create_topics(admin, settings, runtime)
+    assert topics.data is not None
+    attempts, is_claimed = 0, False
+    while not is_claimed:
+        attempts += 1
+        try:
+            _claim(settings, topics.data, after_snapshot, is_new=settings.topic in created, runtime=runtime)
+            is_claimed = True
+        except KafkaException as error:
+            if code_of(error) not in FENCED or attempts == _CLAIMS:
+                raise translate(error, settings, doing="claiming the topic") from error
+            runtime.sleep(0.1 * (1 + runtime.random.random()))
+    return LogBeginning(topics.data.topic_id, created)
+
+
+def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = SYSTEM) -> LogBeginning:
+    """Whatever is in the topics stays; publishing goes on behind `after_snapshot`. A running publisher is fenced."""
+    admin = make_admin(settings)
+    topics, created = create_topics(admin, settings, runtime)
+    assert topics.data is not None
+    producer = LogProducer(settings, settings.transactional_id)
+    try:
+        producer.init()
+        newest = _newest_marker(settings, runtime)
+        if newest is not None:
+            check_owner(settings, newest)
+        _write_base(producer, settings, topics.data, after_snapshot)
+    except KafkaException as error:
+        raise translate(error, settings, doing="starting the log anew", reasons=producer.reasons) from error
+    return LogBeginning(topics.data.topic_id, created)
+
+
+def drop_log(settings: LogSettings) -> None:
+    """Delete both topics, missing ones are fine."""
+    delete_topics(make_admin(settings), settings)
+
+
+def read_progress(
+    admin: AdminClient, settings: LogSettings, runtime: Runtime
+) -> tuple[Progress, Marker | None]:
+    """P and the newest marker (None when it was lost). REQUIRES that the publisher's init is done: only then is the
+    last transaction decided. Raises KafkaException, NotFound TS1705, FixRequest TS1703, TS1704, TS1706, TS1707.
+    """
+    topics = find_topics(admin, settings)
+    newest = _newest_marker(settings, runtime) if topics.marker is not None else None
+    if newest is not None:
+        check_owner(settings, newest)
+        check_topics(settings, topics, newest.topic_id)
+        return plan_progress(newest), newest
+    check_topics(settings, topics, topics.data.topic_id if topics.data is not None else "")
+    assert topics.data is not None
+    progress = _progress_from_tails(settings, topics.data, runtime)
+    create_topics(admin, settings, runtime)
+    return progress, None
+
+
+def check_owner(settings: LogSettings, newest: Marker) -> None:
+    """One topic, one table. Raises FixRequest TS1704."""
+    if newest.table_uuid != settings.table_uuid:
+        raise _taken(settings, f"its markers belong to the table with uuid {newest.table_uuid}")
+
+
+def _taken(settings: LogSettings, why: str) -> FixRequest:
+    return FixRequest(
+        "TS1704",
+        f"topic {settings.topic} cannot be the log of {settings.table}",
+        why=why,
+        fix="choose another 'kafka.topic', or delete the topic and its marker topic if nobody needs them",
+    )
+
+
+def _newest_marker(settings: LogSettings, runtime: Runtime) -> Marker | None:
+    with closing(make_consumer(settings)) as consumer:
+        markers = read_markers(consumer, settings, runtime)
+    return markers[-1] if markers else None
+
+
+def _claim(
+    settings: LogSettings, data: TopicFacts, after_snapshot: int, *, is_new: bool, runtime: Runtime
+) -> None:
+    """Write the first marker unless there is one; the last markers decide. Raises KafkaException, TS1704, TS1706."""
+    producer = LogProducer(settings, f"ts-claim-{settings.topic}")
+    producer.init()
+    newest = _newest_marker(settings, runtime)
+    if newest is None:
+        if not is_new and _has_rows(settings, runtime):
+            raise _taken(settings, "it holds rows, but no marker says that they are this table's")
+        _write_base(producer, settings, data, after_snapshot)
+        _await_marker(settings, runtime)
+        return
+    check_owner(settings, newest)
+    check_topic_id(settings, data, newest.topic_id)
+
+
+def _await_marker(settings: LogSettings, runtime: Runtime) -> None:
+    """A commit is answered a moment before readers see it, and the publisher has another transactional id: without
+    waiting it could find no marker yet. What does not appear in time is found (or missed) by the next command.
+    """
+    deadline = runtime.now_ms() + int(settings.timeout_s * 1000)
+    while _newest_marker(settings, runtime) is None and runtime.now_ms() < deadline:
+        runtime.sleep(0.01)
+
+
+def _has_rows(settings: LogSettings, runtime: Runtime) -> bool:
+    with closing(make_consumer(settings)) as consumer:
+        return any(following > 0 for following, _ in find_tails(consumer, settings, runtime))
+
+
+def _write_base(producer: LogProducer, settings: LogSettings, data: TopicFacts, after_snapshot: int) -> None:
+    producer.begin()
+    producer.send_marker(*encode_marker(Marker(settings.table_uuid, after_snapshot, "", data.topic_id)))
+    producer.commit()
+
+
+def _progress_from_tails(settings: LogSettings, data: TopicFacts, runtime: Runtime) -> Progress:
+    with closing(make_consumer(settings)) as consumer:
+        tails = find_tails(consumer, settings, runtime)
+    known = [message for _, message in tails if message is not None]
+    if not known:
+        raise FixRequest(
+            "TS1707",
+            f"how far {settings.table} is published cannot be told",
+            why=f"topic {settings.marker_topic} has no marker and topic {settings.topic} has no row of ours",
+            fix="say where to go on with `tablestore publish --reset`; it never guesses",
+        )
+    newest = max(message.snapshot_id or 0 for message in known)
+    return Progress(
+        published=newest - 1,
+        commit=None,
+        topic_id=data.topic_id,
+        next_offsets={partition: following for partition, (following, _) in enumerate(tails)},
+        partial={m.partition: (m.sequence or 0) + 1 for m in known if m.snapshot_id == newest},
+    )

@@ -1,0 +1,19 @@
+"""Do the brokers of a profile answer: for `dbt debug` and `tablestore doctor`.
+
+Names      check_brokers   ask for metadata, bounded in time
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tablestore_engine.log.client import make_admin
+from tablestore_engine.log.envelope import ChangelogMode
+from tablestore_engine.log.settings import LogSettings
+
+
+def check_brokers(log: Mapping[str, str]) -> None:
+    """`log`: client settings with the prefix `kafka.`. Raises what publishing would raise (TS17xx)."""
+    client = {key.removeprefix("kafka."): value for key, value in log.items() if key.startswith("kafka.")}
+    settings = LogSettings("the profile", "check", "check", 1, ChangelogMode.UPSERT, client)
+    make_admin(settings)

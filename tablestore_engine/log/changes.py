@@ -1,0 +1,73 @@
+"""What travels between the table's store and the log, as plain data: the log never reads files itself.
+
+Names      ChangeBatch       one batch of changelog rows of one bucket
+           SnapshotChanges   all changelog rows of one snapshot, in the store's deterministic order
+           ReadChanges       snapshot id → its changes, None when it changed no row
+           PublishReport     what one call of the publisher did
+INVARIANT  reading the changes of a snapshot twice gives the same rows in the same order: a publisher that
+           died inside a big snapshot goes on behind the rows that are already visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from tablestore_engine.format.schema import TableSchema
+
+ROW_KIND_COLUMN = "_ROW_KIND"
+
+
+class ChangelogRows(Protocol):
+    """Rows of one bucket: all table columns and `_ROW_KIND` (int8); bucket -1 is a table without buckets."""
+
+    @property
+    def bucket(self) -> int:
+        """The bucket, which is also the topic partition."""
+
+    @property
+    def rows(self) -> pa.Table:
+        """Table columns and `_ROW_KIND`."""
+
+
+@dataclass(frozen=True)
+class ChangeBatch:
+    """The plain implementation of ChangelogRows."""
+
+    bucket: int
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class SnapshotChanges:
+    """One snapshot's changelog; `batches` is iterated once, so that it may read files as it goes."""
+
+    snapshot_id: int
+    commit_user: str
+    commit_identifier: int
+    schema: TableSchema
+    batches: Iterable[ChangelogRows]
+
+    @property
+    def commit(self) -> str:
+        """Who committed and which attempt, as in header `c`."""
+        return f"{self.commit_user}:{self.commit_identifier}"
+
+
+ReadChanges = Callable[[int], "SnapshotChanges | None"]
+
+
+@dataclass(frozen=True)
+class PublishReport:
+    """`snapshots` and `rows` sent by this call; `offsets` {partition: (first, next)} of those rows.
+
+    `published` is the last snapshot that is in the log now, whoever published it.
+    """
+
+    published: int
+    snapshots: tuple[int, ...] = ()
+    rows: int = 0
+    offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)

@@ -1,0 +1,193 @@
+"""Making Kafka clients, and saying in our words what their errors mean.
+
+Names      Reasons         what a client said in the background (refused connections, failed log-ins)
+           make_admin()    an AdminClient whose brokers have answered, within LogSettings.timeout_s
+           make_producer(), make_consumer()   clients with the engine's settings
+           translate()     KafkaException → one of our errors, by what the caller must do
+INVARIANT  a client is silent: what it would print comes as `why` of an error, without secrets.
+INVARIANT  keep the AdminClient in a variable while its futures run: a temporary one dies under them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient
+
+from tablestore_engine.errors import Fenced, FixRequest, RetryError, TablestoreError
+from tablestore_engine.log.settings import LogSettings
+
+TRANSACTION_TIMEOUT_MS = 120_000
+_LOGIN = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError._SSL,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+    }
+)
+_UNREACHABLE = frozenset(
+    {
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TRANSPORT,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._MSG_TIMED_OUT,
+    }
+)
+FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
+_LOGGER = logging.getLogger("tablestore_engine.kafka")
+_LOGGER.addHandler(logging.NullHandler())  # silent unless someone listens
+_LOGGER.propagate = False
+DeliveryReport = Callable[[KafkaError | None, Message], None]
+
+
+class Reasons:
+    """The last things a client complained about, newest last."""
+
+    def __init__(self) -> None:
+        self._seen: deque[KafkaError] = deque(maxlen=8)
+
+    def __call__(self, error: KafkaError) -> None:
+        """The client's error callback."""
+        self._seen.append(error)
+
+    def find_login_failure(self) -> KafkaError | None:
+        """A refused log-in or TLS failure: librdkafka itself only goes on trying."""
+        return next((error for error in self._seen if error.code() in _LOGIN), None)
+
+    def text(self) -> str:
+        """Different complaints, joined."""
+        return "; ".join(dict.fromkeys(error.str() for error in self._seen))
+
+
+def make_admin(settings: LogSettings) -> AdminClient:
+    """A client whose brokers answer. Raises RetryError TS1702, FixRequest TS1713, TS1721."""
+    reasons = Reasons()
+    try:
+        admin = AdminClient(_config(settings, reasons))  # type: ignore[arg-type]  # its stub forgets callbacks
+    except KafkaException as error:
+        raise _bad_config(error, settings) from error
+    try:
+        admin.list_topics(topic=settings.topic, timeout=settings.timeout_s)
+    except KafkaException as error:
+        admin.poll(0)
+        raise translate(error, settings, doing="asking the brokers", reasons=reasons) from error
+    return admin
+
+
+def make_producer(
+    settings: LogSettings, transactional_id: str, on_delivery: DeliveryReport, reasons: Reasons
+) -> Producer:
+    """A transactional producer, not yet initialised. Raises FixRequest TS1721."""
+    defaults: dict[str, object] = {
+        "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+        "delivery.timeout.ms": int(settings.delivery_s * 1000),
+        "linger.ms": 20,
+        "batch.size": 1_000_000,
+        "compression.type": "lz4",
+        "queue.buffering.max.messages": 400_000,
+        "queue.buffering.max.kbytes": 262_144,
+    }
+    owned: dict[str, object] = {
+        "transactional.id": transactional_id,
+        "enable.idempotence": True,
+        "acks": "all",
+        "on_delivery": on_delivery,
+    }
+    try:
+        return Producer({**defaults, **_config(settings, reasons), **owned})
+    except KafkaException as error:
+        raise _bad_config(error, settings) from error
+
+
+def make_consumer(settings: LogSettings, *, isolation: str = "read_committed") -> Consumer:
+    """A consumer that is assigned partitions by hand and never commits offsets. Raises FixRequest TS1721."""
+    owned: dict[str, object] = {
+        "group.id": f"tablestore-{settings.table_uuid}",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "isolation.level": isolation,
+        "fetch.wait.max.ms": 20,  # an empty answer is how the end is learned: do not let it wait
+    }
+    try:
+        return Consumer({**_config(settings, Reasons()), **owned})
+    except KafkaException as error:
+        raise _bad_config(error, settings) from error
+
+
+def _config(settings: LogSettings, reasons: Reasons) -> dict[str, object]:
+    return {
+        "client.id": "tablestore",
+        "reconnect.backoff.max.ms": 1000,
+        **settings.client,
+        "logger": _LOGGER,
+        "error_cb": reasons,
+    }
+
+
+def code_of(error: KafkaException) -> int:
+    """The numeric code of the KafkaError inside; 0 for the rare exception without one."""
+    inner = error.args[0] if error.args else None
+    return inner.code() if isinstance(inner, KafkaError) else 0
+
+
+def said(error: KafkaException) -> str:
+    """The text of the KafkaError inside."""
+    inner = error.args[0] if error.args else None
+    return f"{inner.name()}: {inner.str()}" if isinstance(inner, KafkaError) else str(error)
+
+
+def translate(
+    error: KafkaException, settings: LogSettings, *, doing: str, reasons: Reasons | None = None
+) -> TablestoreError:
+    """TS1713 for log-in and rights, TS1702 unreachable, TS1710 fenced, else TS1711."""
+    code = code_of(error)
+    background = reasons.text() if reasons is not None else ""
+    why = settings.redact(said(error) + (f" ({background})" if background else ""))
+    what = f"the log of {settings.table} (topic {settings.topic}) failed while {doing}"
+    if code in _LOGIN or (reasons is not None and reasons.find_login_failure() is not None):
+        return FixRequest(
+            "TS1713",
+            what,
+            why=why,
+            fix="correct kafka.security.protocol, kafka.sasl.*, kafka.ssl.* of the profile, or the user's rights "
+            "(topics: Read, Write, Describe, Create; transactional id: Write, Describe)",
+        )
+    if code in _UNREACHABLE:
+        return RetryError(
+            "TS1702",
+            what,
+            why=f"the brokers at {settings.brokers} gave no answer within {settings.timeout_s:.0f} s: {why}",
+            fix="start the broker (`tablestore broker start`) or correct 'kafka.bootstrap.servers', then publish again",
+        )
+    if code in FENCED:
+        return Fenced(
+            "TS1710",
+            what,
+            why=f"another publisher of this table took over: {why}",
+            fix="run one publisher of a table at a time; what it did not publish, the next run does",
+        )
+    return RetryError(
+        "TS1711",
+        what,
+        why=why,
+        fix="publish again: what is pending comes from the table, nothing is lost and nothing comes twice",
+    )
+
+
+def _bad_config(error: KafkaException, settings: LogSettings) -> FixRequest:
+    return FixRequest(
+        "TS1721",
+        f"the Kafka settings of {settings.table} are not accepted",
+        why=settings.redact(said(error)),
+        fix="correct the kafka.* options of the table, or `log:` of the profile",
+    )

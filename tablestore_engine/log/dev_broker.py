@@ -1,0 +1,294 @@
+"""A real Kafka 4 of one node on loopback, for development, tests and the demo.
+
+Names      BrokerInfo      what runs: url, pid, data folder, log file
+           start_broker()  fetch once, format once, start, wait for a metadata answer; returns a running one as it is
+           stop_broker()   SIGTERM to the process that we started, and to no other
+           find_broker()   the running broker of a data folder, or None
+           broker_folder() the data folder when none is named
+Steps      1 lock the folder  2 jars and Java  3 server.properties  4 format an empty folder  5 start in a session of
+           its own (Ctrl-C must not reach the broker before its clients)  6 state file  7 wait until it answers
+INVARIANT  a process is only signalled when its pid AND its start time are those of the state file.
+INVARIANT  every listener is bound to 127.0.0.1; a folder keeps its client port over restarts while it is free.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.dev_broker_artifacts import ensure_kafka
+from tablestore_engine.runtime.java import cache_folder, find_java
+from tablestore_engine.runtime.system import SYSTEM, Runtime
+
+_JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
+_READY_SECONDS = 90.0
+_STOP_SECONDS = 20.0
+_ATTEMPTS = 3
+# a session of 3 s: after a SIGKILL the default 9 s would delay the next start by that much
+_PROPERTIES = """process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.quorum.bootstrap.servers=127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+log.dirs={data}
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+log.cleaner.dedupe.buffer.size=16777216
+"""
+
+
+@dataclass(frozen=True)
+class BrokerInfo:
+    """A running broker: `url` is the bootstrap address, `log` the file with its output."""
+
+    url: str
+    pid: int
+    data_dir: str
+    log: str
+
+
+def _silent(_: str) -> None:
+    """Progress nobody asked for."""
+
+
+def broker_folder() -> Path:
+    """The data folder of the user's one development broker."""
+    return cache_folder() / "broker"
+
+
+def start_broker(
+    data_dir: Path | None = None, *, say: Callable[[str], None] = _silent, runtime: Runtime = SYSTEM
+) -> BrokerInfo:
+    """A broker that answers. Raises TS1902 (Java), TS1910, TS1911 (fetch), TS1912, TS1913 (start)."""
+    folder = _folder(data_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        running = find_broker(folder)
+        if running is not None:
+            return running
+        java_home = find_java().home
+        jars = ensure_kafka(java_home, say=say, runtime=runtime)
+        started, attempts = None, 0
+        while started is None:  # a free port is looked up, then used: another may take it between
+            attempts += 1
+            started = _start_once(folder, (java_home, jars), last=attempts == _ATTEMPTS, runtime=runtime)
+        return started
+
+
+def stop_broker(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> bool:
+    """Stop the broker of this folder; False when none runs. Raises RetryError TS1914 if it does not end."""
+    folder = _folder(data_dir)
+    info = find_broker(folder)
+    if info is None:
+        return False
+    os.kill(info.pid, signal.SIGTERM)
+    deadline = runtime.now_ms() + int(_STOP_SECONDS * 1000)
+    while find_broker(folder) is not None:
+        if runtime.now_ms() > deadline:
+            raise RetryError(
+                "TS1914",
+                f"the broker with process id {info.pid} did not stop",
+                why=f"expected its end within {_STOP_SECONDS:.0f} s of SIGTERM",
+                fix=f"look into {info.log}, then stop again",
+            )
+        runtime.sleep(0.05)
+    _state_file(folder).unlink(missing_ok=True)
+    return True
+
+
+def find_broker(data_dir: Path | None = None) -> BrokerInfo | None:
+    """The broker that the state file names, if that very process still runs."""
+    folder = _folder(data_dir)
+    try:
+        state = json.loads(_state_file(folder).read_text("utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    if _start_time(state["pid"]) != state["started"]:
+        return None
+    return BrokerInfo(state["url"], state["pid"], str(folder), str(folder / "broker.log"))
+
+
+def _folder(data_dir: Path | None) -> Path:
+    return (data_dir or broker_folder()).absolute()
+
+
+def _state_file(folder: Path) -> Path:
+    return folder / "broker.json"
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Two starts of one folder: the second waits, then finds the first one's broker."""
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _start_once(folder: Path, tools: tuple[str, Path], *, last: bool, runtime: Runtime) -> BrokerInfo | None:
+    """One try; None when a port was taken meanwhile and another try makes sense."""
+    java_home, jars = tools
+    port = _keep_port(folder)
+    properties = folder / "server.properties"
+    properties.write_text(
+        _PROPERTIES.format(port=port, controller=_free_port(), data=folder / "kafka"), "utf-8"
+    )
+    java = [str(Path(java_home) / "bin" / "java"), *_JVM_FLAGS, "-cp", f"{jars}/*"]
+    if not (folder / "kafka" / "meta.properties").exists():
+        _format(java, properties)
+    with (folder / "broker.log").open("ab") as log:
+        begin = log.tell()
+        process = subprocess.Popen(
+            [*java, "kafka.Kafka", str(properties)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            start_new_session=True,
+        )
+    url = f"127.0.0.1:{port}"
+    _write_state(folder, {"pid": process.pid, "started": _start_time(process.pid), "url": url})
+    trouble = _wait_ready(process, url, runtime)
+    if trouble is None:
+        process.returncode = 0  # it outlives this handle: from here on the state file speaks for it
+        return BrokerInfo(url, process.pid, str(folder), str(folder / "broker.log"))
+    _end(process)
+    with (folder / "broker.log").open("rb") as log:
+        log.seek(begin)
+        said = log.read().decode("utf-8", "replace")
+    if "Address already in use" in said and not last:
+        return None
+    raise _not_started(folder, trouble, said)
+
+
+def _not_started(folder: Path, trouble: str, said: str) -> RetryError:
+    return RetryError(
+        "TS1913",
+        "the development broker did not start",
+        why=f"{trouble}; its last lines: {_interesting(said)}",
+        fix=f"read {folder / 'broker.log'}; if the data may go, remove {folder} and start again",
+    )
+
+
+def _interesting(said: str) -> str:
+    lines = [line for line in said.splitlines() if re.search(r"ERROR|FATAL|Exception", line)]
+    return " | ".join(line[:200] for line in (lines or said.splitlines())[-3:]) or "none"
+
+
+def _format(java: list[str], properties: Path) -> None:
+    """Give an empty data folder its cluster id."""
+    cluster = uuid.uuid4().hex[:22]
+    done = subprocess.run(
+        [*java, "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(properties)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise FixRequest(
+            "TS1912",
+            f"the data folder of the development broker cannot be formatted: {properties.parent}",
+            why=(done.stderr or done.stdout).strip()[-400:],
+            fix="remove that folder, or name another one",
+        )
+
+
+def _wait_ready(process: subprocess.Popen[bytes], url: str, runtime: Runtime) -> str | None:
+    """None once the broker answers a metadata request, else what went wrong."""
+    admin = AdminClient(
+        {"bootstrap.servers": url, "log_level": 0, "reconnect.backoff.max.ms": 200, "socket.timeout.ms": 2000}
+    )
+    deadline = runtime.now_ms() + int(_READY_SECONDS * 1000)
+    while runtime.now_ms() < deadline:
+        if process.poll() is not None:
+            return f"its process ended with status {process.returncode}"
+        try:
+            if admin.list_topics(timeout=0.5).brokers:
+                return None
+        except KafkaException:
+            continue
+        runtime.sleep(0.05)
+    return f"it gave no metadata answer within {_READY_SECONDS:.0f} s"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _write_state(folder: Path, state: dict[str, object]) -> None:
+    aside = folder / ".broker.json"
+    aside.write_text(json.dumps(state), "utf-8")
+    aside.replace(_state_file(folder))
+
+
+def _keep_port(folder: Path) -> int:
+    """The port of the last start while it is free, so that clients survive a restart."""
+    try:
+        said = re.search(r"PLAINTEXT://127\.0\.0\.1:(\d+)", (folder / "server.properties").read_text("utf-8"))
+    except FileNotFoundError:
+        said = None
+    if said is not None and _is_free(int(said.group(1))):
+        return int(said.group(1))
+    return _free_port()
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _start_time(pid: int) -> str | None:
+    """When a process began, as text that tells it from a later one with the same id; None when it is gone."""
+    stat = Path(f"/proc/{pid}/stat")
+    if Path("/proc/self/stat").exists():
+        try:
+            fields = stat.read_text("utf-8").rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        return None if fields[0] in "ZX" else fields[19]  # a zombie has ended, nobody collected it yet
+    told = subprocess.run(
+        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return told.stdout.strip() or None

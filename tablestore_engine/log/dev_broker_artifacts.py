@@ -1,0 +1,150 @@
+"""The 46 jars of a development Kafka, fetched once as published artifacts and then used offline.
+
+Names      KAFKA_VERSION    pinned: newer releases are not complete in every repository
+           kafka_folder()   where the jars lie; the folder exists only when it is complete
+           ensure_kafka()   the only entry: the folder, fetched on first use
+Steps      1 say what comes, how much and where to  2 Ivy (a jar inside pyspark) resolves and retrieves into a
+           folder of our own  3 one rename puts it in place; who loses that race drops its copy
+INVARIANT  no host is named here: Ivy's default repository is used, or the settings file that
+           TABLESTORE_IVY_SETTINGS names (a site with a mirror).
+CRASH      a killed fetch leaves only a folder with a leading dot, which the next fetch removes after a day.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import uuid
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.runtime.java import cache_folder
+from tablestore_engine.runtime.system import SYSTEM, Runtime
+
+KAFKA_VERSION = "4.3.1"
+SETTINGS_ENV = "TABLESTORE_IVY_SETTINGS"
+_JARS = 46
+_MEBIBYTES = 44
+_LEFTOVER_MS = 86_400_000
+# log4j is only a compile dependency of Kafka, so its two run-time parts are named by hand
+_MODULES = (
+    ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
+    ("org.apache.logging.log4j", "log4j-core", "2.24.3"),
+)
+
+
+def kafka_folder() -> Path:
+    """The folder of the jars, whether it is there or not."""
+    return cache_folder() / f"kafka-{KAFKA_VERSION}"
+
+
+def ensure_kafka(java_home: str, *, say: Callable[[str], None], runtime: Runtime = SYSTEM) -> Path:
+    """The folder of the jars; downloads it when missing. Raises FixRequest TS1910, RetryError TS1911."""
+    folder = kafka_folder()
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(folder.parent, runtime.now_ms())
+    say(f"Downloading Apache Kafka {KAFKA_VERSION} once: {_JARS} jars, about {_MEBIBYTES} MiB, into {folder}")
+    work = folder.parent / f".kafka-{KAFKA_VERSION}-{uuid.uuid4().hex}"
+    (work / "lib").mkdir(parents=True)
+    try:
+        _retrieve(java_home, work, say)
+        _put_in_place(work / "lib", folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    say(f"Apache Kafka {KAFKA_VERSION} is in place; it will not be downloaded again")
+    return folder
+
+
+def _find_ivy() -> Path:
+    """Ivy ships with pyspark; the package is located, not imported (importing it costs a second)."""
+    spec = importlib.util.find_spec("pyspark")
+    homes = list(spec.submodule_search_locations or ()) if spec is not None else []
+    jars = sorted(path for home in homes for path in (Path(home) / "jars").glob("ivy-*.jar"))
+    if not jars:
+        raise FixRequest(
+            "TS1910",
+            "the development broker cannot be fetched",
+            why="expected ivy-*.jar in pyspark's folder `jars`, found none",
+            fix="install pyspark with its jars (pip install pyspark), or use a broker of your own",
+        )
+    return jars[-1]
+
+
+def _retrieve(java_home: str, work: Path, say: Callable[[str], None]) -> None:
+    """Run Ivy; every few modules and jars are one line of progress."""
+    dependencies = "".join(
+        f'<dependency org="{org}" name="{name}" rev="{rev}" conf="default->default"/>'
+        for org, name, rev in _MODULES
+    )
+    (work / "ivy.xml").write_text(
+        '<ivy-module version="2.0"><info organisation="local" module="dev-broker"/>'
+        f'<configurations><conf name="default"/></configurations><dependencies>{dependencies}</dependencies>'
+        "</ivy-module>",
+        "utf-8",
+    )
+    tail = _run_ivy(_ivy_command(java_home, work), say)
+    jars = list((work / "lib").glob("*.jar"))
+    if not any(jar.name == f"kafka_2.13-{KAFKA_VERSION}.jar" for jar in jars) or len(jars) < _JARS:
+        raise RetryError(
+            "TS1911",
+            f"Apache Kafka {KAFKA_VERSION} could not be downloaded",
+            why=f"expected {_JARS} jars, got {len(jars)}; Ivy's last lines: " + " | ".join(tail),
+            fix=f"check the network and repeat; behind a mirror name an Ivy settings file in {SETTINGS_ENV}",
+        )
+
+
+def _ivy_command(java_home: str, work: Path) -> list[str]:
+    """The types are parted by a space: with a comma Ivy silently retrieves nothing."""
+    settings = os.environ.get(SETTINGS_ENV)
+    return [
+        str(Path(java_home) / "bin" / "java"),
+        f"-Divy.default.ivy.user.dir={work / 'home'}",
+        "-jar",
+        str(_find_ivy()),
+        *(["-settings", settings] if settings else []),
+        *("-cache", str(work / "ivy"), "-ivy", str(work / "ivy.xml"), "-confs", "default"),
+        *("-types", "jar", "bundle"),
+        *("-retrieve", str(work / "lib" / "[artifact]-[revision](-[classifier]).[ext]"), "-sync"),
+    ]
+
+
+def _run_ivy(command: list[str], say: Callable[[str], None]) -> list[str]:
+    """The last lines of Ivy's output; what it retrieved is judged by the caller, not its exit status."""
+    tail: deque[str] = deque(maxlen=6)
+    found = done = 0
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as ivy:
+        for line in ivy.stdout or ():
+            if line.strip():
+                tail.append(line.strip())
+            if line.startswith("\tfound "):
+                found += 1
+                if found % 8 == 0:
+                    say(f"  resolving: {min(found, _JARS)} of {_JARS}")
+            if "[SUCCESSFUL ]" in line:
+                done += 1
+                if done % 4 == 0:
+                    say(f"  {min(done, _JARS)} of {_JARS} jars")
+    return list(tail)
+
+
+def _put_in_place(lib: Path, folder: Path) -> None:
+    try:
+        lib.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # not a lost race: the disk itself refused
+            raise
+
+
+def _remove_leftovers(parent: Path, now_ms: int) -> None:
+    for path in parent.glob(".kafka-*"):
+        if now_ms - path.stat().st_mtime_ns // 1_000_000 > _LEFTOVER_MS:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,181 @@
+"""Progress of the log: records of the marker topic, written in the same transaction as the rows they speak of.
+
+Names      Marker           one record: a snapshot, or a chunk of one, is in the log
+           Progress         P and what is needed to go on: read from the newest marker
+           encode_marker(), decode_marker()
+           read_markers()   the newest markers, oldest first; reads back from the end of what is decided
+           plan_progress()  pure: newest marker → Progress
+Record     key `s-<snapshot>` · value {"v":1, table uuid, snapshot, commit, chunk, last, topic_id, schema_id,
+           "counts":{partition: messages of this snapshot so far}, "offsets":{partition: [first, next)}}
+Steps      1 the last decided offset (LSO) 2 read from LSO-16, widen ×8 until a marker is seen or the start is reached
+INVARIANT  P is the snapshot of the LAST marker by offset (not the highest id): a new beginning of the log counts.
+INVARIANT  `offsets` names every partition that was ever written: `next` is carried over, so that a hybrid reader
+           can start behind any marker.
+WHY        progress is no consumer-group offset: those vanish after a week of silence, and with the topic.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.log.client import code_of
+from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.runtime.system import Runtime
+
+_FIRST_LOOK = 16
+_NEW_TOPIC_SECONDS = 3.0
+_PASSING = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+_WIDEN = 8
+_POLL_SECONDS = 0.02  # consume() waits for a full batch or this long, even when the end is already there
+
+
+@dataclass(frozen=True)
+class Marker:
+    """`last` is False for a chunk that more chunks of the same snapshot follow."""
+
+    table_uuid: str
+    snapshot_id: int
+    commit: str
+    topic_id: str
+    schema_id: int = 0
+    chunk: int = 0
+    last: bool = True
+    counts: Mapping[int, int] = field(default_factory=dict)
+    offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """`published` = P; `partial` {partition: messages} of snapshot P+1 that are visible already, by `chunks` chunks."""
+
+    published: int
+    commit: str | None
+    topic_id: str
+    next_offsets: Mapping[int, int] = field(default_factory=dict)
+    partial: Mapping[int, int] = field(default_factory=dict)
+    chunks: int = 0
+
+
+def plan_progress(newest: Marker) -> Progress:
+    """What the newest marker says."""
+    following = {partition: end for partition, (_, end) in newest.offsets.items()}
+    if newest.last:
+        return Progress(newest.snapshot_id, newest.commit, newest.topic_id, following)
+    return Progress(
+        newest.snapshot_id - 1, None, newest.topic_id, following, dict(newest.counts), newest.chunk + 1
+    )
+
+
+def encode_marker(marker: Marker) -> tuple[bytes, bytes]:
+    """Key and value of the record."""
+    value = {
+        "v": 1,
+        "table": marker.table_uuid,
+        "snapshot": marker.snapshot_id,
+        "commit": marker.commit,
+        "chunk": marker.chunk,
+        "last": marker.last,
+        "topic_id": marker.topic_id,
+        "schema_id": marker.schema_id,
+        "counts": {str(p): n for p, n in sorted(marker.counts.items())},
+        "offsets": {str(p): list(pair) for p, pair in sorted(marker.offsets.items())},
+    }
+    return f"s-{marker.snapshot_id}".encode(), json.dumps(value, separators=(",", ":")).encode()
+
+
+def decode_marker(value: bytes) -> Marker:
+    """The marker of a record's value. Raises FixRequest TS1719 for a record that we did not write."""
+    try:
+        raw = json.loads(value)
+        return Marker(
+            table_uuid=raw["table"],
+            snapshot_id=raw["snapshot"],
+            commit=raw["commit"],
+            topic_id=raw["topic_id"],
+            schema_id=raw["schema_id"],
+            chunk=raw["chunk"],
+            last=raw["last"],
+            counts={int(p): n for p, n in raw["counts"].items()},
+            offsets={int(p): (first, following) for p, (first, following) in raw["offsets"].items()},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FixRequest(
+            "TS1719",
+            "a record of a marker topic cannot be read",
+            why=f"expected a marker of version 1, got {value[:200]!r} ({error!r})",
+            fix="only dbt-tablestore may write to topics that end in __snapshots",
+        ) from error
+
+
+def read_markers(
+    consumer: Consumer, settings: LogSettings, runtime: Runtime, *, everything: bool = False
+) -> tuple[Marker, ...]:
+    """The newest markers, oldest first; () when there are none. `everything` reads from the beginning."""
+    place = TopicPartition(settings.marker_topic, 0)
+    low, high = read_span(consumer, place, settings, runtime)
+    look = high - low if everything else _FIRST_LOOK
+    while high > low:
+        start = max(low, high - look)
+        records = read_range(consumer, place, (start, high), runtime, settings.timeout_s)
+        values = [value for value in (record.value() for record in records) if value is not None]
+        if values or start == low:
+            return tuple(decode_marker(value) for value in values)
+        look *= _WIDEN
+    return ()
+
+
+def read_span(
+    consumer: Consumer, place: TopicPartition, settings: LogSettings, runtime: Runtime
+) -> tuple[int, int]:
+    """First offset and the last decided one (LSO) + 1; a topic made a moment ago may have no leader yet."""
+    deadline = runtime.now_ms() + int(min(settings.timeout_s, _NEW_TOPIC_SECONDS) * 1000)
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(place, timeout=settings.timeout_s)
+        except KafkaException as error:
+            if code_of(error) not in _PASSING or runtime.now_ms() > deadline:
+                raise
+            runtime.sleep(0.05)
+        else:
+            return low, high
+
+
+def read_range(
+    consumer: Consumer, place: TopicPartition, span: tuple[int, int], runtime: Runtime, timeout_s: float
+) -> Sequence[Message]:
+    """All records of one partition from span[0] up to span[1] (exclusive). Raises KafkaException."""
+    start, end = span
+    consumer.assign([TopicPartition(place.topic, place.partition, start)])
+    records: list[Message] = []
+    deadline = runtime.now_ms() + int(timeout_s * 1000)
+    try:
+        while runtime.now_ms() < deadline:
+            for message in consumer.consume(10_000, timeout=_POLL_SECONDS):
+                error = message.error()
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    return records
+                if error is not None:
+                    raise KafkaException(error)
+                if (message.offset() or 0) < end:
+                    records.append(message)
+                if (message.offset() or 0) >= end - 1:
+                    return records
+                deadline = runtime.now_ms() + int(timeout_s * 1000)
+    finally:
+        consumer.unassign()
+    raise KafkaException(
+        KafkaError(KafkaError._TIMED_OUT, f"no answer while reading {place.topic} from offset {start}")
+    )

@@ -1,0 +1,199 @@
+"""One transactional producer and its transactions, counting what goes in and what arrives.
+
+Names      LogProducer   init, begin, send, settle, send_marker, commit, abandon
+           RowHeaders    what is the same for all rows of one snapshot
+Headers    s snapshot id · c commit user:identifier · k row kind (+I …) · q number of the message within
+           (snapshot, topic partition), from 0
+INVARIANT  a transaction is only committed when every message that was handed over has a good delivery report:
+           a message that the client refuses does not abort a Kafka transaction by itself.
+INVARIANT  rows go through produce() one by one: produce_batch() drops headers without a word.
+DANGER     after any error the object is thrown away (abandon), never used for another transaction: a late request
+           of the failed one could land in the next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from tablestore_engine.errors import EngineBug, FixData
+from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.log.client import Reasons, make_producer
+from tablestore_engine.log.envelope import EncodedRows
+from tablestore_engine.log.settings import LogSettings
+
+_ABORT_SECONDS = 10.0
+_POLL_EVERY = 2048
+_Header = tuple[str, str | bytes | None]
+_KIND_HEADERS: tuple[_Header, ...] = tuple(("k", kind.short_string.encode()) for kind in RowKind)
+
+
+@dataclass(frozen=True)
+class RowHeaders:
+    """Headers `s` and `c`."""
+
+    snapshot_id: int
+    commit: str
+
+
+def _serve(call: Callable[[float], object], seconds: float) -> None:
+    """Call something that runs our callbacks. On a fatal error confluent-kafka raises before the callbacks that are
+    still to run, so that the first of them fails with SystemError: bring the KafkaException back.
+    """
+    try:
+        call(seconds)
+    except SystemError as error:
+        if isinstance(error.__cause__, KafkaException):
+            raise error.__cause__ from error
+        raise
+
+
+class LogProducer:
+    """Not thread-safe; one transaction at a time. Methods raise KafkaException unless they say otherwise."""
+
+    def __init__(self, settings: LogSettings, transactional_id: str) -> None:
+        self.reasons = Reasons()
+        self._settings = settings
+        self._failures: list[tuple[KafkaError, bytes | None, int]] = []
+        self._handed = 0
+        self._delivered = 0
+        self._rows = 0
+        self._first: dict[int, int] = {}
+        self._last: dict[int, int] = {}
+        self._producer = make_producer(settings, transactional_id, self._on_row, self.reasons)
+
+    @property
+    def rows(self) -> int:
+        """Rows handed over in this transaction."""
+        return self._rows
+
+    def init(self) -> None:
+        """Fence older producers of this id and wait until their transaction is decided."""
+        # with a connection and metadata at hand init takes 5 ms; without, often one 500 ms tick of librdkafka
+        self._producer.list_topics(self._settings.topic, timeout=self._settings.timeout_s)
+        _serve(self._producer.init_transactions, self._settings.delivery_s)
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self._handed = self._delivered = self._rows = 0
+        self._first.clear()
+        self._last.clear()
+        self._producer.begin_transaction()
+
+    def send(
+        self, encoded: EncodedRows, partition: int, headers: RowHeaders, *, span: range, first: int
+    ) -> None:
+        """Hand over the messages `span` of a batch whose message 0 has number `first`. Raises FixData TS1709."""
+        produce, poll, topic = self._producer.produce, self._producer.poll, self._settings.topic
+        constant: tuple[_Header, ...] = (
+            ("s", str(headers.snapshot_id).encode()),
+            ("c", headers.commit.encode()),
+        )
+        keys, values, kinds = encoded.keys, encoded.values, encoded.kinds
+        for index in span:
+            key, value = keys[index] if keys is not None else None, values[index]
+            row_headers: list[_Header] = [
+                *constant,
+                _KIND_HEADERS[kinds[index]],
+                ("q", b"%d" % (first + index)),
+            ]
+            while True:
+                try:
+                    produce(topic, value, key, partition, headers=row_headers)
+                except BufferError:  # the local queue is full: let reports come in
+                    _serve(poll, 0.1)
+                except KafkaException as error:
+                    self._refuse_oversize(error.args[0], key, len(value or b""))
+                    self._explain_failed_state()
+                    raise
+                else:
+                    break
+            if index % _POLL_EVERY == 0:
+                _serve(poll, 0)
+        self._handed += len(span)
+        self._rows += len(span)
+
+    def settle(self) -> Mapping[int, tuple[int, int]]:
+        """Wait for all reports; {partition: (first, next)} of the rows. Raises FixData TS1709, EngineBug TS1714."""
+        _serve(self._producer.flush, self._settings.delivery_s + 2)
+        for error, key, size in self._failures:
+            self._refuse_oversize(error, key, size)
+        if self._failures:
+            raise KafkaException(self._failures[0][0])
+        if len(self._producer):
+            raise KafkaException(
+                KafkaError(KafkaError._TIMED_OUT, f"{len(self._producer)} messages were not acknowledged")
+            )
+        if self._delivered != self._handed:
+            raise EngineBug(
+                "TS1714",
+                f"publishing {self._settings.table} was stopped before its commit",
+                why=f"expected {self._handed} delivery reports, got {self._delivered}",
+                fix="please report this; nothing of the snapshot is visible",
+            )
+        return {partition: (self._first[partition], last + 1) for partition, last in self._last.items()}
+
+    def send_marker(self, key: bytes, value: bytes) -> None:
+        """Write the progress record into the open transaction and wait for its report."""
+        self._producer.produce(self._settings.marker_topic, value, key, 0, on_delivery=self._on_marker)
+        self._handed += 1
+        self.settle()
+
+    def commit(self) -> None:
+        """Make the transaction visible. After an error the outcome is unknown: init a new producer, read progress."""
+        _serve(self._producer.commit_transaction, self._settings.delivery_s)
+
+    def abandon(self, *, abort: bool) -> None:
+        """Give the producer up; with `abort` readers need not wait for the broker's own time-out."""
+        if abort:
+            # a failure changes nothing: the successor's init aborts as well
+            with contextlib.suppress(KafkaException):
+                _serve(self._producer.abort_transaction, _ABORT_SECONDS)
+        self._producer.purge(blocking=False)
+
+    def _explain_failed_state(self) -> None:
+        """An earlier message may have failed the transaction meanwhile: its report is the reason to tell."""
+        self._producer.purge(blocking=False)
+        _serve(self._producer.flush, self._settings.timeout_s)
+        for error, key, size in self._failures:
+            self._refuse_oversize(error, key, size)
+
+    def _on_row(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._on_failure(error, message)
+            return
+        self._delivered += 1
+        partition, offset = message.partition(), message.offset()
+        if partition is None or offset is None:
+            return
+        if partition not in self._last:
+            self._first[partition] = offset
+        self._last[partition] = offset  # reports of one partition come in order
+
+    def _on_marker(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._on_failure(error, message)
+        else:
+            self._delivered += 1
+
+    def _on_failure(self, error: KafkaError, message: Message) -> None:
+        key, value = message.key(), message.value()
+        size = len(value) if value is not None else 0
+        self._failures.append((error, key if isinstance(key, bytes) else None, size))
+        # of a batch that is too large every message fails: the largest is the one to name
+        self._failures.sort(key=lambda failure: -failure[2])
+        del self._failures[8:]
+
+    def _refuse_oversize(self, error: KafkaError, key: bytes | None, size: int) -> None:
+        if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+            return
+        raise FixData(
+            "TS1709",
+            f"a row of {self._settings.table} is too large for topic {self._settings.topic}",
+            why=f"key {(key or b'(none)')[:200].decode('utf-8', 'replace')}: its value has {size} bytes; {error.str()}",
+            fix="raise max.message.bytes of the topic and 'kafka.message.max.bytes', then publish again; "
+            "nothing of the snapshot is visible until then",
+        )

@@ -1,0 +1,131 @@
+"""Reading a table's topic: for tests, the demo, `tablestore changelog` and the hybrid read.
+
+Names      read_messages()      all decided messages from given offsets, partition by partition
+           read_log_markers()   every marker still in the marker topic, oldest first
+           find_tails()         the newest message of ours in each partition
+           fold_messages()      pure: normalise, the last message of each key that is not a tombstone
+           plan_hybrid_start()  pure: where to start behind a snapshot
+           read_after()         the hybrid read's second half: what happened after snapshot S
+Steps      1 the end is the last decided offset (LSO) at the start of the call 2 read up to it, then stop
+INVARIANT  read_after drops rows with header s ≤ S, so any start offset that is early enough is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.log.client import make_consumer, translate
+from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.log.marker import Marker, read_markers, read_range, read_span
+from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.runtime.system import SYSTEM, Runtime
+
+_SLICE = 50_000
+_TAIL = 16
+
+
+def read_messages(
+    settings: LogSettings,
+    start: Mapping[int, int] | None = None,
+    *,
+    isolation: str = "read_committed",
+    runtime: Runtime = SYSTEM,
+) -> Iterator[LogMessage]:
+    """Messages in offset order of each partition, from `start` (absent: the beginning) to what is decided now."""
+    with closing(make_consumer(settings, isolation=isolation)) as consumer:
+        try:
+            for partition in range(settings.partitions):
+                place = TopicPartition(settings.topic, partition)
+                low, high = read_span(consumer, place, settings, runtime)
+                begin = max(low, (start or {}).get(partition, low))
+                for at in range(begin, high, _SLICE):
+                    span = (at, min(at + _SLICE, high))
+                    for message in read_range(consumer, place, span, runtime, settings.timeout_s):
+                        yield _to_message(message)
+        except KafkaException as error:
+            raise translate(error, settings, doing="reading the topic") from error
+
+
+def read_log_markers(settings: LogSettings, *, runtime: Runtime = SYSTEM) -> tuple[Marker, ...]:
+    """Every marker that compaction left, oldest first."""
+    with closing(make_consumer(settings)) as consumer:
+        try:
+            return read_markers(consumer, settings, runtime, everything=True)
+        except KafkaException as error:
+            raise translate(error, settings, doing="reading the markers") from error
+
+
+def read_after(settings: LogSettings, snapshot_id: int, *, runtime: Runtime = SYSTEM) -> Iterator[LogMessage]:
+    """Messages of snapshots newer than `snapshot_id`; messages of foreign producers are not ours to judge and stay."""
+    start = plan_hybrid_start(read_log_markers(settings, runtime=runtime), snapshot_id)
+    for message in read_messages(settings, start, runtime=runtime):
+        if message.snapshot_id is None or message.snapshot_id > snapshot_id:
+            yield message
+
+
+def plan_hybrid_start(markers: Sequence[Marker], snapshot_id: int) -> Mapping[int, int]:
+    """Offsets behind the newest complete marker up to `snapshot_id`; {} means from the beginning."""
+    known = [marker for marker in markers if marker.last and marker.snapshot_id <= snapshot_id]
+    if not known or known[-1].topic_id != markers[-1].topic_id:
+        return {}
+    return {partition: end for partition, (_, end) in known[-1].offsets.items()}
+
+
+def fold_messages(messages: Iterable[LogMessage]) -> tuple[LogMessage, ...]:
+    """The table that a keyed topic describes: per key its last message, without deleted keys, in key order."""
+    last: dict[bytes | None, LogMessage] = {}
+    for message in messages:
+        last[message.key] = message
+    alive = (message for _, message in sorted(last.items(), key=lambda item: item[0] or b""))
+    return tuple(message for message in alive if message.value is not None and not _is_delete(message))
+
+
+def find_tails(
+    consumer: Consumer, settings: LogSettings, runtime: Runtime
+) -> tuple[tuple[int, LogMessage | None], ...]:
+    """Per partition (next offset, newest message with our headers or None). Raises KafkaException."""
+    tails = []
+    for partition in range(settings.partitions):
+        place = TopicPartition(settings.topic, partition)
+        low, high = read_span(consumer, place, settings, runtime)
+        newest, look = None, _TAIL
+        while newest is None and high > low:
+            begin = max(low, high - look)
+            found = map(_to_message, read_range(consumer, place, (begin, high), runtime, settings.timeout_s))
+            newest = next((m for m in reversed(list(found)) if m.snapshot_id is not None), None)
+            if begin == low:
+                break
+            look *= 8
+        tails.append((high, newest))
+    return tuple(tails)
+
+
+def _is_delete(message: LogMessage) -> bool:
+    return message.kind in (RowKind.DELETE, RowKind.UPDATE_BEFORE)
+
+
+def _to_message(message: Message) -> LogMessage:
+    key, value = message.key(), message.value()
+    listed = message.headers()
+    headers = {
+        name: text for name, text in (listed if isinstance(listed, list) else []) if isinstance(text, bytes)
+    }
+    snapshot_id, commit, kind, sequence = (headers.get(name) for name in ("s", "c", "k", "q"))
+    return LogMessage(
+        partition=message.partition() or 0,
+        offset=message.offset() or 0,
+        key=key if isinstance(key, bytes) else None,
+        value=value if isinstance(value, bytes) else None,
+        snapshot_id=int(snapshot_id) if snapshot_id is not None and snapshot_id.isdigit() else None,
+        commit=None if commit is None else commit.decode("utf-8", "replace"),
+        kind=_KINDS.get(kind) if kind is not None else None,
+        sequence=int(sequence) if sequence is not None and sequence.isdigit() else None,
+        timestamp_ms=message.timestamp()[1],
+    )
+
+
+_KINDS = {kind.short_string.encode(): kind for kind in RowKind}

@@ -1,0 +1,195 @@
+"""Table options `log.*`, `kafka.*` and the profile's `log:` block → one frozen LogSettings.
+
+Names      LogSettings     everything that publishing and reading one table's topic needs
+           resolve_log()   the only way to make one; None when the table has no log
+Order      the engine's own client settings > the table's kafka.* > the profile's > our defaults. The table wins over
+           the profile, because it was said for this table; secrets may only stand in the profile.
+INVARIANT  secrets never leave `client`, which is left out of repr; `redact` takes them out of any text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.log.envelope import ChangelogMode, resolve_mode
+from tablestore_engine.options import OptionSet, parse_duration_ms
+
+MARKER_SUFFIX = "__snapshots"
+_PREFIX = "kafka."
+_NOT_CLIENT = frozenset({"topic"})
+# what makes exactly-once work is not for sale
+_OWNED = frozenset(
+    {
+        "transactional.id",
+        "enable.idempotence",
+        "isolation.level",
+        "group.id",
+        "enable.auto.commit",
+        "enable.partition.eof",
+        "auto.offset.reset",
+        "acks",
+        "request.required.acks",
+    }
+)
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,238}")
+_SECRET = re.compile(r"password|secret|jaas|key\.pem|token|credential|oauthbearer\.config", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """One table's log; `client` is librdkafka configuration without the prefix `kafka.`."""
+
+    table: str
+    table_uuid: str
+    topic: str
+    partitions: int
+    mode: ChangelogMode
+    client: Mapping[str, str] = field(repr=False)
+    replication: int = 1
+    retention_ms: int | None = None
+    timeout_s: float = 10.0
+    chunk_rows: int = 5_000_000
+    chunk_ms: int = 60_000
+
+    @property
+    def marker_topic(self) -> str:
+        """The compacted topic that says which snapshots are published."""
+        return self.topic + MARKER_SUFFIX
+
+    @property
+    def delivery_s(self) -> float:
+        """How long brokers may be away in the middle of a transaction: less than its own two minutes."""
+        return min(3 * self.timeout_s, 100.0)
+
+    @property
+    def transactional_id(self) -> str:
+        """One publisher per table: a second one with this id fences the first."""
+        return f"ts-{self.table_uuid}"
+
+    @property
+    def brokers(self) -> str:
+        """The addresses, for messages."""
+        return self.client["bootstrap.servers"]
+
+    def redact(self, text: str) -> str:
+        """The text without any secret value of the client configuration."""
+        for key, value in self.client.items():
+            if _SECRET.search(key) and value:
+                text = text.replace(value, "***")
+        return text
+
+
+def resolve_log(
+    options: Mapping[str, str], profile: Mapping[str, str] | None = None, *, table: str, is_keyed: bool
+) -> LogSettings | None:
+    """The log of a table, None for none. Raises Unsupported TS1700, FixRequest TS1701 and the codes of options."""
+    merged = {**(profile or {}), **options}
+    values = OptionSet(merged)
+    if values.text("log.system") == "none":
+        _check_no_log(options, table)
+        return None
+    if values.text("log.system") != "kafka":
+        raise _contradiction(
+            table, f"'log.system' knows none and kafka, got {merged['log.system']!r}", "set one of them"
+        )
+    _check_built(values, table)
+    mode = resolve_mode(ChangelogMode(values.text("log.changelog-mode")), is_keyed=is_keyed)
+    retention = values.find("log.retention")
+    return LogSettings(
+        table=table,
+        table_uuid=_needed(values, "tablestore.table-uuid", table),
+        topic=_topic_name(_needed(values, "kafka.topic", table), table),
+        partitions=_partitions(values, table, is_keyed=is_keyed),
+        mode=mode,
+        client=_client(merged, table),
+        replication=values.integer("log.system.replication"),
+        retention_ms=None if retention is None else parse_duration_ms("log.retention", retention),
+    )
+
+
+def _check_no_log(options: Mapping[str, str], table: str) -> None:
+    stray = sorted(key for key in options if key.startswith(("log.", _PREFIX)) and key != "log.system")
+    if stray:
+        raise _contradiction(
+            table,
+            f"{', '.join(map(repr, stray))} without 'log.system' = 'kafka'",
+            "set 'log.system' = 'kafka', or leave these options out",
+        )
+
+
+def _check_built(values: OptionSet, table: str) -> None:
+    for key, only in (
+        ("log.consistency", "transactional"),
+        ("log.format", "debezium-json"),
+        ("log.key.format", "json"),
+    ):
+        if values.text(key) != only:
+            raise Unsupported(
+                "TS1700",
+                f"the log of {table} cannot be written with {key!r} = {values.text(key)!r}",
+                why=f"expected {only!r}: nothing else is built yet",
+                fix=f"set {key!r} = {only!r}, or leave it out",
+            )
+    if values.text("log.changelog-mode") not in set(ChangelogMode):
+        raise _contradiction(table, "'log.changelog-mode' knows auto, upsert and all", "set one of them")
+
+
+def _needed(values: OptionSet, key: str, table: str) -> str:
+    text = values.find(key)
+    if not text:
+        raise _contradiction(table, f"'log.system' = 'kafka' needs {key!r}", f"set {key!r}")
+    return text
+
+
+def _topic_name(name: str, table: str) -> str:
+    if not _TOPIC_NAME.fullmatch(name) or name in {".", ".."} or name.endswith(MARKER_SUFFIX):
+        raise _contradiction(
+            table,
+            f"'kafka.topic' = {name!r} cannot be a topic",
+            f"use 1 to 238 of the characters a-z A-Z 0-9 . _ - and not the ending {MARKER_SUFFIX}",
+        )
+    return name
+
+
+def _partitions(values: OptionSet, table: str, *, is_keyed: bool) -> int:
+    """A topic partition is a bucket; only tables without buckets may choose."""
+    buckets = int(values.find("bucket") or ("1" if is_keyed else "-1"))
+    wanted = values.find("log.system.partitions")
+    if buckets < 1:
+        return int(wanted or "1")
+    if wanted is not None and int(wanted) != buckets:
+        raise _contradiction(
+            table,
+            f"'log.system.partitions' = {wanted} with {buckets} buckets: each bucket is one topic partition",
+            "leave 'log.system.partitions' out",
+        )
+    return buckets
+
+
+def _client(merged: Mapping[str, str], table: str) -> dict[str, str]:
+    client = {
+        key.removeprefix(_PREFIX): str(value)
+        for key, value in merged.items()
+        if key.startswith(_PREFIX) and key.removeprefix(_PREFIX) not in _NOT_CLIENT
+    }
+    if not client.get("bootstrap.servers"):
+        raise _contradiction(
+            table,
+            "'log.system' = 'kafka' needs 'kafka.bootstrap.servers'",
+            "set it for the table, or under `log:` of the profile",
+        )
+    owned = sorted(_OWNED & client.keys())
+    if owned:
+        raise _contradiction(
+            table,
+            f"{', '.join(repr(_PREFIX + key) for key in owned)} is chosen by the engine",
+            "leave it out: exactly-once depends on it",
+        )
+    return client
+
+
+def _contradiction(table: str, why: str, fix: str) -> FixRequest:
+    return FixRequest("TS1701", f"the log options of {table} do not fit together", why=why, fix=fix)

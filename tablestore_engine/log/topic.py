@@ -1,0 +1,204 @@
+"""The two topics of a table: creating, checking, deleting.
+
+Names      TopicFacts       id and partition count of a topic
+           LogTopics        what both topics look like now
+           create_topics()  make what is missing, with the settings below
+           find_topics()    look at both, bounded in time
+           await_visible()  until readers see what was committed
+           check_topics()   right partitions, and the very topic that the markers belong to
+           delete_topics()  for DROP TABLE of a table whose topics the engine made
+Settings   data: one partition per bucket, CreateTime, retention from log.retention
+           marker: one partition, compacted: the newest record of each snapshot stays for ever
+           both: no unclean election, min.insync.replicas 2 from replication 3 on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+from confluent_kafka.cimpl import NewTopic
+
+from tablestore_engine.errors import FixRequest, NotFound, RetryError
+from tablestore_engine.log.client import code_of, said, translate
+from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.runtime.system import Runtime
+
+_APPEAR_SECONDS = 15
+_REFUSED = frozenset(
+    {
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.INVALID_CONFIG,
+        KafkaError.INVALID_PARTITIONS,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.TOPIC_EXCEPTION,
+    }
+)
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """`topic_id` tells a topic from a later one with the same name."""
+
+    topic_id: str
+    partitions: int
+
+
+@dataclass(frozen=True)
+class LogTopics:
+    """Both topics; None is one that does not exist."""
+
+    data: TopicFacts | None
+    marker: TopicFacts | None
+
+
+def find_topics(admin: AdminClient, settings: LogSettings) -> LogTopics:
+    """Both topics as the brokers know them. Raises what `translate` gives."""
+    names = (settings.topic, settings.marker_topic)
+    asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=settings.timeout_s)
+    found: dict[str, TopicFacts | None] = {}
+    for name in names:
+        try:
+            description = asked[name].result()
+        except KafkaException as error:
+            if code_of(error) not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+                raise translate(error, settings, doing=f"describing topic {name}") from error
+            found[name] = None
+        else:
+            found[name] = TopicFacts(str(description.topic_id), len(description.partitions))
+    return LogTopics(found[settings.topic], found[settings.marker_topic])
+
+
+def create_topics(
+    admin: AdminClient, settings: LogSettings, runtime: Runtime
+) -> tuple[LogTopics, frozenset[str]]:
+    """Both topics, and the names of those that did not exist. Raises FixRequest TS1703, TS1717, RetryError TS1720."""
+    before = find_topics(admin, settings)
+    wanted = []
+    if before.data is None:
+        wanted.append(_new_topic(settings.topic, settings.partitions, settings, _data_config(settings)))
+    if before.marker is None:
+        wanted.append(_new_topic(settings.marker_topic, 1, settings, {"cleanup.policy": "compact"}))
+    created = _create(admin, settings, wanted) if wanted else frozenset()
+    deadline = runtime.now_ms() + _APPEAR_SECONDS * 1000
+    topics = before
+    while topics.data is None or topics.marker is None:
+        topics = find_topics(admin, settings)
+        if runtime.now_ms() > deadline:
+            raise RetryError(
+                "TS1720",
+                f"topic {settings.topic} of {settings.table} was created but does not appear",
+                why=f"expected it within {_APPEAR_SECONDS} s",
+                fix="repeat the command; look at the controller's log if it stays so",
+            )
+        runtime.sleep(0.02)
+    _check_partitions(settings, topics)
+    return topics, created
+
+
+def check_topics(settings: LogSettings, topics: LogTopics, topic_id: str) -> None:
+    """Raises NotFound TS1705, FixRequest TS1703, TS1706 when this is not the topic `topic_id`."""
+    if topics.data is None:
+        raise NotFound(
+            "TS1705",
+            f"topic {settings.topic} of {settings.table} does not exist",
+            why="it was there when the table was made; someone deleted it, or the brokers are others",
+            fix="correct 'kafka.bootstrap.servers', or give the log a new beginning with `tablestore publish --reset`",
+        )
+    _check_partitions(settings, topics)
+    check_topic_id(settings, topics.data, topic_id)
+
+
+def check_topic_id(settings: LogSettings, data: TopicFacts, topic_id: str) -> None:
+    """Raises FixRequest TS1706 when the topic is another one with the same name."""
+    if data.topic_id != topic_id:
+        raise FixRequest(
+            "TS1706",
+            f"topic {settings.topic} of {settings.table} is another one than before",
+            why=f"expected topic id {topic_id}, got {data.topic_id}: it was deleted and made again, "
+            "so what was published is gone",
+            fix="give the log a new beginning with `tablestore publish --reset`",
+        )
+
+
+def await_visible(
+    admin: AdminClient, settings: LogSettings, following: Mapping[int, int], runtime: Runtime
+) -> None:
+    """Wait until read_committed readers see each partition up to its `following` offset.
+
+    A commit is answered when it is decided; its control records reach the partitions a moment later. It cannot be
+    undone any more, so running into the time-out is no error. Raises KafkaException.
+    """
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # its stub has no types
+    places = {TopicPartition(settings.topic, partition): end for partition, end in following.items()}
+    deadline = runtime.now_ms() + int(settings.timeout_s * 1000)
+    while places and runtime.now_ms() < deadline:
+        asked = admin.list_offsets(
+            dict.fromkeys(places, latest),
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=settings.timeout_s,
+        )
+        decided = {place: future.result().offset for place, future in asked.items()}
+        places = {place: end for place, end in places.items() if decided[place] < end}
+        if places:
+            runtime.sleep(0.005)
+
+
+def delete_topics(admin: AdminClient, settings: LogSettings) -> None:
+    """Delete both topics; missing ones are fine."""
+    for name, future in admin.delete_topics(
+        [settings.topic, settings.marker_topic], operation_timeout=settings.timeout_s
+    ).items():
+        try:
+            future.result()
+        except KafkaException as error:
+            if code_of(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise translate(error, settings, doing=f"deleting topic {name}") from error
+
+
+def _check_partitions(settings: LogSettings, topics: LogTopics) -> None:
+    for name, facts, wanted in (
+        (settings.topic, topics.data, settings.partitions),
+        (settings.marker_topic, topics.marker, 1),
+    ):
+        if facts is not None and facts.partitions != wanted:
+            raise FixRequest(
+                "TS1703",
+                f"topic {name} does not fit {settings.table}",
+                why=f"expected {wanted} partition(s), got {facts.partitions}: each is a bucket of the table",
+                fix=f"choose another 'kafka.topic', or make {name} with {wanted} partition(s)",
+            )
+
+
+def _data_config(settings: LogSettings) -> dict[str, str]:
+    retention = {} if settings.retention_ms is None else {"retention.ms": str(settings.retention_ms)}
+    return {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime", **retention}
+
+
+def _new_topic(name: str, partitions: int, settings: LogSettings, config: Mapping[str, str]) -> NewTopic:
+    safe = {"unclean.leader.election.enable": "false"}
+    if settings.replication >= 3:
+        safe["min.insync.replicas"] = "2"
+    return NewTopic(name, partitions, settings.replication, config={**config, **safe})
+
+
+def _create(admin: AdminClient, settings: LogSettings, wanted: list[NewTopic]) -> frozenset[str]:
+    made = set()
+    for name, future in admin.create_topics(wanted, operation_timeout=settings.timeout_s).items():
+        try:
+            future.result()
+        except KafkaException as error:
+            if code_of(error) == KafkaError.TOPIC_ALREADY_EXISTS:
+                continue
+            if code_of(error) in _REFUSED:
+                raise FixRequest(
+                    "TS1717",
+                    f"the brokers refuse to make topic {name} for {settings.table}",
+                    why=settings.redact(said(error)),
+                    fix="correct 'log.system.replication', 'log.retention' or 'kafka.topic'",
+                ) from error
+            raise translate(error, settings, doing=f"creating topic {name}") from error
+        made.add(name)
+    return frozenset(made)

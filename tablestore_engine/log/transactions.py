@@ -1,0 +1,194 @@
+"""One snapshot as one Kafka transaction, or as several when it is big.
+
+Names      Session            an initialised producer and the progress it knows
+           Tally              what one call of the publisher did, over all its attempts
+           publish_snapshot() rows and marker of one snapshot
+           publish_marker()   a marker alone: the snapshots up to it changed nothing
+Steps      1 slices of a batch are encoded 2 messages that are visible already are left out 3 the rest is sent
+           4 all reports are in 5 marker 6 commit
+Partition  = bucket. Of a table without buckets each slice is cut into as many pieces as the topic has partitions.
+INVARIANT  memory holds one slice and the client's bounded queue, however big the snapshot is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from confluent_kafka.admin import AdminClient
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.log.changes import ChangelogRows, SnapshotChanges
+from tablestore_engine.log.envelope import EncodedRows, encode_rows, plan_envelope
+from tablestore_engine.log.marker import Marker, Progress, encode_marker, plan_progress
+from tablestore_engine.log.producer import LogProducer, RowHeaders
+from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.runtime.system import Runtime
+
+_SLICE_ROWS = 32_768
+
+
+@dataclass
+class Session:
+    """An initialised producer and what it knows; dropped as a whole."""
+
+    admin: AdminClient
+    producer: LogProducer
+    progress: Progress
+
+
+@dataclass
+class Tally:
+    """`in_doubt` is a transaction that was sent to commit and whose answer was not seen, with its row count."""
+
+    snapshots: list[int] = field(default_factory=list)
+    rows: int = 0
+    offsets: dict[int, tuple[int, int]] = field(default_factory=dict)
+    in_doubt: tuple[Marker, int] | None = None
+    troubles: int = 0
+    fences: int = 0
+
+    def settle_doubt(self, newest: Marker | None) -> None:
+        """Count the transaction in doubt if the newest marker is its own."""
+        if self.in_doubt is not None and newest == self.in_doubt[0]:
+            self.add(*self.in_doubt)
+        self.in_doubt = None
+
+    def add(self, marker: Marker, rows: int) -> None:
+        """Count a committed transaction."""
+        self.rows += rows
+        for partition, (first, following) in marker.offsets.items():
+            if first < following:
+                self.offsets[partition] = (self.offsets.get(partition, (first, 0))[0], following)
+        if marker.last:
+            self.snapshots.append(marker.snapshot_id)
+
+
+def publish_snapshot(
+    session: Session, changes: SnapshotChanges, settings: LogSettings, runtime: Runtime, tally: Tally
+) -> None:
+    """Publish what of this snapshot is not visible yet. Raises KafkaException, TS1708-TS1716, TS1723."""
+    work = _Work(session, changes, settings, runtime, tally)
+    envelope = plan_envelope(changes.schema, settings.mode)
+    work.begin()
+    for partition, rows in _slices(changes.batches, settings):
+        work.send(encode_rows(rows, envelope), partition)
+        if work.is_full():
+            work.finish(last=False)
+            work.begin()
+    for partition, visible in session.progress.partial.items():
+        if work.counts.get(partition, 0) < visible:
+            raise history_differs(settings, f"snapshot {changes.snapshot_id} has fewer rows than are visible")
+    work.finish(last=True)
+
+
+def publish_marker(
+    session: Session, snapshot_id: int, commit: str, settings: LogSettings, runtime: Runtime
+) -> None:
+    """Move P to `snapshot_id`: neither it nor those before it changed a row. Raises KafkaException."""
+    progress = session.progress
+    carried = {partition: (end, end) for partition, end in progress.next_offsets.items()}
+    marker = Marker(settings.table_uuid, snapshot_id, commit, progress.topic_id, offsets=carried)
+    session.producer.begin()
+    session.producer.send_marker(*encode_marker(marker))
+    runtime.crash_point("log.marker")
+    session.producer.commit()
+    session.progress = plan_progress(marker)
+
+
+def history_differs(settings: LogSettings, why: str) -> FixRequest:
+    """The log does not describe this table's snapshots: going on would skip or mix some."""
+    return FixRequest(
+        "TS1708",
+        f"topic {settings.topic} and the snapshots of {settings.table} do not fit together",
+        why=f"{why}: the table was rolled back, or restored, behind its log",
+        fix="give the log a new beginning with `tablestore publish --reset`",
+    )
+
+
+@dataclass
+class _Work:
+    """One snapshot on its way; `counts` {partition: messages so far}, visible ones included."""
+
+    session: Session
+    changes: SnapshotChanges
+    settings: LogSettings
+    runtime: Runtime
+    tally: Tally
+    counts: dict[int, int] = field(default_factory=dict)
+    started_ms: int = 0
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self.started_ms = self.runtime.now_ms()
+        self.session.producer.begin()
+        self.runtime.crash_point("log.begin")
+
+    def send(self, encoded: EncodedRows, partition: int) -> None:
+        """Send a slice, except the messages that an earlier transaction made visible."""
+        first = self.counts.get(partition, 0)
+        visible = self.session.progress.partial.get(partition, 0)
+        begin, end = min(max(visible - first, 0), len(encoded)), len(encoded)
+        middle = (begin + end + 1) // 2
+        headers = RowHeaders(self.changes.snapshot_id, self.changes.commit)
+        self.session.producer.send(encoded, partition, headers, span=range(begin, middle), first=first)
+        self.runtime.crash_point("log.rows")
+        self.session.producer.send(encoded, partition, headers, span=range(middle, end), first=first)
+        self.counts[partition] = first + end
+
+    def is_full(self) -> bool:
+        """Whether this transaction should end here: readers wait for it, and brokers abort it after two minutes."""
+        is_late = self.runtime.now_ms() - self.started_ms >= self.settings.chunk_ms
+        return self.session.producer.rows >= self.settings.chunk_rows or is_late
+
+    def finish(self, *, last: bool) -> None:
+        """Reports, marker, commit; the progress in memory follows."""
+        producer, progress = self.session.producer, self.session.progress
+        carried = {partition: (end, end) for partition, end in progress.next_offsets.items()}
+        marker = Marker(
+            table_uuid=self.settings.table_uuid,
+            snapshot_id=self.changes.snapshot_id,
+            commit=self.changes.commit,
+            topic_id=progress.topic_id,
+            schema_id=self.changes.schema.id,
+            chunk=progress.chunks,
+            last=last,
+            counts=dict(self.counts),
+            offsets={**carried, **producer.settle()},
+        )
+        producer.send_marker(*encode_marker(marker))
+        self.runtime.crash_point("log.marker")
+        self.tally.in_doubt = (marker, producer.rows)
+        producer.commit()
+        self.runtime.crash_point("log.committed")
+        self.tally.in_doubt = None
+        self.tally.add(marker, producer.rows)
+        self.session.progress = plan_progress(marker)
+
+
+def _slices(batches: Iterable[ChangelogRows], settings: LogSettings) -> Iterator[tuple[int, pa.Table]]:
+    """(topic partition, rows) in order, small enough for memory. Raises FixRequest TS1723."""
+    for batch in batches:
+        if batch.bucket >= settings.partitions:
+            raise FixRequest(
+                "TS1723",
+                f"topic {settings.topic} does not fit {settings.table}",
+                why=f"bucket {batch.bucket} has no topic partition: there are {settings.partitions}",
+                fix="a table whose buckets were rescaled needs a new topic with as many partitions",
+            )
+        for start in range(0, batch.rows.num_rows, _SLICE_ROWS):
+            rows = batch.rows.slice(start, _SLICE_ROWS)
+            if batch.bucket >= 0:
+                yield batch.bucket, rows
+            else:
+                yield from _spread(rows, settings.partitions)
+
+
+def _spread(rows: pa.Table, partitions: int) -> Iterator[tuple[int, pa.Table]]:
+    """Neighbouring pieces of about equal size, one per partition."""
+    cuts = [rows.num_rows * n // partitions for n in range(partitions + 1)]
+    for partition, (begin, end) in enumerate(itertools.pairwise(cuts)):
+        if begin < end:
+            yield partition, rows.slice(begin, end - begin)

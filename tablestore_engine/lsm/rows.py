@@ -1,0 +1,179 @@
+"""Incoming rows as their table wants them: columns by name, types by safe casts, every rule of a column checked.
+
+Names      conform         rows → rows of the table's Arrow schema, or one clear FixData
+           rows_identical  for aligned tables: whether a row is the same in all columns
+Steps      columns by name → cast that loses nothing → lengths → NOT NULL → keys without null
+INVARIANT  nothing is rounded, cut or wrapped: a value that does not fit stops the whole batch (P7). Floats that
+           become DECIMAL are the exception, they have no exact form.
+INVARIANT  a row that deletes needs only its key: NOT NULL of other columns is not asked of it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from tablestore_engine.errors import FixData
+from tablestore_engine.format.data_type import BINARY_ROOTS, CHARACTER_ROOTS, STRING_LENGTH, DataField
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.types import type_to_arrow, type_to_text
+from tablestore_engine.lsm.key_order import Mask, order_frame
+
+SAMPLES = 5
+_INT64_DIGITS = 19
+_DECIMAL_DIGITS_MAX = 38
+
+
+def conform(rows: pa.Table, schema: TableSchema, deletes: Mask | None = None) -> pa.Table:
+    """`rows` with the columns and types of `schema`. A missing nullable column is NULL.
+
+    Raises FixData TS1602 (null in a key), TS1603 (a value that does not fit), TS1604 (an unknown column).
+    """
+    unknown = [name for name in rows.column_names if name not in schema.field_names]
+    if unknown:
+        raise FixData(
+            "TS1604",
+            f"rows have a column {unknown[0]!r} that the table does not have",
+            why=f"the columns are {', '.join(schema.field_names)}",
+            fix="leave the column out, or add it to the table first",
+        )
+    arrays = [_conform_column(rows, field) for field in schema.fields]
+    made = pa.Table.from_arrays(arrays, schema=schema.arrow_schema())
+    _check_keys(made, schema)
+    for field in schema.fields:
+        if not field.type.nullable and field.name not in schema.primary_keys:
+            _check_not_null(made, field, deletes)
+    return made
+
+
+def rows_identical(one: pa.Table, other: pa.Table) -> Mask:
+    """Whether row i is the same in both: NULL equals NULL, NaN equals NaN, −0.0 differs from 0.0."""
+    same = np.ones(one.num_rows, dtype=np.bool_)
+    for name in one.column_names:
+        mine, theirs = one.column(name), other.column(name)
+        if pat.is_nested(mine.type):
+            same &= _nested_identical(mine, theirs)
+            continue
+        left, right = order_frame([mine]), order_frame([theirs])
+        for column in left.columns:
+            same &= left.get_column(column).eq_missing(right.get_column(column)).to_numpy()
+    return same
+
+
+def _nested_identical(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Mask:
+    """Python values compare by content; nested columns are rare and batches small."""
+    pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+    return np.fromiter((repr(a) == repr(b) for a, b in pairs), dtype=np.bool_, count=len(one))
+
+
+def _conform_column(rows: pa.Table, field: DataField) -> pa.ChunkedArray | pa.Array:
+    target = type_to_arrow(field.type)
+    if field.name not in rows.column_names:
+        return pa.nulls(rows.num_rows, target)
+    column = rows.column(field.name)
+    made = column if column.type.equals(target) else _cast(column, target, field)
+    _check_length(made, field)
+    return made
+
+
+def _cast(column: pa.ChunkedArray, target: pa.DataType, field: DataField) -> pa.ChunkedArray:
+    if (
+        pat.is_timestamp(target)
+        and pat.is_timestamp(column.type)
+        and (target.tz is None) != (column.type.tz is None)
+    ):
+        raise _misfit(
+            field,
+            why=f"the rows have {column.type}: one is an instant, the other a wall-clock time",
+            sample=column.slice(0, 1).to_pylist(),
+        )
+    try:
+        return _safe_cast(column, target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as wrong:
+        sample = _first_misfit(column, target)
+        raise _misfit(field, why=str(wrong).splitlines()[0], sample=sample) from wrong
+
+
+def _safe_cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    if pat.is_decimal(target) and pat.is_integer(column.type):
+        # Arrow asks for room for every int64; the real check is the second cast
+        wide = pa.decimal128(min(_INT64_DIGITS + target.scale, _DECIMAL_DIGITS_MAX), target.scale)
+        return column.cast(wide).cast(target)
+    return column.cast(target)
+
+
+def _first_misfit(column: pa.ChunkedArray, target: pa.DataType) -> list[object]:
+    """The first value that cannot be cast, found by halving."""
+    while len(column) > 1:
+        half = column.slice(0, len(column) // 2)
+        try:
+            _safe_cast(half, target)
+            column = column.slice(len(column) // 2)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            column = half
+    return list(column.to_pylist())
+
+
+def _check_length(column: pa.ChunkedArray | pa.Array, field: DataField) -> None:
+    limit = field.type.length
+    if limit is None or limit == STRING_LENGTH:
+        return
+    if field.type.root in CHARACTER_ROOTS:
+        too_long = pc.greater(pc.utf8_length(column), limit)
+    elif field.type.root in BINARY_ROOTS:
+        too_long = pc.greater(pc.binary_length(column), limit)
+    else:
+        return
+    if pc.any(too_long).as_py():
+        sample = pc.filter(column, too_long).slice(0, 1).to_pylist()
+        raise _misfit(field, why=f"a value is longer than {limit}", sample=sample)
+
+
+def _check_not_null(rows: pa.Table, field: DataField, deletes: npt.NDArray[np.bool_] | None) -> None:
+    column = rows.column(field.name)
+    if not column.null_count:
+        return
+    missing = np.asarray(pc.is_null(column))
+    count = int((missing & ~deletes).sum() if deletes is not None else missing.sum())
+    if count:
+        raise _misfit(field, why=f"{count} rows have no value", sample=[None])
+
+
+def _check_keys(rows: pa.Table, schema: TableSchema) -> None:
+    null = [name for name in schema.primary_keys if rows.column(name).null_count]
+    if not null:
+        return
+    missing = pc.is_null(rows.column(null[0]))
+    for name in null[1:]:
+        missing = pc.or_(missing, pc.is_null(rows.column(name)))
+    sample = rows.filter(missing).slice(0, SAMPLES).to_pylist()
+    raise FixData(
+        "TS1602",
+        f"{pc.sum(missing).as_py()} rows have no key",
+        why=f"primary key column {', '.join(null)} is NULL, for example in {sample[0]!r:.300}",
+        fix="filter these rows out, or give them a key",
+        columns=null,
+        samples=sample,
+    )
+
+
+def _misfit(field: DataField, *, why: str, sample: list[object]) -> FixData:
+    shown = f"{sample[0]!r:.120}" if sample else "no value"
+    return FixData(
+        "TS1603",
+        f"a value does not fit column {field.name!r} ({type_to_text(field.type)})",
+        why=f"{why}; for example {shown}",
+        fix="correct or cast the value, or change the type of the column",
+        column=field.name,
+        sample=sample,
+    )
+
+
+def frame_samples(
+    rows: pa.Table, names: tuple[str, ...], at: npt.NDArray[np.int64]
+) -> list[dict[str, object]]:
+    """Up to SAMPLES rows of the named columns, for messages."""
+    return list(rows.select(names).take(pa.array(at[:SAMPLES])).to_pylist())

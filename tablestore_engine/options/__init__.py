@@ -1,0 +1,15 @@
+"""The one table of table options: parser, validator and documentation in one place."""
+
+from tablestore_engine.options.parse import OptionSet, check_options, parse_duration_ms, parse_size_bytes
+from tablestore_engine.options.table import OPTIONS, Option, OptionType, Scope
+
+__all__ = [
+    "OPTIONS",
+    "Option",
+    "OptionSet",
+    "OptionType",
+    "Scope",
+    "check_options",
+    "parse_duration_ms",
+    "parse_size_bytes",
+]

@@ -1,0 +1,176 @@
+"""Reading option texts: typed access with defaults, and the check of a whole set before anything is written.
+
+Names      OptionSet       a table's options with typed getters; absent keys give the table's default
+           check_options   refuse wrong values, misspelt keys and secrets
+INVARIANT  a value is parsed by the type of its row in `table.py` and nowhere else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.options.table import OPTIONS, Option, OptionType
+
+_SIZE_UNITS = {
+    word: 2**power
+    for words, power in (
+        (("", "b"), 0),
+        (("k", "kb"), 10),
+        (("m", "mb"), 20),
+        (("g", "gb"), 30),
+        (("t", "tb"), 40),
+    )
+    for word in words
+}
+_TIME_UNITS = {
+    word: factor
+    for words, factor in (
+        (("", "ms"), 1),
+        (("s", "sec", "second", "seconds"), 1000),
+        (("m", "min", "minute", "minutes"), 60_000),
+        (("h", "hour", "hours"), 3_600_000),
+        (("d", "day", "days"), 86_400_000),
+    )
+    for word in words
+}
+_NUMBER = re.compile(r"^\s*(\d+)\s*([a-zA-Z]*)\s*$")
+_SECRET = re.compile(r"password|secret|sasl\.jaas|ssl\.key\.pem|token|credential", re.IGNORECASE)
+
+
+def _parse_unit(key: str, text: str, units: Mapping[str, int], example: str) -> int:
+    """A number with a unit; FixRequest TS1001 otherwise."""
+    match = _NUMBER.match(text)
+    if match is None or match[2].lower() not in units:
+        raise FixRequest(
+            "TS1001",
+            f"option {key!r} has a value that cannot be read",
+            why=f"expected something like {example!r}, got {text!r}",
+            fix=f"write {key!r} as a number with a unit",
+        )
+    return int(match[1]) * units[match[2].lower()]
+
+
+def parse_size_bytes(key: str, text: str) -> int:
+    """`128 mb` -> bytes. Raises FixRequest TS1001."""
+    return _parse_unit(key, text, _SIZE_UNITS, "128 mb")
+
+
+def parse_duration_ms(key: str, text: str) -> int:
+    """`1 h` -> milliseconds. Raises FixRequest TS1001."""
+    return _parse_unit(key, text, _TIME_UNITS, "1 h")
+
+
+def _parse_boolean(key: str, text: str) -> bool:
+    if text.strip().lower() not in {"true", "false"}:
+        raise FixRequest(
+            "TS1002",
+            f"option {key!r} is not a boolean",
+            why=f"expected true or false, got {text!r}",
+            fix="write true or false",
+        )
+    return text.strip().lower() == "true"
+
+
+def _parse_integer(key: str, text: str) -> int:
+    try:
+        return int(text.strip())
+    except ValueError as error:
+        raise FixRequest(
+            "TS1003", f"option {key!r} is not a whole number", why=f"got {text!r}", fix="write digits only"
+        ) from error
+
+
+@dataclass(frozen=True)
+class OptionSet:
+    """Typed view of a table's options (text -> text); unknown keys are kept, not read."""
+
+    values: Mapping[str, str]
+
+    def find(self, key: str) -> str | None:
+        """The text set for `key`, else its default, else None."""
+        value = self.values.get(key)
+        return OPTIONS[key].default if value is None else value
+
+    def text(self, key: str) -> str:
+        """As find, for options that always have a value."""
+        value = self.find(key)
+        if value is None:
+            raise FixRequest(
+                "TS1004", f"option {key!r} is missing", why="it has no default", fix=f"set {key!r}"
+            )
+        return value
+
+    def integer(self, key: str) -> int:
+        """A whole number. Raises TS1003, TS1004."""
+        return _parse_integer(key, self.text(key))
+
+    def boolean(self, key: str) -> bool:
+        """true or false. Raises TS1002, TS1004."""
+        return _parse_boolean(key, self.text(key))
+
+    def size_bytes(self, key: str) -> int:
+        """A size in bytes. Raises TS1001, TS1004."""
+        return parse_size_bytes(key, self.text(key))
+
+    def duration_ms(self, key: str) -> int:
+        """A duration in milliseconds. Raises TS1001, TS1004."""
+        return parse_duration_ms(key, self.text(key))
+
+    def columns(self, key: str) -> tuple[str, ...]:
+        """Comma-separated column names; empty when absent."""
+        value = self.find(key)
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if value else ()
+
+
+def check_options(values: Mapping[str, str]) -> None:
+    """Refuse secrets (TS1005), misspelt keys (TS1006) and values that cannot be read (TS1001-TS1003, TS1007)."""
+    for key, text in values.items():
+        if _SECRET.search(key):
+            raise FixRequest(
+                "TS1005",
+                f"option {key!r} would put a secret into the table",
+                why="table options are stored in readable schema files",
+                fix="put it under `log:` of the dbt profile (use env_var), or in the environment",
+            )
+        option = OPTIONS.get(key)
+        if option is None:
+            _check_spelling(key)
+        else:
+            _check_value(option, text)
+
+
+def _check_spelling(key: str) -> None:
+    near = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=0.85)
+    if near:
+        raise FixRequest(
+            "TS1006",
+            f"there is no option {key!r}",
+            why=f"the nearest known one is {near[0]!r}",
+            fix=f"write {near[0]!r}",
+        )
+
+
+def _check_value(option: Option, text: str) -> None:
+    match option.type:
+        case OptionType.SIZE:
+            parse_size_bytes(option.key, text)
+        case OptionType.DURATION:
+            parse_duration_ms(option.key, text)
+        case OptionType.BOOLEAN:
+            _parse_boolean(option.key, text)
+        case OptionType.INTEGER:
+            _parse_integer(option.key, text)
+        case OptionType.ENUM:
+            if text not in option.values:
+                raise FixRequest(
+                    "TS1007",
+                    f"option {option.key!r} has no value {text!r}",
+                    why=f"expected one of {', '.join(option.values)}",
+                    fix=f"set {option.key!r} to one of these",
+                )
+        case OptionType.STRING | OptionType.COLUMNS:
+            return

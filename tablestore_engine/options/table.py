@@ -1,0 +1,108 @@
+"""THE table of options: one row each, from which parsing, validation and docs/options.md come.
+
+Names      Option      key, type, default, scope, whether it may change later, and its trade-off in words
+           OPTIONS     key -> Option, in documentation order
+INVARIANT  an option that the engine reads stands here; one that stands here is read or passed on
+           (tests/house/test_options.py). Keys and defaults of Paimon's own options are Paimon's
+           (reference: Paimon option tables; paimon-format.md section 17) unless the row says otherwise.
+INVARIANT  nothing here may hold a secret: table options are stored in schema files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class OptionType(StrEnum):
+    """How the text of an option is read."""
+
+    STRING = "string"
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    SIZE = "size"  # 8 mb, 128MB, 1024
+    DURATION = "duration"  # 1 h, 30 min, 7 d
+    ENUM = "enum"
+    COLUMNS = "columns"  # comma-separated column names
+
+
+class Scope(StrEnum):
+    """Which part reads the option."""
+
+    LAYOUT = "layout"  # where rows lie: cannot change once data exists
+    MERGE = "merge"  # how versions of a row become one
+    WRITE = "write"  # how files are written
+    MAINTENANCE = "maintenance"  # compaction and expiry
+    LOG = "log"  # the Kafka side
+    ENGINE = "engine"  # our own bookkeeping
+
+
+@dataclass(frozen=True)
+class Option:
+    """One row of the table; `default` is text, None means absent; `values` lists an enum's words."""
+
+    key: str
+    type: OptionType
+    default: str | None
+    scope: Scope
+    mutable: bool
+    doc: str
+    values: tuple[str, ...] = ()
+
+
+_S, _B, _I = OptionType.STRING, OptionType.BOOLEAN, OptionType.INTEGER
+_Z, _D, _E, _C = OptionType.SIZE, OptionType.DURATION, OptionType.ENUM, OptionType.COLUMNS
+
+# fmt: off
+_ROWS = (  # one option, one row
+    Option("bucket", _I, None, Scope.LAYOUT, False, "Number of buckets per partition. More buckets write and read in parallel, each costs files per commit. -1 is an append-only table without buckets. Keyed tables default to 1 here."),
+    Option("bucket-key", _C, None, Scope.LAYOUT, False, "Columns whose hash picks the bucket; default: the primary key without partition columns."),
+    Option("bucket-function.type", _E, "default", Scope.LAYOUT, False, "Hash function of the bucket.", ("default", "mod", "hive")),
+    Option("partition.default-name", _S, "__DEFAULT_PARTITION__", Scope.LAYOUT, False, "Folder value of a NULL or blank partition value."),
+    Option("partition.legacy-name", _B, "true", Scope.LAYOUT, False, "true: DATE partitions are folders named by day number, as Paimon does by default."),
+    Option("merge-engine", _E, "deduplicate", Scope.MERGE, False, "How versions of one key become one row. Only deduplicate is written so far.", ("deduplicate", "partial-update", "aggregation", "first-row")),
+    Option("sequence.field", _C, None, Scope.MERGE, False, "Columns that order versions of a key: a row with an older value never replaces a newer one."),
+    Option("sequence.field.sort-order", _E, "ascending", Scope.MERGE, False, "Which end of the sequence field is newest.", ("ascending", "descending")),
+    Option("changelog-producer", _E, "lookup", Scope.MERGE, False, "lookup writes the complete changelog with each commit (our default for keyed tables); none writes none.", ("none", "input", "lookup", "full-compaction")),
+    Option("changelog-producer.row-deduplicate", _B, "false", Scope.MERGE, True, "Leave out updates that change nothing, at the price of comparing all columns."),
+    Option("deletion-vectors.enabled", _B, "true", Scope.MERGE, False, "Mark replaced rows instead of merging at read: reads stay raw. Always true for keyed tables we create."),
+    Option("write-only", _B, "true", Scope.MERGE, True, "Keeps other engines' writers from compacting beside us; they add level 0, which our next commit takes in."),
+    Option("file.format", _E, "parquet", Scope.WRITE, True, "Format of data files.", ("parquet",)),
+    Option("file.compression", _S, "zstd", Scope.WRITE, True, "Parquet codec of data files."),
+    Option("file.compression.zstd-level", _I, "1", Scope.WRITE, True, "zstd level: higher is smaller and slower." ),
+    Option("target-file-size", _Z, None, Scope.WRITE, True, "A file is closed at about this size: 128 MB for keyed tables, 256 MB for append-only ones."),
+    Option("parquet.row-group-rows", _I, "16384", Scope.WRITE, True, "Rows per row group of keyed files (ours). Small groups make upserts and point reads cheap, large ones full scans."),
+    Option("manifest.compression", _S, "zstd", Scope.WRITE, True, "Avro codec of manifests."),
+    Option("manifest.target-file-size", _Z, "8 mb", Scope.MAINTENANCE, True, "Manifests are rolled at this size." ),
+    Option("manifest.full-compaction-threshold-size", _Z, "16 mb", Scope.MAINTENANCE, True, "Small or delete-carrying manifests are rewritten together once they sum to this."),
+    Option("manifest.merge-min-count", _I, "30", Scope.MAINTENANCE, True, "Small manifests are joined once there are this many."),
+    Option("metadata.stats-mode", _S, "truncate(16)", Scope.WRITE, True, "Statistics kept per file: none, counts, truncate(n) or full."),
+    Option("num-levels", _I, "20", Scope.MAINTENANCE, False, "Levels of the LSM tree. Paimon's default is 6; ours is 20 so that folds are rare."),
+    Option("num-sorted-run.compaction-trigger", _I, "5", Scope.MAINTENANCE, True, "Runs of a bucket at which Paimon compacts; we read it only on tables that others made."),
+    Option("compaction.max-size-amplification-percent", _I, "200", Scope.MAINTENANCE, True, "Size of the upper runs relative to the last one, in percent, that triggers a full compaction."),
+    Option("compaction.min.file-num", _I, "5", Scope.MAINTENANCE, True, "Append-only tables: small files are joined once there are this many."),
+    Option("commit.max-retries", _I, "100", Scope.WRITE, True, "How often a commit that lost the race is planned again on the new snapshot. Paimon's default is 10."),
+    Option("dynamic-partition-overwrite", _B, "true", Scope.WRITE, True, "INSERT OVERWRITE without a partition clause replaces only the partitions that occur in the rows."),
+    Option("snapshot.num-retained.min", _I, "10", Scope.MAINTENANCE, True, "Snapshots that expiry always keeps." ),
+    Option("snapshot.num-retained.max", _I, "2147483647", Scope.MAINTENANCE, True, "Snapshots kept at most."),
+    Option("snapshot.time-retained", _D, "1 h", Scope.MAINTENANCE, True, "Age at which a snapshot may expire." ),
+    Option("log.system", _E, "none", Scope.LOG, False, "kafka: publish each snapshot's changelog to a topic. none: files only.", ("none", "kafka")),
+    Option("log.consistency", _E, "transactional", Scope.LOG, False, "transactional: visible only after the snapshot, exactly once. eventual: at once, at least once.", ("transactional", "eventual")),
+    Option("log.changelog-mode", _E, "auto", Scope.LOG, False, "upsert: one message per changed key, deletes as tombstones. all: also the row before an update. auto: upsert for keyed tables, all without a key.", ("auto", "all", "upsert")),
+    Option("log.format", _E, "debezium-json", Scope.LOG, False, "Encoding of the value.", ("debezium-json",)),
+    Option("log.key.format", _E, "json", Scope.LOG, False, "Encoding of the key.", ("json",)),
+    Option("log.retention", _D, None, Scope.LOG, True, "retention.ms of a topic that the engine creates; absent: the broker's default."),
+    Option("log.system.partitions", _I, None, Scope.LOG, False, "Topic partitions of a table without buckets; with buckets the topic has one partition per bucket."),
+    Option("log.system.replication", _I, "1", Scope.LOG, False, "Replication factor of topics the engine creates."),
+    Option("kafka.bootstrap.servers", _S, None, Scope.LOG, True, "Brokers, host:port separated by commas."),
+    Option("kafka.topic", _S, None, Scope.LOG, False, "The table's topic; its marker topic is <topic>__snapshots."),
+    Option("tablestore.table-uuid", _S, None, Scope.ENGINE, False, "Identity of the table, given at creation; the Kafka transactional.id is made from it."),
+    Option("tablestore.managed-topic", _B, None, Scope.ENGINE, True, "true when the engine created the topic, and so may delete it with the table."),
+    Option("tablestore.duplicates", _E, "refuse", Scope.ENGINE, True, "Two rows of one key in a batch with nothing to order them: refuse them, or let the last one win.", ("refuse", "last")),
+    Option("tablestore.check", _S, None, Scope.ENGINE, True, "Enforced check constraints of the table, a JSON list of SQL expressions."),
+)
+# fmt: on
+
+OPTIONS: Mapping[str, Option] = MappingProxyType({row.key: row for row in _ROWS})

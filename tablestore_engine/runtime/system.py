@@ -1,0 +1,77 @@
+"""The outside world as one frozen argument, so that any failure replays from its seed.
+
+Names      Runtime       clock, ids, sleep, randomness and crash points, handed down from the front door
+           SYSTEM        the real ones
+           CRASH_POINTS  every named place where a process may die; tests enumerate them
+INVARIANT  below `spark` nothing calls time, uuid, sleep or random directly.
+CRASH      `TABLESTORE_CRASH_AT=<name>[:<n>]` kills this very process with SIGKILL when it reaches the
+           point for the n-th time (default 1): no handler runs, no buffer is flushed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tablestore_engine.errors import EngineBug
+
+CRASH_ENV = "TABLESTORE_CRASH_AT"
+
+CRASH_POINTS: Mapping[str, str] = {
+    "write.data_files": "data, changelog and index files are written, no manifest yet",
+    "commit.manifests": "manifests and lists are written, the snapshot is not claimed",
+    "commit.claimed": "snapshot-N exists, the LATEST hint is not written",
+    "commit.done": "snapshot and hint exist, nothing is published",
+    "stage.claimed": "the staged snapshot exists in its branch, main is untouched",
+    "stage.published": "main's snapshot-N exists, the staged branch is not removed yet",
+    "log.begin": "the Kafka transaction is open, no row was produced",
+    "log.rows": "some rows of the snapshot are produced, more are to come",
+    "log.marker": "rows and marker are flushed, the transaction is not committed",
+    "log.committed": "the Kafka transaction is committed, nothing else was done",
+}
+
+
+def _kill_self(name: str) -> None:
+    """SIGKILL this process at the point that TABLESTORE_CRASH_AT names, else do nothing."""
+    wanted = os.environ.get(CRASH_ENV)
+    if not wanted:
+        return
+    point, _, nth = wanted.partition(":")
+    if point != name:
+        return
+    _HITS[name] = _HITS.get(name, 0) + 1
+    if _HITS[name] >= int(nth or "1"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+_HITS: dict[str, int] = {}
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """The replaceable outside: `now_ms` epoch milliseconds, `new_uuid` text, `sleep` seconds."""
+
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    new_uuid: Callable[[], str] = lambda: str(uuid.uuid4())
+    sleep: Callable[[float], None] = time.sleep
+    random: random.Random = field(default_factory=random.Random)
+    on_crash_point: Callable[[str], None] = _kill_self
+
+    def crash_point(self, name: str) -> None:
+        """Mark a place where the process may die; the name must be listed in CRASH_POINTS."""
+        if name not in CRASH_POINTS:
+            raise EngineBug(
+                "TS1901",
+                f"crash point {name!r} is not listed",
+                why="a point that is not in CRASH_POINTS is never tested",
+                fix="add it to tablestore_engine/runtime/system.py",
+            )
+        self.on_crash_point(name)
+
+
+SYSTEM = Runtime()

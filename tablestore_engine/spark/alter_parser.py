@@ -1,0 +1,113 @@
+"""ALTER TABLE | VIEW and COMMENT ON.
+
+Names      parse_alter() parse_comment_on()
+"""
+
+from __future__ import annotations
+
+from tablestore_engine.spark.cursor import Cursor
+from tablestore_engine.spark.statement import (
+    AddColumns,
+    Alter,
+    AlterAction,
+    AlterColumn,
+    CommentOn,
+    DropColumns,
+    RenameColumn,
+    RenameTo,
+    SetProperties,
+    TableName,
+    UnsetProperties,
+)
+
+
+def parse_alter(cursor: Cursor) -> Alter:
+    """ALTER TABLE | VIEW name with exactly one action."""
+    cursor.expect("ALTER")
+    kind = cursor.accept_any("TABLE", "VIEW")
+    if kind is None:
+        cursor.fail("TABLE or VIEW")
+    name = cursor.table_name()
+    return Alter(kind.lower(), name, _action(cursor))
+
+
+def _action(cursor: Cursor) -> AlterAction:
+    if cursor.accept("RENAME", "TO"):
+        return RenameTo(cursor.table_name())
+    if cursor.accept("RENAME", "COLUMN"):
+        old = ".".join(cursor.parts())
+        cursor.expect("TO")
+        return RenameColumn(old, cursor.name())
+    if cursor.accept("ADD"):
+        return _add_columns(cursor)
+    if cursor.accept("DROP"):
+        return _drop_columns(cursor)
+    if cursor.accept_any("ALTER", "CHANGE"):
+        cursor.accept("COLUMN")
+        return _alter_column(cursor)
+    if cursor.accept("SET", "TBLPROPERTIES"):
+        return SetProperties(cursor.properties())
+    if not cursor.accept("UNSET", "TBLPROPERTIES"):
+        cursor.fail("RENAME TO, RENAME COLUMN, ADD, DROP, ALTER COLUMN, SET or UNSET TBLPROPERTIES")
+    return _unset(cursor)
+
+
+def _add_columns(cursor: Cursor) -> AddColumns:
+    if not cursor.accept_any("COLUMN", "COLUMNS"):
+        cursor.fail("COLUMN or COLUMNS")
+    wrapped = cursor.accept("(")
+    columns = [cursor.column()]
+    while cursor.accept(","):
+        columns.append(cursor.column())
+    if wrapped:
+        cursor.expect(")")
+    if cursor.sees("FIRST", "AFTER"):
+        cursor.fail("no position (new columns come last)")
+    return AddColumns(tuple(columns))
+
+
+def _drop_columns(cursor: Cursor) -> DropColumns:
+    if not cursor.accept_any("COLUMN", "COLUMNS"):
+        cursor.fail("COLUMN or COLUMNS")
+    if_exists = cursor.accept("IF", "EXISTS")
+    if cursor.sees_operator("("):
+        return DropColumns(cursor.names_in_parentheses(), if_exists)
+    names = [".".join(cursor.parts())]
+    while cursor.accept(","):
+        names.append(".".join(cursor.parts()))
+    return DropColumns(tuple(names), if_exists)
+
+
+def _alter_column(cursor: Cursor) -> AlterColumn:
+    column = ".".join(cursor.parts())
+    if cursor.accept("TYPE"):
+        return AlterColumn(column, type_text=cursor.text_until("COMMENT", types=True))
+    if cursor.accept("COMMENT"):
+        return AlterColumn(column, comment=cursor.string())
+    if cursor.accept("SET", "NOT", "NULL"):
+        return AlterColumn(column, nullable=False)
+    if not cursor.accept("DROP", "NOT", "NULL"):
+        cursor.fail("TYPE, COMMENT, SET NOT NULL or DROP NOT NULL")
+    return AlterColumn(column, nullable=True)
+
+
+def _unset(cursor: Cursor) -> UnsetProperties:
+    if_exists = cursor.accept("IF", "EXISTS")
+    cursor.expect("(")
+    keys = [cursor.property_key()]
+    while cursor.accept(","):
+        keys.append(cursor.property_key())
+    cursor.expect(")")
+    return UnsetProperties(tuple(keys), if_exists)
+
+
+def parse_comment_on(cursor: Cursor) -> CommentOn:
+    """COMMENT ON TABLE | SCHEMA name IS text | NULL."""
+    cursor.expect("COMMENT", "ON")
+    kind = cursor.accept_any("TABLE", "SCHEMA", "DATABASE", "NAMESPACE")
+    if kind is None:
+        cursor.fail("TABLE or SCHEMA")
+    name = cursor.table_name() if kind == "TABLE" else TableName(None, cursor.name())
+    cursor.expect("IS")
+    comment = None if cursor.accept("NULL") else cursor.string()
+    return CommentOn("table" if kind == "TABLE" else "schema", name, comment)

@@ -1,0 +1,130 @@
+"""What one Spark task does: its rows, routed to their buckets, through the same store code as the driver.
+
+Names      WriteJob     everything a task needs, frozen and picklable; no driver state
+           run_job()    Arrow batches of one task -> one Arrow batch of encoded outcomes
+           encode_failure() decode_outcomes()   errors of ours cross the wire as data, with their code and text
+INVARIANT  a task commits nothing: a task that runs twice (retry, speculation) leaves files that nothing names.
+INVARIANT  errors of ours never fail the Spark job: its message would bury them in a stack trace.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore_engine import errors
+from tablestore_engine.errors import EngineBug, TablestoreError
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.partition import PartitionSpec
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.options import OptionSet
+from tablestore_engine.runtime.system import SYSTEM
+from tablestore_engine.store.bucket_state import BucketChange, BucketState
+from tablestore_engine.store.bucket_writer import BucketWriter
+from tablestore_engine.store.conflict import BucketId
+from tablestore_engine.store.routing import RoutedRows, route_rows
+
+BUCKET_COLUMN = "__ts_bucket"
+OUTCOME_DDL = "outcome binary"
+_OUTCOME = pa.schema([("outcome", pa.binary())])
+
+
+@dataclass(frozen=True)
+class WriteJob:
+    """`schemas` holds the schemas of live files; `states` the base snapshot's buckets that have files.
+
+    `replaces`: stored keys of a bucket that has no row for them are deleted (overwrite of a keyed table).
+    `kind_column` names the column of row kinds (bytes 0-3), None when every row is put.
+    """
+
+    fileio: FileIO
+    layout: TableLayout
+    schema: TableSchema
+    schemas: Mapping[int, TableSchema] = field(default_factory=dict)
+    states: Mapping[BucketId, BucketState] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    replaces: bool = False
+    kind_column: str | None = None
+
+    def writer(self) -> BucketWriter:
+        """The store's writer over this job's files."""
+        options = OptionSet({**self.schema.options, **self.options})
+        return BucketWriter(self.fileio, self.layout, self.schema, self._schema_of, SYSTEM, options)
+
+    def _schema_of(self, schema_id: int) -> TableSchema:
+        return self.schema if schema_id == self.schema.id else self.schemas[schema_id]
+
+    def change(self, writer: BucketWriter, routed: RoutedRows) -> BucketChange:
+        """The rows of one bucket as a change of it."""
+        known = self.states.get((routed.partition_bytes, routed.bucket))
+        if not self.schema.is_keyed:
+            follows = known is not None and self.schema.bucket_count > 0 and not self.replaces
+            first = known.next_sequence if known and follows else 0
+            return writer.append(routed.partition, routed.bucket, routed.rows, first)
+        if known is None:
+            path = PartitionSpec.of(self.schema).path(routed.partition)
+            known = BucketState(routed.partition, routed.partition_bytes, path, routed.bucket)
+        return writer.upsert(known, routed.rows, routed.kinds, replace=self.replaces)
+
+
+def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """All rows of one task; one outcome for each bucket, or one failure."""
+    held = [batch for batch in batches if batch.num_rows]
+    if not held:
+        return
+    rows = pa.Table.from_batches(held)
+    held.clear()
+    if BUCKET_COLUMN in rows.column_names:
+        rows = rows.drop_columns([BUCKET_COLUMN])
+    kinds = None
+    if job.kind_column is not None:
+        kinds = np.asarray(rows.column(job.kind_column)).astype(np.int8)
+        rows = rows.drop_columns([job.kind_column])
+    writer = job.writer()
+    try:
+        outcomes = [pickle.dumps(job.change(writer, one)) for one in route_rows(rows, kinds, job.schema)]
+    except TablestoreError as error:
+        outcomes = [encode_failure(error)]
+    yield pa.RecordBatch.from_arrays([pa.array(outcomes, pa.binary())], schema=_OUTCOME)
+
+
+# --- outcomes on the wire ---
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """A TablestoreError as plain texts (its class takes keywords, which pickle cannot give)."""
+
+    kind: str
+    code: str
+    what: str
+    why: str
+    fix: str
+
+
+def encode_failure(error: TablestoreError) -> bytes:
+    """The error as an outcome."""
+    return pickle.dumps(_Failure(type(error).__name__, error.code, error.what, error.why, error.fix))
+
+
+def decode_outcomes(encoded: list[bytes]) -> tuple[BucketChange, ...]:
+    """The changes of all tasks; the first failure is raised as the error that it was."""
+    changes: list[BucketChange] = []
+    for data in encoded:
+        outcome = pickle.loads(data)  # noqa: S301 - written by our own tasks of this very job
+        if isinstance(outcome, _Failure):
+            raise getattr(errors, outcome.kind)(outcome.code, outcome.what, why=outcome.why, fix=outcome.fix)
+        if not isinstance(outcome, BucketChange):
+            raise EngineBug(
+                "TS1516",
+                "a write task returned something unknown",
+                why=f"expected a BucketChange, got {type(outcome).__name__}",
+                fix="report this",
+            )
+        changes.append(outcome)
+    return tuple(changes)

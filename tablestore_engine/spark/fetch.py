@@ -1,0 +1,76 @@
+"""Rows of a DataFrame as exact Python values, and jobs that can be cancelled.
+
+Names      Fetched      columns (name, Spark type text) and rows
+           fetch()      runs the query now; errors come as errors of ours
+           job_tag()    the jobs of this thread carry a tag meanwhile
+           cancel()     stops every job with the tag, from any thread
+INVARIANT  decimals, 64-bit integers and microseconds arrive unchanged; TIMESTAMP has its zone, TIMESTAMP_NTZ none.
+WHY        DataFrame.collect() gives TIMESTAMP in the zone of the driver's machine, without saying so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from tablestore_engine.spark import spark_errors
+
+_ARROW_SAFE = (
+    st.StringType, st.BooleanType, st.NumericType, st.DateType, st.TimestampType, st.TimestampNTZType, st.BinaryType,
+    st.NullType,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """All rows of a statement."""
+
+    columns: tuple[tuple[str, str], ...] = ()
+    rows: tuple[tuple[object, ...], ...] = ()
+
+
+def fetch(frame: DataFrame, limit: int | None = None) -> Fetched:
+    """Run the query and bring its rows; raises TablestoreError."""
+    try:
+        schema = frame.schema
+        columns = tuple((field.name, field.dataType.simpleString()) for field in schema.fields)
+        limited = frame if limit is None else frame.limit(limit)
+        if schema.fields and all(_through_arrow(field.dataType) for field in schema.fields):
+            return Fetched(columns, _arrow_rows(limited.toArrow()))
+        return Fetched(columns, tuple(tuple(row) for row in limited.collect()))
+    except (PySparkException, Py4JError) as error:
+        raise spark_errors.translate(error) from None
+
+
+def _through_arrow(type_: st.DataType) -> bool:
+    """Plain values only: pyspark's own Row and dict forms are kept for nested ones."""
+    return isinstance(type_, _ARROW_SAFE)
+
+
+def _arrow_rows(table: pa.Table) -> tuple[tuple[object, ...], ...]:
+    columns: list[list[Any]] = [column.to_pylist() for column in table.columns]
+    return tuple(zip(*columns, strict=True))
+
+
+@contextmanager
+def job_tag(session: SparkSession, tag: str) -> Iterator[None]:
+    """Jobs that this thread starts inside carry `tag` (no commas)."""
+    context = session.sparkContext
+    context.addJobTag(tag)
+    try:
+        yield
+    finally:
+        context.removeJobTag(tag)
+
+
+def cancel(session: SparkSession, tag: str) -> None:
+    """Stop the jobs with this tag; their statements end in TS1507."""
+    session.sparkContext.cancelJobsWithTag(tag)

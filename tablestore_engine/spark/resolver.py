@@ -1,0 +1,261 @@
+"""Names in SQL -> our tables and views: whatever a statement names is registered before Spark analyses it.
+
+Names      Resolver      query() and pinned_query(): text -> DataFrame; table(): one given state; forget(): after a DROP
+Steps      1 time-travel clauses become names of versioned views  2 all `a.b` of the text are looked up once and
+           (re-)registered when their state moved  3 Spark analyses; TABLE_OR_VIEW_NOT_FOUND names one more to look up
+INVARIANT  one statement looks each name up once: it sees one snapshot per table, also through views.
+INVARIANT  step 1-3 run under the session's lock; what was analysed keeps its files, so execution needs no lock.
+INVARIANT  a versioned name (`demo__s7.orders`) is immutable; a plain name is re-registered when its state moves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from tablestore_engine.errors import FixRequest, NotFound, Unsupported
+from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.hidden_tables import HiddenTables
+from tablestore_engine.spark.scanner import quote_name, quote_string
+from tablestore_engine.spark.source import (
+    NO_OVERRIDES,
+    Overrides,
+    ResolvedTable,
+    ResolvedView,
+    Selector,
+    TableSource,
+)
+from tablestore_engine.spark.time_travel import plain_words, qualified_names, rewrite
+
+DEFAULT_DATABASE = "default"
+_ROUNDS_MAX = 200
+_VIEW_DEPTH_MAX = 50
+_MISSING = "TABLE_OR_VIEW_NOT_FOUND"
+Name = tuple[str, str]
+
+
+class _Registry:
+    """What a session's catalog holds for us: name -> version. Shared by all resolvers of the session."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.versions: dict[Name, str] = {}
+
+
+_REGISTRIES: dict[str, _Registry] = {}
+_REGISTRIES_LOCK = threading.Lock()
+
+
+def _registry(session: SparkSession) -> _Registry:
+    with _REGISTRIES_LOCK:
+        return _REGISTRIES.setdefault(session.sparkContext.applicationId, _Registry())
+
+
+class _Statement:
+    """The look-ups of one statement, each done once."""
+
+    def __init__(self, source: TableSource, overrides: Overrides) -> None:
+        self._source = source
+        self._overrides = overrides
+        self._found: dict[tuple[str, str, Selector | None], ResolvedTable | ResolvedView | None] = {}
+        self.done: dict[Name, str | None] = {}
+
+    def lookup(
+        self, database: str, name: str, selector: Selector | None = None
+    ) -> ResolvedTable | ResolvedView | None:
+        chosen = selector or self._overrides.selector(database, name)
+        key = (database, name, chosen)
+        if key not in self._found:
+            found = self._source.lookup(database, name, chosen)
+            if found is None and name != name.lower():
+                found = self.lookup(database, name.lower(), selector)  # Spark's names ignore case
+            self._found[key] = found
+        return self._found[key]
+
+
+class Resolver:
+    """Runs SQL of one warehouse in one session."""
+
+    def __init__(self, session: SparkSession, source: TableSource, scratch: Path) -> None:
+        self._session = session
+        self._source = source
+        self._registry = _registry(session)
+        self._tables = HiddenTables(session, scratch)
+
+    @property
+    def session(self) -> SparkSession:
+        """The Spark session that queries run in."""
+        return self._session
+
+    def table(self, database: str, name: str, state: ResolvedTable) -> DataFrame:
+        """The rows of one pinned state, whatever the name means now."""
+        with self._registry.lock:
+            schema = self._register_state(database, name, state)
+            return self._session.table(f"{quote_name(schema)}.{quote_name(name)}")
+
+    def query(
+        self, text: str, overrides: Overrides = NO_OVERRIDES, args: Mapping[str, object] | None = None
+    ) -> DataFrame:
+        """The analysed rows of a query; nothing has run yet, but every name is bound to one state."""
+        return self.pinned_query(text, overrides, args)[0]
+
+    def pinned_query(
+        self, text: str, overrides: Overrides = NO_OVERRIDES, args: Mapping[str, object] | None = None
+    ) -> tuple[DataFrame, Mapping[Name, str | None]]:
+        """The rows, and the version of each (database, name) in lower case that the statement saw."""
+        with self._registry.lock:
+            statement = _Statement(self._source, overrides)
+            text = self._prepare(text, statement, depth=0)
+            return self._analyse(text, statement, dict(args) if args else None), dict(statement.done)
+
+    def forget(self, database: str, name: str) -> None:
+        """Remove a plain name from the session (its table or view was dropped or renamed)."""
+        with self._registry.lock:
+            if self._registry.versions.pop((database.lower(), name.lower()), None) is not None:
+                self._session.sql(f"drop view if exists {quote_name(database)}.{quote_name(name)}")
+
+    # --- steps ---
+
+    def _prepare(self, text: str, statement: _Statement, *, depth: int) -> str:
+        """Steps 1 and 2 for a text: all names that it can mean are registered as this statement sees them."""
+        text = rewrite(
+            text,
+            lambda parts, selector: self._versioned(parts, selector, statement),
+            session_zone=self._zone(),
+        )
+        for database, name in qualified_names(text):
+            self._ensure((database, name), statement, depth=depth)
+        known = {name for database, name in self._registry.versions if database == DEFAULT_DATABASE}
+        for name in known and known & {word.lower() for word in plain_words(text)}:
+            self._ensure((DEFAULT_DATABASE, name), statement, depth=depth)
+        return text
+
+    def _analyse(self, text: str, statement: _Statement, args: dict[str, object] | None = None) -> DataFrame:
+        """Step 3."""
+        for _ in range(_ROUNDS_MAX):
+            try:
+                return self._session.sql(text, args)
+            except AnalysisException as error:
+                if error.getCondition() != _MISSING:
+                    raise spark_errors.translate(error) from None
+                missing = _missing_name(error)
+                known = (missing[0].lower(), missing[1].lower())
+                if known in statement.done or self._ensure(missing, statement, depth=0) is None:
+                    raise _no_such_table(missing) from None
+        raise FixRequest(
+            "TS1512",
+            "the statement names too many tables",
+            why=f"more than {_ROUNDS_MAX} names had to be looked up one by one",
+            fix="write names as database.table, so that they are found before the statement is analysed",
+        )
+
+    def _ensure(self, name: Name, statement: _Statement, *, depth: int) -> str | None:
+        """Register a plain name as this statement sees it; its version, or None when it names nothing of ours."""
+        written, name = name, (name[0].lower(), name[1].lower())
+        if name in statement.done:
+            return statement.done[name]
+        found = statement.lookup(name[0], written[1])
+        if found is None:
+            statement.done[name] = None
+            self.forget(*name)
+            return None
+        if isinstance(found, ResolvedTable):
+            version, registered = found.version, found.key
+            statement.done[name] = version
+            if self._registry.versions.get(name) != registered:
+                self._tables.register(*name, found)
+        else:
+            version = registered = self._ensure_view(name, found, statement, depth=depth)
+        self._registry.versions[name] = registered
+        statement.done[name] = version
+        return version
+
+    def _ensure_view(self, name: Name, view: ResolvedView, statement: _Statement, *, depth: int) -> str:
+        """Register a stored view after the names in its text; it is made again when their columns changed."""
+        if depth > _VIEW_DEPTH_MAX:
+            raise FixRequest(
+                "TS1513",
+                f"view {name[0]}.{name[1]} cannot be resolved",
+                why=f"views are nested more than {_VIEW_DEPTH_MAX} deep, or one names itself",
+                fix="look for a cycle in the view definitions",
+            )
+        text = self._prepare(view.sql, statement, depth=depth + 1)
+        version = _view_version(view, text, self._shapes(text, statement))
+        if self._registry.versions.get(name) != version:
+            self._tables.ensure_database(name[0])
+            full = f"{quote_name(name[0])}.{quote_name(name[1])}"
+            comment = f" comment {quote_string(view.comment)}" if view.comment else ""
+            self._analyse(f"create or replace view {full}{comment} as {text}", statement)
+        return version
+
+    def _shapes(self, text: str, statement: _Statement) -> list[str]:
+        """The columns of each table and the version of each view that a view's text names."""
+        shapes: list[str] = []
+        for database, name in qualified_names(text):
+            found = statement.lookup(database.lower(), name)
+            if isinstance(found, ResolvedTable):
+                shapes.append(repr(found.schema.fields))
+            elif found is not None:
+                shapes.append(str(statement.done.get((database.lower(), name.lower()))))
+        return shapes
+
+    def _versioned(self, parts: tuple[str, ...], selector: Selector, statement: _Statement) -> str:
+        """Register the selected state under its versioned name; that name, quoted."""
+        database, name = parts[-2] if len(parts) > 1 else DEFAULT_DATABASE, parts[-1]
+        found = statement.lookup(database.lower(), name, selector)
+        if found is None:
+            raise _no_such_table((database, name))
+        if isinstance(found, ResolvedView):
+            raise Unsupported(
+                "TS1514",
+                f"view {database}.{name} has no {selector}",
+                why="a view is stored text; only tables have snapshots",
+                fix="travel in the tables that the view reads",
+            )
+        schema = self._register_state(database, name, found)
+        statement.done[schema, name.lower()] = found.version
+        return f"{quote_name(schema)}.{quote_name(name)}"
+
+    def _register_state(self, database: str, name: str, state: ResolvedTable) -> str:
+        """Register under the versioned database; its name."""
+        schema, key = f"{database}__{state.label}".lower(), name.lower()
+        if self._registry.versions.get((schema, key)) != state.key:
+            self._tables.register(schema, name, state)
+            self._registry.versions[schema, key] = state.key
+        return schema
+
+    def _zone(self) -> ZoneInfo:
+        name = str(self._session.conf.get("spark.sql.session.timeZone", "UTC"))
+        try:
+            return ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError):
+            return ZoneInfo("UTC")
+
+
+def _view_version(view: ResolvedView, text: str, shapes: list[str]) -> str:
+    parts = [text, view.comment or "", *shapes]
+    return "view-" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _missing_name(error: AnalysisException) -> Name:
+    relation = (error.getMessageParameters() or {}).get("relationName", "")
+    parts = [part.replace("``", "`") for part in re.findall(r"`((?:[^`]|``)*)`", relation)]
+    if not parts:
+        raise spark_errors.translate(error) from None
+    return (parts[-2].lower() if len(parts) > 1 else DEFAULT_DATABASE, parts[-1])
+
+
+def _no_such_table(name: Name) -> NotFound:
+    return NotFound(
+        "TS1515",
+        f"table or view {name[0]}.{name[1]} does not exist",
+        why="no table and no stored view of that name is in the warehouse",
+        fix="check the spelling and the schema; `tablestore show` lists what there is",
+    )

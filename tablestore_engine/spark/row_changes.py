@@ -1,0 +1,200 @@
+"""INSERT, UPDATE, DELETE and MERGE as queries whose rows (with row kinds) are the change.
+
+Names      insert_query() update_query() delete_query() keep_query() merge_query()
+           KIND_COLUMN       0 put as new, 2 put as changed, 3 delete
+           assigned()        an expression as a column's type: a value that does not fit raises TS1603
+INVARIANT  an UPDATE or MERGE that would change a key is refused by the row (TS1518): an upsert of the new key would
+           leave the old one behind.
+INVARIANT  conditions are three-valued: NULL is not true, so the row stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.spark.scanner import quote_name, quote_string
+from tablestore_engine.spark.statement import Delete, Merge, MergeClause, Update
+from tablestore_engine.spark.types import spark_ddl
+
+KIND_COLUMN = "_ROW_KIND"
+_SOURCE_MARK = "__ts_source"
+_PUT, _CHANGE, _DELETE = 0, 2, 3
+
+
+def assigned(expression: str, field: DataField) -> str:
+    """The expression cast to the column; what cannot be cast raises instead of becoming NULL."""
+    if not field.type.is_atomic:
+        return f"cast({expression} as {spark_ddl(field.type)})"
+    cast = f"try_cast({expression} as {spark_ddl(field.type)})"
+    told = quote_string(f"TS1603 column {field.name}: a value does not fit {spark_ddl(field.type)}: ")
+    misfit = f"({expression}) is not null and {cast} is null"
+    return f"if({misfit}, raise_error({told} || cast({expression} as string)), {cast})"
+
+
+def insert_query(
+    query: str,
+    columns: Sequence[str],
+    schema: TableSchema,
+    *,
+    given: Sequence[str],
+    constants: Mapping[str, str],
+) -> str:
+    """All columns of the table from a query with `columns`, which stand for the table's columns `given`.
+
+    Static partition values come as `constants` (SQL text); columns not given are NULL or their default.
+    """
+    if len(columns) != len(given):
+        raise FixRequest(
+            "TS1519",
+            "the INSERT does not match the table",
+            why=f"expected {len(given)} columns ({', '.join(given)}), the query gives {len(columns)}",
+            fix="name the columns: INSERT INTO t (a, b) SELECT …",
+        )
+    names = [f"c{i}" for i in range(len(columns))]
+    values = dict(zip((name.lower() for name in given), names, strict=True))
+    values.update({name.lower(): text for name, text in constants.items()})
+    parts = [
+        f"{assigned(values[f.name.lower()], f) if f.name.lower() in values else _default(f)} as {quote_name(f.name)}"
+        for f in schema.fields
+    ]
+    return f"select {', '.join(parts)} from ({query}) as q({', '.join(names)})"
+
+
+def _default(field: DataField) -> str:
+    return (
+        assigned(field.default_value, field)
+        if field.default_value
+        else f"cast(null as {spark_ddl(field.type)})"
+    )
+
+
+def update_query(statement: Update, schema: TableSchema, *, keep_others: bool) -> str:
+    """The changed rows; with `keep_others` (append-only tables) all rows, changed or not."""
+    check_columns([name for name, _ in statement.assignments], schema)
+    alias = statement.alias or statement.name.table
+    values = {name.lower(): text for name, text in statement.assignments}
+    condition = statement.condition or "true"
+    parts: list[str] = []
+    for field in schema.fields:
+        old = f"{quote_name(alias)}.{quote_name(field.name)}"
+        text = values.get(field.name.lower())
+        new = old if text is None else _new_value(text, field, old, schema)
+        parts.append(
+            f"{f'if({condition}, {new}, {old})' if keep_others and text else new} as {quote_name(field.name)}"
+        )
+    head = f"select {', '.join(parts)}"
+    tail = f"from {_relation(statement)}"
+    if keep_others:
+        return f"{head} {tail}"
+    return f"{head}, {_kind(_CHANGE)} as {KIND_COLUMN} {tail} where {condition}"
+
+
+def delete_query(statement: Delete, schema: TableSchema) -> str:
+    """The rows that go, as deletes."""
+    columns = ", ".join(quote_name(field.name) for field in schema.fields)
+    where = f" where {statement.condition}" if statement.condition else ""
+    return f"select {columns}, {_kind(_DELETE)} as {KIND_COLUMN} from {_relation(statement)}{where}"
+
+
+def keep_query(statement: Delete, schema: TableSchema) -> str:
+    """The rows that stay (append-only tables are overwritten with them)."""
+    columns = ", ".join(quote_name(field.name) for field in schema.fields)
+    return f"select {columns} from {_relation(statement)} where not coalesce(({statement.condition or 'true'}), false)"
+
+
+def merge_query(statement: Merge, schema: TableSchema, source_columns: Sequence[str]) -> str:
+    """One row for each key that the MERGE touches, with its kind."""
+    target = quote_name(statement.alias or statement.name.table)
+    alias = statement.source_alias or _last_part(statement.source)
+    whens = [_when(clause, target, schema) for clause in statement.clauses]
+    kinds = {"insert": _PUT, "update": _CHANGE, "delete": _DELETE}
+    kind = " ".join(
+        f"when {when} then {kinds[c.action]}" for when, c in zip(whens, statement.clauses, strict=True)
+    )
+    columns: list[str] = []
+    for field in schema.fields:
+        cases = " ".join(
+            f"when {when} then {_merged_value(clause, field, target, alias, schema, source_columns)}"
+            for when, clause in zip(whens, statement.clauses, strict=True)
+        )
+        columns.append(f"case {cases} end as {quote_name(field.name)}")
+    join = "full" if any(c.match == "not_matched_by_source" for c in statement.clauses) else "left"
+    source = f"(select *, true as {_SOURCE_MARK} from {statement.source}) as {quote_name(alias)}"
+    return (
+        f"select * from (select {', '.join(columns)}, cast(case {kind} end as tinyint) as {KIND_COLUMN}"
+        f" from {source} {join} join {_relation(statement)} on {statement.condition}) where {KIND_COLUMN} is not null"
+    )
+
+
+def _when(clause: MergeClause, target: str, schema: TableSchema) -> str:
+    """The condition of one WHEN: keys are never NULL, so a key column tells whether the target row exists."""
+    key = f"{target}.{quote_name(schema.primary_keys[0])}"
+    parts = {
+        "matched": f"{_SOURCE_MARK} and {key} is not null",
+        "not_matched": f"{_SOURCE_MARK} and {key} is null",
+        "not_matched_by_source": f"{_SOURCE_MARK} is null",
+    }
+    return parts[clause.match] + (f" and ({clause.condition})" if clause.condition else "")
+
+
+def _merged_value(
+    clause: MergeClause, field: DataField, target: str, alias: str, schema: TableSchema, source: Sequence[str]
+) -> str:
+    old = f"{target}.{quote_name(field.name)}"
+    if clause.action == "delete":
+        return old
+    if clause.star:
+        if field.name.lower() not in {name.lower() for name in source}:
+            raise _unknown_column(field.name, source)
+        text: str | None = f"{quote_name(alias)}.{quote_name(field.name)}"
+    else:
+        check_columns([name for name, _ in clause.assignments], schema)
+        text = {name.lower(): text for name, text in clause.assignments}.get(field.name.lower())
+    if clause.action == "insert":
+        return _default(field) if text is None else assigned(text, field)
+    return old if text is None else _new_value(text, field, old, schema)
+
+
+def _new_value(text: str, field: DataField, old: str, schema: TableSchema) -> str:
+    """An assignment; to a key column it must give the old value."""
+    value = assigned(text, field)
+    if field.name not in schema.primary_keys:
+        return value
+    told = quote_string(f"TS1518 key column {field.name} cannot be changed by UPDATE or MERGE")
+    return f"if(({value}) <=> {old}, {old}, raise_error({told}))"
+
+
+def check_columns(names: Sequence[str], schema: TableSchema) -> None:
+    """Every assigned column exists."""
+    known = {name.lower() for name in schema.field_names}
+    for name in names:
+        if name.lower() not in known:
+            raise _unknown_column(name, schema.field_names)
+
+
+def _unknown_column(name: str, columns: Sequence[str]) -> FixRequest:
+    return FixRequest(
+        "TS1521",
+        f"column {name!r} is not there",
+        why=f"the columns are {', '.join(columns)}",
+        fix="correct the name of the column",
+    )
+
+
+def _kind(value: int) -> str:
+    return f"cast({value} as tinyint)"
+
+
+def _relation(statement: Update | Delete | Merge) -> str:
+    name = statement.name
+    full = (
+        f"{quote_name(name.database)}.{quote_name(name.table)}" if name.database else quote_name(name.table)
+    )
+    return f"{full} as {quote_name(statement.alias)}" if statement.alias else full
+
+
+def _last_part(relation: str) -> str:
+    return relation.rpartition(".")[2].strip("`() ") or "source"

@@ -1,0 +1,235 @@
+"""One quiet Spark session per process, started on first use, without Hive.
+
+Names      SparkSettings   master and conf, as the profile or the caller gives them
+           open_session()  the session: adopted when the process has one, else started under a lock
+           session_scratch()   this process's folder below <warehouse>/.tablestore, removed at exit
+Steps      start: find Java → JVM with its output in <scratch>/spark.log → session → silence the loggers
+INVARIANT  an adopted session (a user's, a notebook's) keeps its settings: only our conf for reading is added.
+INVARIANT  a failed start leaves no half-made gateway behind, and becomes one TS1504 error.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import re
+import shutil
+import sys
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.runtime.java import find_java
+from tablestore_engine.spark import class_archive, spark_errors
+
+_LOCK = threading.RLock()
+_SCRATCH: dict[str, Path] = {}
+_NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
+
+# What reading and writing our tables needs; a user's conf wins over each of them.
+DEFAULT_CONF: Mapping[str, str] = {
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.ansi.enabled": "false",  # dbt's own macros are written for it
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
+    "spark.sql.parquet.filterPushdown": "true",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",  # it goes to the log file, where TS1504 looks for the reason
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.shuffle.compress": "true",
+    "spark.io.compression.codec": "lz4",
+    "spark.driver.memory": "2g",
+}
+_LOCAL_CONF: Mapping[str, str] = {
+    "spark.shuffle.sort.bypassMergeThreshold": "200",
+    "spark.python.worker.reuse": "true",
+}
+_LOOPBACK_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """How to reach Spark: `master` as Spark writes it, `conf` over our defaults."""
+
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether driver and executors are this machine's one JVM."""
+        return self.master.startswith("local")
+
+    @property
+    def local_cores(self) -> int:
+        """Threads of a local master: `local` 1, `local[n]` n, `local[*]` all."""
+        asked = re.fullmatch(r"local\[(\d+).*\]", self.master)
+        if asked is not None:
+            return int(asked[1])
+        return 1 if self.master == "local" else os.cpu_count() or 1
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether everything is reached through 127.0.0.1."""
+        return self.is_local or "//127.0.0.1" in self.master or "//localhost" in self.master
+
+
+def open_session(settings: SparkSettings, warehouse: str) -> SparkSession:
+    """The process's session; started with `settings` when there is none yet."""
+    with _LOCK:
+        session = SparkSession.getActiveSession() or _running_session()
+        if session is None:
+            session = _start(settings, session_scratch(warehouse))
+        _silence()
+        return session
+
+
+def _running_session() -> SparkSession | None:
+    """The session that another thread of this process uses (getActiveSession is per thread)."""
+    session = SparkSession._instantiatedSession
+    if session is None or session._sc._jsc is None:
+        return None
+    return session
+
+
+def session_scratch(warehouse: str) -> Path:
+    """`<warehouse>/.tablestore/spark-<pid>-<id>`: seen by workers that see the warehouse, removed at exit."""
+    with _LOCK:
+        known = _SCRATCH.get(warehouse)
+        if known is None:
+            known = Path(warehouse) / ".tablestore" / f"spark-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+            known.mkdir(parents=True, exist_ok=True)
+            _SCRATCH[warehouse] = known
+            atexit.register(_remove_scratch, known, os.getpid())
+        return known
+
+
+def _remove_scratch(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child must not remove its parent's folder
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def spark_conf(settings: SparkSettings, scratch: Path, java_flags: str) -> dict[str, str]:
+    """The whole conf, decided before anything starts: ours, then for the master, then the user's."""
+    conf = dict(DEFAULT_CONF)
+    if settings.is_local:
+        conf.update(_LOCAL_CONF)
+        # 200, Spark's default, costs seconds per small query on a few cores; too few only spill
+        conf["spark.sql.shuffle.partitions"] = str(max(4, 2 * settings.local_cores))
+    if not settings.is_loopback:
+        for key in _LOOPBACK_ONLY:
+            del conf[key]
+    conf["spark.app.name"] = "tablestore"
+    conf["spark.sql.warehouse.dir"] = str(scratch / "catalog")
+    conf.update({key: str(value) for key, value in settings.conf.items()})
+    flags = (java_flags, conf.get("spark.driver.extraJavaOptions", ""))
+    conf["spark.driver.extraJavaOptions"] = " ".join(flag for flag in flags if flag)
+    return conf
+
+
+def _start(settings: SparkSettings, scratch: Path) -> SparkSession:
+    if settings.master.startswith("sc://"):
+        raise FixRequest(
+            "TS1504",
+            f"Spark Connect ({settings.master}) cannot be used yet",
+            why="the write path and the views need a classic session: local[n] or spark://host:port",
+            fix="set spark.master of the profile to local[*] or to a standalone master",
+        )
+    java = find_java()
+    flags = class_archive.GC_FLAG
+    if settings.is_local:
+        flags = f"{flags} {class_archive.archive_flags(java)}".strip()
+    log = scratch / "spark.log"
+    conf = spark_conf(settings, scratch, flags)
+    with _environment(_start_environment(settings, java.home)):
+        try:
+            spark_config = SparkConf(loadDefaults=False).setMaster(settings.master).setAll(list(conf.items()))
+            _launch(spark_config, log)
+            session = SparkSession.builder.config(conf=spark_config).getOrCreate()
+        except (PySparkException, Py4JError, OSError) as error:
+            _forget_gateway()
+            raise _not_started(settings, java.sentence, error, log) from error
+    if settings.is_local:
+        class_archive.build_in_background(java)
+    return session
+
+
+def _start_environment(settings: SparkSettings, java_home: str) -> dict[str, str]:
+    """What Spark only takes from the environment; what the user set there wins, except for Java."""
+    env = {"JAVA_HOME": java_home}
+    python = settings.conf.get("spark.pyspark.python", sys.executable if settings.is_local else "")
+    if python:
+        env["PYSPARK_PYTHON"] = python
+    if settings.is_loopback:
+        env["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return env
+
+
+def _launch(conf: SparkConf, log: Path) -> None:
+    """The JVM, whose own output (start-up noise, Python workers' stderr) goes to the log, not to the user."""
+    if SparkContext._gateway is not None:
+        return
+    with log.open("ab") as sink:
+        gateway = launch_gateway(conf, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _forget_gateway() -> None:
+    """After a failed start: end the JVM, so that the next try starts a new one."""
+    gateway = SparkContext._gateway
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    if gateway is not None and getattr(gateway, "proc", None) is not None:
+        gateway.proc.stdin.close()
+
+
+def _not_started(settings: SparkSettings, java: str, error: Exception, log: Path) -> FixRequest:
+    told = log.read_text("utf-8", "replace").strip().splitlines() if log.is_file() else []
+    reasons = [line.strip() for line in told if re.search(r"(Exception|Error): |^Error ", line)]
+    reason = reasons[0] if reasons else spark_errors.translate(error).why
+    return FixRequest(
+        "TS1504",
+        f"Spark did not start (master {settings.master})",
+        why=f"{reason[:400]}; {java}",
+        fix="check spark.master and spark.conf of the profile, JAVA_HOME, and memory; `tablestore doctor` tests each",
+    )
+
+
+class _environment:  # noqa: N801 - a context manager, read as a verb
+    """Environment variables for the child process, put back afterwards."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values = {
+            key: value for key, value in values.items() if key == "JAVA_HOME" or key not in os.environ
+        }
+        self.before = {key: os.environ.get(key) for key in self.values}
+
+    def __enter__(self) -> None:
+        os.environ.update(self.values)
+
+    def __exit__(self, *_: object) -> None:
+        for key, value in self.before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+
+
+def _silence() -> None:
+    """pyspark logs every failed statement as JSON with the JVM stack, also errors that are caught."""
+    for name in _NOISY_LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -1,0 +1,80 @@
+"""Spark's exceptions as errors of ours: the condition and its sentence, without plan dump and JVM stack.
+
+Names      translate()   any PySparkException or Py4J error -> TablestoreError
+           clean_message()   the sentence that a user can act on
+"""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+from tablestore_engine.errors import FixData, FixRequest, RetryError, TablestoreError
+
+_CUT = re.compile(
+    r"\n\s*(?:JVM stacktrace|at org\.apache|'?[+:]- |'Project|'?CreateViewCommand|== SQL|Driver stacktrace|Caused by)"
+)
+_RAISED = re.compile(r"(?P<code>TS1518|TS1603) (?P<text>.*?)(?: SQLSTATE|$)")
+_LENGTH_MAX = 2000
+
+
+def clean_message(text: str) -> str:
+    """The message up to the plan dump or the stack; one paragraph."""
+    cut = _CUT.search(text)
+    message = text[: cut.start()] if cut else text
+    message = re.sub(r";\s*\n.*", "", message, flags=re.DOTALL) if ";\n" in message else message
+    return " ".join(message.split())[:_LENGTH_MAX]
+
+
+def translate(error: Exception) -> TablestoreError:
+    """The error for the user; errors of ours that Spark carried are returned as they are."""
+    if isinstance(error, TablestoreError):
+        return error
+    message = clean_message(_text(error))
+    if (raised := _RAISED.search(message)) is not None:
+        return _raised(raised["code"], raised["text"])
+    if "cancelled" in message.lower() and ("job" in message.lower() or "stage" in message.lower()):
+        return RetryError(
+            "TS1507",
+            "the Spark job was cancelled",
+            why=message[:400],
+            fix="run the statement again",
+        )
+    if isinstance(error, AnalysisException | ParseException):
+        return FixRequest("TS1505", "Spark refused the statement", why=message, fix="correct the SQL text")
+    return FixRequest(
+        "TS1506",
+        "Spark could not run the statement",
+        why=message,
+        fix="correct the statement or its rows; if the machine failed, run it again",
+    )
+
+
+def _raised(code: str, text: str) -> TablestoreError:
+    """What our SQL raised through raise_error (row_changes.py)."""
+    if code == "TS1518":
+        return FixRequest(
+            "TS1518",
+            "a key column cannot be changed",
+            why=text,
+            fix="delete the row and insert it under its new key",
+        )
+    return FixData(
+        "TS1526",
+        "a value does not fit its column",
+        why=text,
+        fix="correct the value, or cast it in the query",
+    )
+
+
+def _text(error: Exception) -> str:
+    """The whole message; the string form of some of pyspark's exceptions fails itself."""
+    if isinstance(error, PySparkException):
+        try:
+            return str(error)
+        except (Py4JError, PySparkException, TypeError, ValueError, AttributeError):
+            return str(error.args[0]) if error.args else type(error).__name__
+    java = getattr(error, "java_exception", None)
+    return str(java.toString()) if java is not None else str(error)

@@ -1,0 +1,274 @@
+"""The SQL statements that we know, as values; `parser.py` makes them from text.
+
+Names      TableName   database (None: the current one) and table, as written
+           CreateTable CreateView Drop Insert Delete Update Merge Truncate Alter CommentOn
+           CreateSchema DropSchema Show Describe   what runs against our catalog and tables
+           Query       answers rows, changes nothing: goes to Spark with names resolved
+           SessionSql  touches only the Spark session (SET, functions, temporary views)
+INVARIANT  query and expression texts are exact slices of the user's text: nothing in them is rewritten here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A one- or two-part name."""
+
+    database: str | None
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}" if self.database else self.table
+
+
+@dataclass(frozen=True)
+class ColumnDefinition:
+    """`name TYPE [NOT NULL] [DEFAULT expr] [COMMENT text]`; `type_text` is Spark's type syntax."""
+
+    name: str
+    type_text: str
+    nullable: bool = True
+    comment: str | None = None
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """CREATE [OR REPLACE] TABLE, with columns or AS query or both absent (then refused later)."""
+
+    name: TableName
+    replace: bool = False
+    if_not_exists: bool = False
+    columns: tuple[ColumnDefinition, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    checks: Pairs = ()
+    provider: str | None = None
+    partition_by: tuple[str, ...] = ()
+    comment: str | None = None
+    properties: Pairs = ()
+    query: str | None = None
+
+
+@dataclass(frozen=True)
+class CreateView:
+    """CREATE [OR REPLACE] VIEW; `columns` are (name, comment or '')."""
+
+    name: TableName
+    query: str
+    replace: bool = False
+    if_not_exists: bool = False
+    columns: Pairs = ()
+    comment: str | None = None
+    properties: Pairs = ()
+
+
+@dataclass(frozen=True)
+class Drop:
+    """DROP TABLE | VIEW [IF EXISTS]."""
+
+    kind: str
+    name: TableName
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class Insert:
+    """INSERT INTO | OVERWRITE; `partition` maps column to literal text, or None for a dynamic one."""
+
+    name: TableName
+    query: str
+    overwrite: bool = False
+    partition: tuple[tuple[str, str | None], ...] = ()
+    columns: tuple[str, ...] = ()
+    by_name: bool = False
+
+
+@dataclass(frozen=True)
+class Delete:
+    """DELETE FROM; no condition deletes all rows."""
+
+    name: TableName
+    alias: str | None = None
+    condition: str | None = None
+
+
+@dataclass(frozen=True)
+class Update:
+    """UPDATE … SET; assignments are (column, expression text)."""
+
+    name: TableName
+    assignments: Pairs
+    alias: str | None = None
+    condition: str | None = None
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """One WHEN: `match` matched | not_matched | not_matched_by_source; `action` update | delete | insert.
+
+    `star` is UPDATE SET * or INSERT *; else assignments are (column, expression).
+    """
+
+    match: str
+    action: str
+    condition: str | None = None
+    star: bool = False
+    assignments: Pairs = ()
+
+
+@dataclass(frozen=True)
+class Merge:
+    """MERGE INTO; `source` is the relation text after USING, without its alias."""
+
+    name: TableName
+    source: str
+    condition: str
+    clauses: tuple[MergeClause, ...]
+    alias: str | None = None
+    source_alias: str | None = None
+
+
+@dataclass(frozen=True)
+class Truncate:
+    """TRUNCATE TABLE."""
+
+    name: TableName
+
+
+@dataclass(frozen=True)
+class RenameTo:
+    """ALTER TABLE … RENAME TO."""
+
+    new_name: TableName
+
+
+@dataclass(frozen=True)
+class AddColumns:
+    """ALTER TABLE … ADD COLUMN(S), at the end."""
+
+    columns: tuple[ColumnDefinition, ...]
+
+
+@dataclass(frozen=True)
+class DropColumns:
+    """ALTER TABLE … DROP COLUMN(S)."""
+
+    names: tuple[str, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    """ALTER TABLE … RENAME COLUMN."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class AlterColumn:
+    """ALTER COLUMN: exactly one of type, comment, nullable is given."""
+
+    column: str
+    type_text: str | None = None
+    comment: str | None = None
+    nullable: bool | None = None
+
+
+@dataclass(frozen=True)
+class SetProperties:
+    """ALTER TABLE … SET TBLPROPERTIES."""
+
+    properties: Pairs
+
+
+@dataclass(frozen=True)
+class UnsetProperties:
+    """ALTER TABLE … UNSET TBLPROPERTIES [IF EXISTS]."""
+
+    keys: tuple[str, ...]
+    if_exists: bool = False
+
+
+AlterAction = (
+    RenameTo | AddColumns | DropColumns | RenameColumn | AlterColumn | SetProperties | UnsetProperties
+)
+
+
+@dataclass(frozen=True)
+class Alter:
+    """ALTER TABLE | VIEW with one action."""
+
+    kind: str
+    name: TableName
+    action: AlterAction
+
+
+@dataclass(frozen=True)
+class CommentOn:
+    """COMMENT ON TABLE | SCHEMA … IS text | NULL."""
+
+    kind: str
+    name: TableName
+    comment: str | None
+
+
+@dataclass(frozen=True)
+class CreateSchema:
+    """CREATE SCHEMA | DATABASE."""
+
+    name: str
+    if_not_exists: bool = False
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class DropSchema:
+    """DROP SCHEMA | DATABASE [RESTRICT | CASCADE]."""
+
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class Show:
+    """SHOW TABLES | VIEWS | SCHEMAS | COLUMNS | TBLPROPERTIES | CREATE TABLE, answered from our catalog."""
+
+    kind: str
+    database: str | None = None
+    name: TableName | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True)
+class Describe:
+    """DESCRIBE [TABLE] [EXTENDED] name."""
+
+    name: TableName
+    extended: bool = False
+
+
+@dataclass(frozen=True)
+class Query:
+    """Rows, nothing changed."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class SessionSql:
+    """A statement of the Spark session itself; none of our tables can be changed by it."""
+
+    text: str
+
+
+Statement = (
+    CreateTable | CreateView | Drop | Insert | Delete | Update | Merge | Truncate | Alter | CommentOn
+    | CreateSchema | DropSchema | Show | Describe | Query | SessionSql
+)  # fmt: skip

@@ -1,0 +1,151 @@
+"""`orders VERSION AS OF 5` -> the name of a view of that state; names of tables found in SQL text.
+
+Names      rewrite()        replaces every time-travel clause through a callback that names the state's view
+           qualified_names()   all `a.b` of a text: candidates for tables, resolved before Spark sees the text
+           plain_words()    all single names of a text
+INVARIANT  text outside the clauses is kept byte for byte.
+INVARIANT  only literals select a state; an expression is refused (TS1503), never evaluated or guessed.
+WHY        Spark answers UNSUPPORTED_FEATURE.TIME_TRAVEL for views, so the clause must be gone before.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.spark.scanner import (
+    NUMBER,
+    STRING,
+    Token,
+    name_text,
+    scan,
+    significant,
+    string_value,
+)
+from tablestore_engine.spark.source import SNAPSHOT, TAG, TIMESTAMP, Selector
+
+_VERSION = ("VERSION", "SYSTEM_VERSION")
+_TIME = ("TIMESTAMP", "SYSTEM_TIME")
+_BEFORE_NAME = ("FROM", "JOIN", "TABLE", "USING")
+NameOf = Callable[[tuple[str, ...], Selector], str]
+
+
+def rewrite(text: str, name_of: NameOf, *, session_zone: dt.tzinfo = dt.UTC) -> str:
+    """The text with `name [FOR] VERSION|TIMESTAMP AS OF literal` replaced by `name_of(name parts, selector)`."""
+    tokens = significant(scan(text))
+    pieces: list[str] = []
+    done = 0
+    index = 0
+    while index < len(tokens):
+        found = _clause(tokens, index, session_zone)
+        if found is None:
+            index += 1
+            continue
+        parts, selector, after = found
+        pieces += [text[done : tokens[index].start], name_of(parts, selector)]
+        done = tokens[after - 1].end
+        index = after
+    return "".join([*pieces, text[done:]])
+
+
+def _clause(
+    tokens: tuple[Token, ...], index: int, zone: dt.tzinfo
+) -> tuple[tuple[str, ...], Selector, int] | None:
+    """(name parts, selector, index behind the clause) when a table name with such a clause starts at `index`."""
+    if not tokens[index].is_name or index == 0 or not _may_precede_name(tokens[index - 1]):
+        return None
+    parts, at = _dotted(tokens, index)
+    if at < len(tokens) and tokens[at].is_word("FOR"):
+        at += 1
+    if at + 2 >= len(tokens) or not tokens[at].is_word(*_VERSION, *_TIME):
+        return None
+    if not (tokens[at + 1].is_word("AS") and tokens[at + 2].is_word("OF")):
+        return None
+    selector, after = _literal(tokens, at + 3, is_version=tokens[at].is_word(*_VERSION), zone=zone)
+    return parts, selector, after
+
+
+def _may_precede_name(token: Token) -> bool:
+    return token.is_word(*_BEFORE_NAME) or token.is_operator(",", "(")
+
+
+def _dotted(tokens: tuple[Token, ...], index: int) -> tuple[tuple[str, ...], int]:
+    parts = [name_text(tokens[index])]
+    at = index + 1
+    while at + 1 < len(tokens) and tokens[at].is_operator(".") and tokens[at + 1].is_name:
+        parts.append(name_text(tokens[at + 1]))
+        at += 2
+    return tuple(parts), at
+
+
+def _literal(
+    tokens: tuple[Token, ...], at: int, *, is_version: bool, zone: dt.tzinfo
+) -> tuple[Selector, int]:
+    start = at
+    if not is_version and at + 1 < len(tokens) and tokens[at].is_word("TIMESTAMP", "DATE"):
+        at += 1
+    token = tokens[at] if at < len(tokens) else None
+    ends = at + 1 >= len(tokens) or tokens[at + 1].is_name or tokens[at + 1].is_operator(")", ",", ";")
+    if token is None or not ends or token.kind not in (STRING, NUMBER):
+        raise _not_literal(tokens, start, is_version=is_version)
+    if token.kind == NUMBER:
+        if not token.text.isdigit():
+            raise _not_literal(tokens, start, is_version=is_version)
+        number = int(token.text)
+        return (Selector(SNAPSHOT, number) if is_version else Selector(TIMESTAMP, number * 1000)), at + 1
+    value = string_value(token)
+    if not is_version:
+        return Selector(TIMESTAMP, epoch_millis(value, zone)), at + 1
+    return (Selector(SNAPSHOT, int(value)) if value.isdigit() else Selector(TAG, value)), at + 1
+
+
+def epoch_millis(value: str, zone: dt.tzinfo) -> int:
+    """Milliseconds of an ISO date or timestamp; without an offset it is in the session's time zone."""
+    try:
+        moment = dt.datetime.fromisoformat(value.strip())
+    except ValueError as error:
+        raise FixRequest(
+            "TS1503",
+            f"{value!r} is not a timestamp to travel to",
+            why=str(error),
+            fix="write it as '2026-01-31' or '2026-01-31 12:00:00', with an offset such as +01:00 if needed",
+        ) from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone)
+    return int(moment.timestamp() * 1000)
+
+
+def _not_literal(tokens: tuple[Token, ...], at: int, *, is_version: bool) -> FixRequest:
+    got = " ".join(token.text for token in tokens[at : at + 3]) or "the end of the text"
+    wanted = (
+        "a snapshot id or a tag name in quotes" if is_version else "a timestamp in quotes or epoch seconds"
+    )
+    return FixRequest(
+        "TS1503",
+        "time travel needs a literal",
+        why=f"expected {wanted} after AS OF, got {got!r}",
+        fix="put the value itself into the SQL text, or use ref('…').at(…)",
+    )
+
+
+def qualified_names(text: str) -> tuple[tuple[str, str], ...]:
+    """Distinct (a, b) of every dotted name of two parts, or of three whose first is spark_catalog; in order."""
+    tokens = significant(scan(text))
+    found: dict[tuple[str, str], None] = {}
+    index = 0
+    while index < len(tokens):
+        if not tokens[index].is_name:
+            index += 1
+            continue
+        parts, index = _dotted(tokens, index)
+        if len(parts) > 2 and parts[0].lower() == "spark_catalog":
+            parts = parts[1:]
+        if len(parts) >= 2:
+            found[parts[0], parts[1]] = None
+    return tuple(found)
+
+
+def plain_words(text: str) -> frozenset[str]:
+    """Every single name of a text."""
+    return frozenset(name_text(token) for token in significant(scan(text)) if token.is_name)

@@ -1,0 +1,142 @@
+"""Types of the format as Spark types, both ways.
+
+Names      spark_ddl()         DataType -> the type text of Spark SQL
+           spark_type()        DataType -> pyspark DataType
+           from_spark_type()   pyspark DataType -> DataType (nested field ids 0, assigned by new_schema)
+           spark_struct()      fields -> StructType
+           columns_ddl()       fields -> `name TYPE, …` for CREATE TABLE
+INVARIANT  lengths of CHAR, VARCHAR, BINARY are the writer's business: Spark reads plain STRING and BINARY,
+           since its own CHAR would pad. TIMESTAMP is Spark's TIMESTAMP_NTZ, TIMESTAMP_LTZ its TIMESTAMP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import types as st
+
+from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.format.types import BYTES, STRING, DataField, DataType, type_to_text
+from tablestore_engine.spark.scanner import quote_name
+
+_SIMPLE: dict[str, st.DataType] = {
+    "BOOLEAN": st.BooleanType(),
+    "TINYINT": st.ByteType(),
+    "SMALLINT": st.ShortType(),
+    "INT": st.IntegerType(),
+    "BIGINT": st.LongType(),
+    "FLOAT": st.FloatType(),
+    "DOUBLE": st.DoubleType(),
+    "DATE": st.DateType(),
+    "CHAR": st.StringType(),
+    "VARCHAR": st.StringType(),
+    "BINARY": st.BinaryType(),
+    "VARBINARY": st.BinaryType(),
+    "TIMESTAMP": st.TimestampNTZType(),
+    "TIMESTAMP_LTZ": st.TimestampType(),
+}
+_FROM_SIMPLE: dict[str, DataType] = {
+    "boolean": DataType("BOOLEAN"),
+    "byte": DataType("TINYINT"),
+    "short": DataType("SMALLINT"),
+    "integer": DataType("INT"),
+    "long": DataType("BIGINT"),
+    "float": DataType("FLOAT"),
+    "double": DataType("DOUBLE"),
+    "date": DataType("DATE"),
+    "binary": BYTES,
+    "timestamp_ntz": DataType("TIMESTAMP", precision=6),
+    "timestamp": DataType("TIMESTAMP_LTZ", precision=6),
+}
+
+
+def spark_type(type_: DataType) -> st.DataType:
+    """The Spark type that holds all values. Raises Unsupported TS1508 for types Spark does not have."""
+    simple = _SIMPLE.get(type_.root)
+    if simple is not None:
+        return simple
+    if type_.root == "DECIMAL":
+        return st.DecimalType(type_.precision or 10, type_.scale or 0)
+    if type_.root == "ARRAY" and type_.element is not None:
+        return st.ArrayType(spark_type(type_.element), type_.element.nullable)
+    if type_.root == "MULTISET" and type_.element is not None:
+        return st.MapType(spark_type(type_.element), st.IntegerType(), valueContainsNull=False)
+    if type_.root == "MAP" and type_.key is not None and type_.value is not None:
+        return st.MapType(spark_type(type_.key), spark_type(type_.value), type_.value.nullable)
+    if type_.root == "ROW":
+        return spark_struct(type_.fields)
+    raise Unsupported(
+        "TS1508",
+        f"type {type_to_text(type_)} cannot be read in Spark",
+        why="Spark has no type for it that reads the stored form",
+        fix="read the table through the Python API (to_arrow), or leave the column out",
+    )
+
+
+def spark_struct(fields: Iterable[DataField]) -> st.StructType:
+    """The columns as a struct, with nullability."""
+    return st.StructType([st.StructField(f.name, spark_type(f.type), f.type.nullable) for f in fields])
+
+
+def spark_ddl(type_: DataType) -> str:
+    """The type as Spark SQL writes it."""
+    return spark_type(type_).simpleString() if type_.is_atomic else _nested_ddl(type_)
+
+
+def _nested_ddl(type_: DataType) -> str:
+    if type_.root == "ARRAY" and type_.element is not None:
+        return f"array<{spark_ddl(type_.element)}>"
+    if type_.root == "MULTISET" and type_.element is not None:
+        return f"map<{spark_ddl(type_.element)},int>"
+    if type_.root == "MAP" and type_.key is not None and type_.value is not None:
+        return f"map<{spark_ddl(type_.key)},{spark_ddl(type_.value)}>"
+    if type_.root == "ROW":
+        return "struct<" + ",".join(f"{quote_name(f.name)}:{spark_ddl(f.type)}" for f in type_.fields) + ">"
+    return spark_type(type_).simpleString()  # raises for what Spark does not have
+
+
+def columns_ddl(fields: Iterable[DataField]) -> str:
+    """Column definitions for CREATE TABLE; nullability is not repeated, readers must not trust it."""
+    return ", ".join(f"{quote_name(f.name)} {spark_ddl(f.type)}" for f in fields)
+
+
+def from_spark_type(type_: st.DataType, nullable: bool = True) -> DataType:
+    """The format's type for a Spark type. Raises FixRequest TS1509 for types without a counterpart."""
+    simple = _FROM_SIMPLE.get(_type_name(type_))
+    if simple is not None:
+        return simple.with_nullable(nullable)
+    if isinstance(type_, st.VarcharType):
+        return DataType("VARCHAR", nullable, length=type_.length)
+    if isinstance(type_, st.CharType):
+        return DataType("CHAR", nullable, length=type_.length)
+    if isinstance(type_, st.StringType):
+        return STRING.with_nullable(nullable)
+    if isinstance(type_, st.DecimalType):
+        return DataType("DECIMAL", nullable, precision=type_.precision, scale=type_.scale)
+    if isinstance(type_, st.ArrayType):
+        return DataType("ARRAY", nullable, element=from_spark_type(type_.elementType, type_.containsNull))
+    if isinstance(type_, st.MapType):
+        key = from_spark_type(type_.keyType, False)
+        return DataType(
+            "MAP", nullable, key=key, value=from_spark_type(type_.valueType, type_.valueContainsNull)
+        )
+    if isinstance(type_, st.StructType):
+        return DataType("ROW", nullable, fields=fields_from_spark(type_))
+    raise FixRequest(
+        "TS1509",
+        f"Spark type {type_.simpleString()} cannot become a column",
+        why="the table format has no type that keeps all its values",
+        fix="cast it in the query, for example to string, bigint or timestamp",
+    )
+
+
+def fields_from_spark(struct: st.StructType) -> tuple[DataField, ...]:
+    """Columns of a DataFrame as fields with id 0; a comment in the metadata is kept."""
+    return tuple(
+        DataField(0, f.name, from_spark_type(f.dataType, f.nullable), (f.metadata or {}).get("comment"))
+        for f in struct.fields
+    )
+
+
+def _type_name(type_: st.DataType) -> str:
+    return type_.typeName() if type(type_).__name__ not in ("VarcharType", "CharType", "StringType") else ""

@@ -1,0 +1,147 @@
+"""DataFrame -> changed buckets: small inputs come to the driver as Arrow, large ones are written by Spark tasks.
+
+Names      collect_small()   the rows as Arrow when they are few, else None
+           write_distributed()   one Spark job; returns the changes that the driver commits
+           plan_route()      pure choice: driver or tasks, and how many tasks
+Steps      distributed: bucket column (native) → repartition so that a bucket is in one task → run_job in Python
+           → outcomes back to the driver
+INVARIANT  all rows of one (partition, bucket) are in one task, so no bucket gets two changes.
+INVARIANT  append-only tables are not shuffled: every task writes files of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.functions import arrow_udf
+
+from tablestore_engine.format.bucket import assign_buckets
+from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.spark import bucket_task, shipping, spark_errors
+from tablestore_engine.spark.bucket_expression import bucket_query, is_native
+from tablestore_engine.spark.bucket_task import BUCKET_COLUMN, WriteJob
+from tablestore_engine.store.bucket_state import BucketChange
+
+TASK_COLUMN = "__ts_task"
+SMALL_ROWS = 1_000_000
+SMALL_BYTES = 64 << 20  # of the inputs' files: some million rows at most
+_TASK_BYTES = 256 << 20
+_TASKS_PER_CORE_MAX = 4
+
+
+@dataclass(frozen=True)
+class InputSize:
+    """What the optimizer says: bytes of the result (a guess from above) and of all leaves; can rows multiply."""
+
+    result_bytes: int
+    leaf_bytes: int
+    may_grow: bool
+
+
+@dataclass(frozen=True)
+class Route:
+    """`on_driver`; `limit`: whether the driver must guard itself by a limit; else `tasks` Spark tasks."""
+
+    on_driver: bool
+    limit: bool
+    tasks: int
+
+
+def plan_route(size: InputSize, *, cores: int, groups: int | None) -> Route:
+    """Driver for small inputs; else at least one task per core, more for much data, never more than `groups`."""
+    if size.result_bytes <= SMALL_BYTES and not size.may_grow:
+        return Route(on_driver=True, limit=False, tasks=0)
+    tasks = min(max(cores, -(-size.leaf_bytes // _TASK_BYTES)), cores * _TASKS_PER_CORE_MAX)
+    if groups is not None:
+        tasks = max(1, min(tasks, groups))
+    return Route(on_driver=size.leaf_bytes <= SMALL_BYTES, limit=True, tasks=tasks)
+
+
+def input_size(frame: DataFrame) -> InputSize:
+    """Statistics of the optimized plan; nothing runs."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    leaves = plan.collectLeaves()
+    total = sum(int(str(leaves.apply(i).stats().sizeInBytes())) for i in range(leaves.size()))
+    text = plan.toString()
+    grows = any(word in text for word in ("Generate ", "Join ", "Expand "))
+    return InputSize(int(str(plan.stats().sizeInBytes())), total, grows)
+
+
+def collect_small(frame: DataFrame) -> pa.Table | None:
+    """All rows, when there are at most about a million; None means: write_distributed."""
+    try:
+        route = plan_route(input_size(frame), cores=1, groups=None)
+        if not route.on_driver:
+            return None
+        if not route.limit:
+            return frame.toArrow()
+        rows = frame.limit(SMALL_ROWS + 1).toArrow()
+    except (PySparkException, Py4JError) as error:
+        raise spark_errors.translate(error) from None
+    return rows if rows.num_rows <= SMALL_ROWS else None
+
+
+def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> tuple[BucketChange, ...]:
+    """One Spark job over the rows; the changes are not committed. A lost race runs it again on a newer base."""
+    session = frame.sparkSession
+    shipping.ship(session, scratch)
+    try:
+        routed = _routed(frame, job) if job.schema.bucket_count > 0 else frame
+        task = functools.partial(_run_task, job)
+        rows = routed.mapInArrow(task, bucket_task.OUTCOME_DDL).collect()
+    except (PySparkException, Py4JError) as error:
+        raise spark_errors.translate(error) from None
+    return bucket_task.decode_outcomes([bytes(row["outcome"]) for row in rows])
+
+
+def _run_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs in the worker; shipped by name, so the worker imports our package."""
+    return bucket_task.run_job(job, batches)
+
+
+def _routed(frame: DataFrame, job: WriteJob) -> DataFrame:
+    """Rows with their bucket, each bucket in one Spark partition, neighbours in different ones."""
+    schema = job.schema
+    with_bucket = _with_bucket(frame, schema)
+    partitions = list(schema.partition_keys)
+    groups = None if partitions else schema.bucket_count
+    cores = frame.sparkSession.sparkContext.defaultParallelism
+    tasks = plan_route(replace(input_size(frame), may_grow=True), cores=cores, groups=groups).tasks
+    spread: Column = sf.col(BUCKET_COLUMN).cast("bigint")
+    if partitions:
+        spread = spread + sf.hash(*(sf.col(_quoted(name)) for name in partitions)).cast("bigint")
+    numbered = with_bucket.withColumn(TASK_COLUMN, sf.pmod(spread, sf.lit(tasks)).cast("int"))
+    return numbered.repartitionById(tasks, TASK_COLUMN).drop(TASK_COLUMN)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _with_bucket(frame: DataFrame, schema: TableSchema) -> DataFrame:
+    """The bucket as a native expression; an Arrow function for the key types that have none."""
+    keys = [(field.name, field.type) for field in schema.fields_of(schema.bucket_keys)]
+    types = [type_ for _, type_ in keys]
+    function = schema.options.get("bucket-function.type", "default")
+    if is_native(types) and function in ("default", "mod"):
+        text = bucket_query("{rows}", keys, schema.bucket_count, bucket=BUCKET_COLUMN, function=function)
+        return frame.sparkSession.sql(text, rows=frame)
+    compute = _bucket_function(types, schema.bucket_count, function)
+    return frame.withColumn(BUCKET_COLUMN, compute(*(sf.col(_quoted(name)) for name, _ in keys)))
+
+
+def _bucket_function(types: Sequence[DataType], count: int, function: str) -> Callable[..., Column]:
+    def compute(*columns: pa.Array) -> pa.Array:
+        return pa.array(assign_buckets(list(columns), list(types), count, function=function), pa.int32())
+
+    made: Callable[..., Column] = arrow_udf(compute, "int")  # type: ignore[call-overload] # any number of columns
+    return made

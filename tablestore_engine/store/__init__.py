@@ -1,0 +1,1 @@
+"""One table as files: planning reads, writing buckets, committing, staging, verifying."""

@@ -1,0 +1,75 @@
+"""What one bucket holds, and what one operation on it changes: the values that `commit` and the writer exchange.
+
+Names      LiveFile       a data file of the current snapshot with its deletion vector
+           BucketState    all live files of one (partition, bucket) at one snapshot: input of every operation
+           BucketChange   files added and removed, changelog, vectors and counts: output of every operation
+INVARIANT  both are immutable: a lost race throws the change away and plans again on a newer state.
+INVARIANT  `deletion_vectors` of a change is the complete map of the bucket, or None when no vector changed;
+           the index manifest has exactly one entry per bucket, which holds all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyroaring import BitMap
+
+from tablestore_engine.format.data_file import DataFileMeta
+
+
+@dataclass(frozen=True)
+class LiveFile:
+    """One live data file: where it is, which of its row positions are deleted, the schema it was written with."""
+
+    meta: DataFileMeta
+    path: str
+    deleted: BitMap | None
+    schema_id: int
+
+    @property
+    def dead_count(self) -> int:
+        """Rows of the file that its deletion vector hides."""
+        return 0 if self.deleted is None else len(self.deleted)
+
+
+@dataclass(frozen=True)
+class BucketState:
+    """The live files of one bucket; `partition` values are python objects in partition-key order."""
+
+    partition: tuple[object, ...]
+    partition_bytes: bytes
+    partition_path: str
+    bucket: int
+    files: tuple[LiveFile, ...] = ()
+
+    @property
+    def next_sequence(self) -> int:
+        """First free sequence number: one above the live maximum over all levels, 0 for an empty bucket."""
+        return 1 + max((file.meta.max_sequence_number for file in self.files), default=-1)
+
+    @property
+    def deletion_vectors(self) -> dict[str, BitMap]:
+        """File name → vector, for the files that have one."""
+        return {file.meta.file_name: file.deleted for file in self.files if file.deleted}
+
+
+@dataclass(frozen=True)
+class BucketChange:
+    """What one operation did to one bucket. Counts are of keys, as the user sees them."""
+
+    partition_bytes: bytes
+    bucket: int
+    added: tuple[DataFileMeta, ...] = ()
+    removed: tuple[DataFileMeta, ...] = ()
+    changelog: tuple[DataFileMeta, ...] = ()
+    deletion_vectors: Mapping[str, BitMap] | None = field(default=None, hash=False)
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has to be committed for this bucket."""
+        return not (self.added or self.removed or self.changelog) and self.deletion_vectors is None

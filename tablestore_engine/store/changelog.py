@@ -1,0 +1,192 @@
+"""What each snapshot changed, as rows with kinds, in an order that never varies.
+
+Names      ChangelogBatch   rows of one file (or one bucket) with `_ROW_KIND`
+           ChangelogReader  changes of a snapshot; whether there are any; changes of a range of snapshots
+Steps      changelog files, when the snapshot has them → their rows
+           append-only: APPEND → added rows as +I; OVERWRITE → multiset difference of removed and added rows
+           keyed with producer none: level-0 rows of APPEND snapshots as stored
+           COMPACT and ANALYZE without changelog: nothing
+INVARIANT  two reads of one snapshot give the same batches in the same order: manifest order, then rows in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from tablestore_engine.errors import NotFound
+from tablestore_engine.format.capability import check_data_file
+from tablestore_engine.format.data_file import VALUE_KIND
+from tablestore_engine.format.layout import UNAWARE_BUCKET
+from tablestore_engine.format.manifest import FileKind, ManifestEntry
+from tablestore_engine.format.partition import PartitionSpec
+from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.store.file_read import FileSource, read_file
+from tablestore_engine.store.parts import Parts
+from tablestore_engine.store.read import read_scan_file
+
+ROW_KIND_COLUMN = "_ROW_KIND"
+
+
+@dataclass(frozen=True)
+class ChangelogBatch:
+    """Rows with all table columns and `_ROW_KIND` (int8, last); `bucket` -1 for tables without buckets."""
+
+    snapshot_id: int
+    partition: tuple[object, ...]
+    bucket: int
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class ChangelogReader:
+    """Reads changes of one branch of one table."""
+
+    parts: Parts
+
+    def has_changes(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot can have changed rows; decided without reading data files."""
+        if snapshot.changelog_manifest_list is not None:
+            return bool(self.parts.manifests.read_changelog_entries(snapshot))
+        return any(True for _ in self._delta(snapshot, self.parts.schemas.get(snapshot.schema_id)))
+
+    def read(self, snapshot: Snapshot, schema: TableSchema | None = None) -> Iterator[ChangelogBatch]:
+        """The changes of one snapshot with the columns of `schema` (default: the snapshot's)."""
+        schema = schema or self.parts.schemas.get(snapshot.schema_id)
+        if snapshot.changelog_manifest_list is not None:
+            for entry in self.parts.manifests.read_changelog_entries(snapshot):
+                yield self._batch(snapshot, entry, schema)
+        elif not schema.is_keyed and snapshot.commit_kind is CommitKind.OVERWRITE:
+            yield from self._difference(snapshot, schema)
+        else:
+            for entry in self._delta(snapshot, schema):
+                yield self._batch(snapshot, entry, schema)
+
+    def read_between(self, after: int, until: int) -> Iterator[ChangelogBatch]:
+        """Changes of the snapshots in (after, until], with the columns of the last one. Raises NotFound TS1302."""
+        schema = self.parts.schemas.get(self.parts.snapshots.get(until).schema_id)
+        for number in range(after + 1, until + 1):
+            yield from self.read(self.parts.snapshots.get(number), schema)
+
+    # --------------------------------------------------------------------------------------------------------
+
+    def _delta(self, snapshot: Snapshot, schema: TableSchema) -> Iterator[ManifestEntry]:
+        """Added files that carry changes of a snapshot without changelog files."""
+        if snapshot.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
+            return
+        if schema.is_keyed and snapshot.commit_kind is CommitKind.OVERWRITE:
+            return  # streams skip these too: what was there before is not in the files
+        if schema.is_keyed and schema.options.get("changelog-producer", "none") != "none":
+            return  # the changes of these rows come with the compaction that takes them in: never twice
+        for entry in self.parts.manifests.read_entries(snapshot.delta_manifest_list):
+            if entry.kind is FileKind.ADD or not schema.is_keyed:
+                yield entry
+
+    def _batch(self, snapshot: Snapshot, entry: ManifestEntry, schema: TableSchema) -> ChangelogBatch:
+        check_data_file(entry.file.file_name)
+        partition = PartitionSpec.of(schema).decode(entry.partition)
+        path = PartitionSpec.of(schema).path(partition)
+        source = FileSource(
+            self.parts.layout.data_file(path, entry.bucket, entry.file.file_name),
+            self.parts.schemas.get(entry.file.schema_id),
+            dict(zip(schema.partition_keys, partition, strict=True)),
+        )
+        rows = read_file(self.parts.fileio, source, schema, keep=(VALUE_KIND,) if schema.is_keyed else ())
+        if schema.is_keyed:
+            kinds = rows.column(VALUE_KIND).cast(pa.int8())
+            rows = rows.drop_columns([VALUE_KIND]).append_column(ROW_KIND_COLUMN, kinds)
+        else:
+            rows = with_kind(rows, RowKind.INSERT)
+        return ChangelogBatch(snapshot.id, partition, _bucket(schema, entry.bucket), rows)
+
+    def _difference(self, snapshot: Snapshot, schema: TableSchema) -> Iterator[ChangelogBatch]:
+        """Rows that an overwrite took away (-D) and rows that it brought (+I); equal rows cancel out."""
+        entries = self.parts.manifests.read_entries(snapshot.delta_manifest_list)
+        before = self._read_removed(snapshot, entries, schema)
+        places = sorted({(entry.partition, entry.bucket) for entry in entries})
+        for partition, bucket in places:
+            added = [
+                self._batch(snapshot, entry, schema).rows.drop_columns([ROW_KIND_COLUMN])
+                for entry in entries
+                if entry.kind is FileKind.ADD and (entry.partition, entry.bucket) == (partition, bucket)
+            ]
+            empty = schema.arrow_schema().empty_table()
+            new = pa.concat_tables([empty, *added])
+            rows = multiset_difference(before.get((partition, bucket), empty), new)
+            if rows.num_rows:
+                values = PartitionSpec.of(schema).decode(partition)
+                yield ChangelogBatch(snapshot.id, values, _bucket(schema, bucket), rows)
+
+    def _read_removed(
+        self, snapshot: Snapshot, entries: Sequence[ManifestEntry], schema: TableSchema
+    ) -> dict[tuple[bytes, int], pa.Table]:
+        """Visible rows, before this snapshot, of the files that it removed. Raises NotFound TS1315."""
+        removed = {entry.file.file_name for entry in entries if entry.kind is FileKind.DELETE}
+        if not removed:
+            return {}
+        previous = self.parts.snapshots.find(snapshot.id - 1)
+        if previous is None:
+            raise NotFound(
+                "TS1315",
+                f"the changes of snapshot {snapshot.id} can no longer be computed",
+                why=f"it overwrote rows of snapshot {snapshot.id - 1}, which is expired",
+                fix="read the table instead, and keep more snapshots (snapshot.num-retained.min)",
+            )
+        plan = self.parts.scanner.plan_scan(previous, schema=schema)
+        groups: dict[tuple[bytes, int], list[pa.Table]] = {}
+        for file in plan.files:
+            if file.meta.file_name in removed:
+                rows = read_scan_file(self.parts.fileio, file, schema)
+                groups.setdefault((file.partition_bytes, file.bucket), []).append(rows)
+        return {key: pa.concat_tables(tables) for key, tables in groups.items()}
+
+
+def with_kind(rows: pa.Table, kind: RowKind) -> pa.Table:
+    """The rows with `_ROW_KIND` as last column."""
+    return rows.append_column(ROW_KIND_COLUMN, pa.array(np.full(rows.num_rows, kind, np.int8)))
+
+
+def multiset_difference(before: pa.Table, after: pa.Table) -> pa.Table:
+    """-D for each row of `before` that `after` has fewer times, +I for the others; deletes first, order kept.
+
+    The k-th occurrence of a row in one table cancels the k-th in the other. NULL equals NULL, NaN equals NaN.
+    """
+    old, new = _numbered(before), _numbered(after)
+    gone = old.join(new, on=list(old.columns[1:]), how="anti", nulls_equal=True).get_column("#row")
+    came = new.join(old, on=list(new.columns[1:]), how="anti", nulls_equal=True).get_column("#row")
+    return pa.concat_tables(
+        [
+            with_kind(before.take(gone.sort().to_arrow()), RowKind.DELETE),
+            with_kind(after.take(came.sort().to_arrow()), RowKind.INSERT),
+        ]
+    )
+
+
+def _numbered(rows: pa.Table) -> pl.DataFrame:
+    """Comparable columns, the row number in front, the number of the occurrence at the end."""
+    frame = _comparable(rows)
+    names = frame.columns
+    counted = frame.with_columns(pl.int_range(pl.len()).over(names).alias("#nth"))
+    return counted.with_row_index("#row")
+
+
+def _comparable(rows: pa.Table) -> pl.DataFrame:
+    """Polars columns; what it cannot group (maps) is compared by its text."""
+    arrays = []
+    for column in rows.columns:
+        if pa.types.is_map(column.type) or pa.types.is_nested(column.type):
+            column = pa.chunked_array([pa.array([repr(value) for value in column.to_pylist()], pa.string())])
+        arrays.append(column)
+    frame = pl.from_arrow(pa.table(arrays, names=[str(i) for i in range(len(arrays))]))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _bucket(schema: TableSchema, bucket: int) -> int:
+    return bucket if schema.bucket_count > 0 else UNAWARE_BUCKET

@@ -1,0 +1,336 @@
+"""The commit: a plan becomes exactly one snapshot, whoever else writes, whatever answer is lost.
+
+Names      Committer         the loop
+           Destination       where the snapshot is claimed: MainDestination here, a staged branch in `staging`
+           claim_schema      a new schema, right before the snapshot that names it
+Steps      1 newest snapshot = base  2 committed before under this identity → its report  3 plan, or keep the plan if
+           nobody touched its buckets (conflict.can_rebase)  4 write delta files once, base files per base
+           5 claim snapshot-(N+1) exclusively  6 lost → 1, after a jittered pause  7 won → LATEST hint, report
+INVARIANT  an outcome is read back, never guessed (P4): after an error of the claim the file that lies there decides,
+           by its uuid. While nobody can say, nothing is deleted and OutcomeUnknown is raised.
+INVARIANT  only files that this commit created are ever deleted, and only when its claim surely lost.
+CRASH      before the claim: files that nothing names. After it: the commit is there, the next run finds it by identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from tablestore_engine.errors import NotFound, OutcomeUnknown, RetryError, TablestoreError
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.store.commit_report import (
+    CommitIdentity,
+    CommitReport,
+    count_properties,
+    report_of,
+    report_of_nothing,
+)
+from tablestore_engine.store.conflict import Step, can_rebase, touched_buckets
+from tablestore_engine.store.manifests import ManifestStore
+from tablestore_engine.store.schemas import SchemaStore
+from tablestore_engine.store.snapshot_files import DeltaFiles, Planned, SnapshotFiles
+from tablestore_engine.store.snapshots import SnapshotStore
+
+__all__ = ["CommitIdentity", "CommitReport", "Committer", "Destination", "MainDestination", "Plan"]
+
+STEP_USER_SUFFIX = "_compact"
+_READ_BACKS = 5
+_STEPS_MAX = 1_000  # preparing steps of one commit; more means that a fold does not help
+_PAUSE_MS, _PAUSE_DOUBLINGS = 5, 6
+
+
+class Destination(Protocol):
+    """Where the last snapshot of a commit is claimed."""
+
+    def find_committed(
+        self, identity: CommitIdentity, base: Snapshot | None, after: int | None
+    ) -> Snapshot | None:
+        """The snapshot that this identity committed before; `after`: older ones were searched already."""
+
+    def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
+        """Create the snapshot exclusively, its new schema (if any) right before; False when somebody was first."""
+
+    def find_claimed(self, snapshot_id: int) -> Snapshot | None:
+        """What lies at the claimed place now."""
+
+    def settle(self, snapshot: Snapshot) -> str | None:
+        """Hints after a won claim; the name for the report's `staged`."""
+
+
+@dataclass(frozen=True)
+class MainDestination:
+    """The branch that a table handle was opened on."""
+
+    snapshots: SnapshotStore
+    schemas: SchemaStore
+    runtime: Runtime
+
+    def find_committed(
+        self, identity: CommitIdentity, base: Snapshot | None, after: int | None
+    ) -> Snapshot | None:
+        """The newest snapshot of the user, if its identifier is at least ours."""
+        if base is None or (identity.is_new and after is None):
+            return None
+        for status in self.snapshots.list_newest_first():
+            snapshot = self.snapshots.find_listed(status)
+            if snapshot is None or (after is not None and snapshot.id <= after):
+                return None
+            if snapshot.commit_user == identity.user and snapshot.commit_kind is not CommitKind.COMPACT:
+                return snapshot if snapshot.commit_identifier >= identity.identifier else None
+        return None
+
+    def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
+        """Schema first: a snapshot never names a schema that does not exist. Raises RetryError TS1307."""
+        if schema is not None:
+            claim_schema(self.schemas, schema)
+        return self.snapshots.claim(snapshot)
+
+    def find_claimed(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of that id."""
+        return self.snapshots.find(snapshot_id)
+
+    def settle(self, snapshot: Snapshot) -> str | None:
+        """LATEST, between two crash points."""
+        self.runtime.crash_point("commit.claimed")
+        self.snapshots.write_hints(snapshot.id)
+        self.runtime.crash_point("commit.done")
+        return None
+
+
+Plan = Callable[[Snapshot | None], Planned]
+
+
+@dataclass(frozen=True)
+class Committer:
+    """Commits plans to one table. `main` also takes the preparing steps of a staged commit."""
+
+    fileio: FileIO
+    layout: TableLayout
+    files: SnapshotFiles
+    manifests: ManifestStore
+    main: MainDestination
+    runtime: Runtime
+
+    def commit(
+        self,
+        plan: Plan,
+        identity: CommitIdentity,
+        *,
+        destination: Destination | None = None,
+        properties: Mapping[str, str] | None = None,
+        retries_max: int = 100,
+    ) -> CommitReport:
+        """Run `plan` until its snapshot is claimed. Raises RetryError TS1305, OutcomeUnknown TS1306."""
+        attempt = _Attempt(self, plan, identity, destination or self.main, properties or {})
+        lost = 0
+        for _ in range(retries_max + _STEPS_MAX):
+            report = attempt.run()
+            if report is not None:
+                return report
+            if attempt.lost:
+                lost += 1
+                if lost > retries_max:
+                    break
+                self._pause(lost)
+        attempt.give_up()
+        raise RetryError(
+            "TS1305",
+            f"commit to {self.layout.location} was overtaken {lost} times",
+            why="other writers claimed the next snapshot each time",
+            fix="run it again, with fewer writers at once, or raise commit.max-retries",
+        )
+
+    def claim(self, destination: Destination, snapshot: Snapshot, schema: TableSchema | None) -> bool:
+        """Claim and resolve a lost answer by reading back. Raises OutcomeUnknown TS1306."""
+        problem: BaseException | None = None
+        for turn in range(_READ_BACKS):
+            try:
+                if destination.claim(snapshot, schema):
+                    return True
+                found = destination.find_claimed(snapshot.id)
+            except OSError as failure:
+                problem = failure
+                found = self._read_back(destination, snapshot.id)
+            if found is not None:
+                return found.uuid == snapshot.uuid
+            self._pause(turn + 1)  # nobody is there: the same claim may be made again
+        raise OutcomeUnknown(
+            "TS1306",
+            f"whether snapshot {snapshot.id} of {self.layout.location} exists is unknown",
+            why=f"creating it failed and it cannot be read back: {problem}",
+            fix="nothing was deleted: run the same command again when the file system answers; it finds out",
+        ) from problem
+
+    def _read_back(self, destination: Destination, snapshot_id: int) -> Snapshot | None:
+        for turn in range(_READ_BACKS - 1):
+            try:
+                return destination.find_claimed(snapshot_id)
+            except (OSError, TablestoreError):
+                self._pause(turn + 1)
+        try:
+            return destination.find_claimed(snapshot_id)
+        except (OSError, TablestoreError) as failure:
+            raise OutcomeUnknown(
+                "TS1306",
+                f"whether snapshot {snapshot_id} of {self.layout.location} exists is unknown",
+                why=f"the claim's answer was lost and it cannot be read back: {failure}",
+                fix="nothing was deleted: run the same command again when the file system answers; it finds out",
+            ) from failure
+
+    def _pause(self, lost: int) -> None:
+        bound = _PAUSE_MS << min(lost - 1, _PAUSE_DOUBLINGS)
+        self.runtime.sleep(self.runtime.random.uniform(0.2, 1.0) * bound / 1000)
+
+    def steps_between(self, base: Snapshot | None, latest: Snapshot) -> list[Step] | None:
+        """What happened after `base` up to `latest`; None when history was rewritten meanwhile."""
+        first = 1 if base is None else base.id + 1
+        if base is not None and self.main.snapshots.find(base.id) != base:
+            return None
+        found = [self.main.snapshots.find(number) for number in range(first, latest.id)]
+        steps, before = [], base
+        for snapshot in [*found, latest]:
+            if snapshot is None:
+                return None
+            entries = [
+                *self.manifests.read_entries(snapshot.delta_manifest_list),
+                *self.manifests.read_changelog_entries(snapshot),
+            ]
+            index_before = self.manifests.read_index(before.index_manifest if before else None)
+            index_after = self.manifests.read_index(snapshot.index_manifest)
+            steps.append(Step(snapshot.schema_id, touched_buckets(entries, index_before, index_after)))
+            before = snapshot
+        return steps
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Remove files of a plan that surely lost. REQUIRES that this process created them."""
+        for path in paths:
+            self.fileio.delete(path)
+
+
+@dataclass
+class _Attempt:
+    """The state of one commit between its turns."""
+
+    committer: Committer
+    plan: Plan
+    identity: CommitIdentity
+    destination: Destination
+    properties: Mapping[str, str]
+    lost: bool = False
+    _first_base: int | None = None
+    _searched: bool = False
+    _base: Snapshot | None = None
+    _planned: Planned | None = None
+    _delta: DeltaFiles | None = field(default=None)
+
+    def run(self) -> CommitReport | None:
+        """One turn: a report, or None when another turn is needed."""
+        self.lost = False
+        base = self.committer.main.snapshots.find_latest()
+        done = self.destination.find_committed(
+            self.identity, base, self._first_base if self._searched else None
+        )
+        if done is not None:
+            self.give_up()
+            return report_of(done)
+        if not self._searched:
+            self._first_base, self._searched = 0 if base is None else base.id, True
+        planned = self._plan_on(base)
+        if planned.is_nothing:
+            return report_of_nothing(base, planned, self.identity)
+        return self._claim(base, planned)
+
+    def give_up(self) -> None:
+        """Forget the plan and delete its files. REQUIRES that its claim surely lost."""
+        if self._planned is not None:
+            self.committer.delete(self._planned.file_paths(self.committer.layout))
+        if self._delta is not None:
+            self.committer.delete(self._delta.paths)
+        self._planned = self._delta = None
+
+    def _plan_on(self, base: Snapshot | None) -> Planned:
+        """The plan from before if it is still right on this base, else a new one."""
+        if self._planned is not None and not self._is_still_right(self._planned, base):
+            self.give_up()
+        if self._planned is None:
+            self._planned = self.plan(base)
+        self._base = base
+        return self._planned
+
+    def _is_still_right(self, planned: Planned, base: Snapshot | None) -> bool:
+        if base == self._base:
+            return True
+        if base is None or planned.claims_schema:
+            return False
+        steps = self.committer.steps_between(self._base, base)
+        return steps is not None and can_rebase(planned.scope, planned.schema.id, steps)
+
+    def _claim(self, base: Snapshot | None, planned: Planned) -> CommitReport | None:
+        committer = self.committer
+        if self._delta is None:
+            self._delta = committer.files.write_delta(planned)
+        draft, base_paths = committer.files.write_base(base, planned, self._delta)
+        snapshot = self._signed(draft, planned)
+        committer.runtime.crash_point("commit.manifests")
+        target = committer.main if planned.then_again else self.destination
+        try:
+            won = committer.claim(target, snapshot, planned.schema if planned.claims_schema else None)
+        except RetryError:
+            committer.delete(base_paths)  # the schema was taken: no snapshot was claimed
+            self.give_up()
+            raise
+        if not won:
+            self.lost = True
+            committer.delete(base_paths)
+            return None
+        staged = target.settle(snapshot)
+        self._planned = self._delta = None
+        return None if planned.then_again else replace(report_of(snapshot), staged=staged)
+
+    def _signed(self, draft: Snapshot, planned: Planned) -> Snapshot:
+        """Identity and properties; a preparing step has its own user, else recovery would take it for the commit."""
+        if planned.then_again:
+            return replace(
+                draft,
+                commit_user=self.identity.user + STEP_USER_SUFFIX,
+                commit_identifier=self.identity.identifier,
+            )
+        return replace(
+            draft,
+            commit_user=self.identity.user,
+            commit_identifier=self.identity.identifier,
+            properties={**self.properties, **count_properties(planned)},
+        )
+
+
+def claim_schema(schemas: SchemaStore, schema: TableSchema) -> None:
+    """Create the schema file; one that says the same is fine (we were here before). Raises RetryError TS1307."""
+    if schemas.claim(schema):
+        return
+    try:
+        found = schemas.get(schema.id)
+    except NotFound:
+        found = None
+    if found is None or not is_same_schema(found, schema):
+        raise schema_taken(schemas.layout, schema.id)
+
+
+def is_same_schema(one: TableSchema, other: TableSchema) -> bool:
+    """Equal but for the time of writing."""
+    return replace(one, time_millis=0) == replace(other, time_millis=0)
+
+
+def schema_taken(layout: TableLayout, schema_id: int) -> RetryError:
+    """TS1307: this id is another schema now."""
+    return RetryError(
+        "TS1307",
+        f"schema {schema_id} of {layout.location} was claimed by somebody else",
+        why="the table's schema changed while this commit was planned",
+        fix="run the command again: it plans on the new schema",
+    )

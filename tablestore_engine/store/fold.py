@@ -1,0 +1,52 @@
+"""Fold: several sorted runs become one without their dead rows; readers see no difference.
+
+Names      fold_unit   the only entry: → BucketChange of a COMPACT snapshot
+Steps      per group: visible rows of its files → sort by key → one run of disjoint files on the output level
+INVARIANT  visible rows, and the sequence number of each, are the same before and after.
+INVARIANT  vectors of removed files go, all others stay as they are; no changelog, since nothing changed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore_engine.errors import EngineBug
+from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_COMPACT, DataFileMeta
+from tablestore_engine.lsm.compaction import CompactionUnit
+from tablestore_engine.lsm.key_order import order_columns, order_permutation, starts_of_groups
+from tablestore_engine.store.bucket_state import BucketChange, BucketState, LiveFile
+from tablestore_engine.store.data_files import DataFiles, RunRows
+
+
+def fold_unit(files: DataFiles, state: BucketState, unit: CompactionUnit) -> BucketChange:
+    """Perform `unit`. Raises EngineBug TS1654 when a key is visible twice."""
+    by_name = {file.meta.file_name: file for file in state.files}
+    added: list[DataFileMeta] = []
+    for group in unit.groups:
+        run = _folded(files, [by_name[name] for name in group])
+        added.extend(files.write_run(state, run, level=unit.output_level, source=SOURCE_COMPACT))
+    vectors = state.deletion_vectors
+    kept = {name: dead for name, dead in vectors.items() if name not in unit.file_names}
+    return BucketChange(
+        state.partition_bytes,
+        state.bucket,
+        added=tuple(added),
+        removed=tuple(file.meta for file in state.files if file.meta.file_name in unit.file_names),
+        deletion_vectors=None if len(kept) == len(vectors) else kept,
+    )
+
+
+def _folded(files: DataFiles, group: list[LiveFile]) -> RunRows:
+    rows = pa.concat_tables([files.read_visible(file, keep=(SEQUENCE_NUMBER,)) for file in group])
+    keys = order_columns(rows, files.schema.trimmed_primary_keys)
+    order = order_permutation(keys)
+    if not bool(starts_of_groups(keys[order]).all()):
+        raise EngineBug(
+            "TS1654",
+            "a fold found a key that is visible twice",
+            why=f"files {', '.join(file.meta.file_name for file in group)} share a key",
+            fix="stop writing to the table, verify it, and report this with the facts",
+        )
+    rows = rows.take(pa.array(order))
+    return RunRows(rows.drop_columns([SEQUENCE_NUMBER]), np.asarray(rows.column(SEQUENCE_NUMBER)))

@@ -1,0 +1,249 @@
+"""Find the one visible stored row of each key, and fetch it: what merge-on-write costs.
+
+Names      KeyCache      bounded memory of decoded key columns; files never change, so the path is enough
+           Hits          (incoming row, file, position) of every key that has a visible row
+           find_hits     key columns only; files and row groups that cannot hold a key are skipped
+           fetch         the stored rows themselves, read from the row groups that were hit
+Steps      1 skip files by key range  2 skip row groups outside of the range of incoming keys
+           3 key columns → comparable words  4 binary search (one fixed-width key) or join
+           5 drop positions that are already deleted
+INVARIANT  a key has at most one visible row in a bucket; two mean corruption and stop the commit (TS1652).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablestore_engine.errors import EngineBug
+from tablestore_engine.format.binary_row import decode_row
+from tablestore_engine.format.types import type_to_arrow
+from tablestore_engine.lsm.key_order import (
+    Index,
+    fixed_words,
+    key_at,
+    match_sorted,
+    order_columns,
+    order_frame,
+)
+from tablestore_engine.store.bucket_state import LiveFile
+from tablestore_engine.store.data_files import DataFiles, visible_mask
+
+KEY_CACHE_BYTES = 256 << 20
+WHOLE_FILE_SHARE = 0.5  # from here on the whole key column is read, and remembered
+_NONE = np.empty(0, dtype=np.int64)
+
+
+@dataclass
+class KeyCache:
+    """Least recently used key columns leave first. Shared by threads; a part handed down, never a global."""
+
+    capacity_bytes: int = KEY_CACHE_BYTES
+    _frames: OrderedDict[tuple[str, tuple[str, ...]], pl.DataFrame] = field(default_factory=OrderedDict)
+    _held_bytes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def find(self, path: str, names: tuple[str, ...]) -> pl.DataFrame | None:
+        """The comparable key columns of a whole file, if remembered."""
+        with self._lock:
+            frame = self._frames.get((path, names))
+            if frame is not None:
+                self._frames.move_to_end((path, names))
+            return frame
+
+    def put(self, path: str, names: tuple[str, ...], frame: pl.DataFrame) -> None:
+        """Remember a file's columns; what does not fit pushes out the oldest."""
+        size = int(frame.estimated_size())
+        if size > self.capacity_bytes // 2:
+            return
+        with self._lock:
+            if (path, names) in self._frames:
+                return
+            self._frames[path, names] = frame
+            self._held_bytes += size
+            while self._held_bytes > self.capacity_bytes:
+                _, oldest = self._frames.popitem(last=False)
+                self._held_bytes -= int(oldest.estimated_size())
+
+
+@dataclass(frozen=True)
+class FileHits:
+    """Hits in one file, ascending by incoming row."""
+
+    file: LiveFile
+    incoming: Index
+    positions: Index
+
+
+@dataclass(frozen=True)
+class Hits:
+    """All hits: `incoming` rows ascending; `order` brings rows fetched file by file into that order."""
+
+    by_file: tuple[FileHits, ...]
+    incoming: Index
+    order: Index
+
+    @classmethod
+    def of(cls, by_file: Sequence[FileHits]) -> Hits:
+        """Join the hits of all files. Raises EngineBug TS1652 when a key has two visible rows."""
+        stacked = np.concatenate([one.incoming for one in by_file]) if by_file else _NONE
+        order = np.argsort(stacked, kind="stable")
+        incoming = stacked[order]
+        if len(incoming) > 1 and bool((incoming[1:] == incoming[:-1]).any()):
+            raise EngineBug(
+                "TS1652",
+                "a key has two visible rows in one bucket",
+                why=f"files {', '.join(one.file.meta.file_name for one in by_file)} share a key",
+                fix="stop writing to the table, verify it, and report this with the facts",
+            )
+        return cls(tuple(by_file), incoming, order)
+
+
+def find_hits(files: DataFiles, live: Sequence[LiveFile], keys: pl.DataFrame, cache: KeyCache | None) -> Hits:
+    """The visible stored row of each incoming key; `keys` are sorted and without repeats."""
+    if not keys.height:
+        return Hits.of(())
+    found = (_hits_of_file(files, file, keys, cache) for file in live if _may_hit(files, file, keys))
+    return Hits.of([one for one in found if len(one.incoming)])
+
+
+def _may_hit(files: DataFiles, file: LiveFile, keys: pl.DataFrame) -> bool:
+    """Whether a file has a visible row and its key range meets that of the incoming keys."""
+    low, high = key_range(files, file)
+    return file.dead_count < file.meta.row_count and low <= key_at(keys, -1) and key_at(keys, 0) <= high
+
+
+def absent_rows(live: Sequence[LiveFile], hits: Hits) -> tuple[FileHits, ...]:
+    """The visible rows of each file that no incoming row hits (a difference commit deletes them)."""
+    hit = {one.file.path: one.positions for one in hits.by_file}
+    absent = []
+    for file in live:
+        rest = visible_mask(file)
+        rest[hit.get(file.path, _NONE)] = False
+        positions = np.flatnonzero(rest)
+        if len(positions):
+            absent.append(FileHits(file, np.full(len(positions), -1, dtype=np.int64), positions))
+    return tuple(absent)
+
+
+def fetch(
+    files: DataFiles, by_file: Sequence[FileHits], columns: Sequence[str] | None, *, keep: Sequence[str] = ()
+) -> pa.Table | None:
+    """The hit rows, file by file; None when there are none. Only row groups that were hit are decoded."""
+    tables = [_fetch_of_file(files, one, columns, keep) for one in by_file]
+    return pa.concat_tables(tables) if tables else None
+
+
+def key_columns(
+    files: DataFiles, file: LiveFile, cache: KeyCache | None, groups: Sequence[int] | None = None
+) -> pl.DataFrame:
+    """Comparable key columns of a file; whole files are remembered."""
+    names = files.schema.trimmed_primary_keys
+    known = cache.find(file.path, names) if cache is not None else None
+    if known is not None and groups is None:
+        return known
+    frame = order_columns(files.read(file, names, groups=groups), names)
+    if cache is not None and groups is None:
+        cache.put(file.path, names, frame)
+    return frame
+
+
+def key_range(files: DataFiles, file: LiveFile) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    """Smallest and largest key of a file, comparable as key_at makes them."""
+    types = [column.type for column in files.schema.fields_of(files.schema.trimmed_primary_keys)]
+    bounds = zip(decode_row(file.meta.min_key, types), decode_row(file.meta.max_key, types), strict=True)
+    frame = order_frame(
+        [pa.array(both, type_to_arrow(type_)) for both, type_ in zip(bounds, types, strict=True)]
+    )
+    return key_at(frame, 0), key_at(frame, 1)
+
+
+def _hits_of_file(files: DataFiles, file: LiveFile, keys: pl.DataFrame, cache: KeyCache | None) -> FileHits:
+    known = cache.find(file.path, files.schema.trimmed_primary_keys) if cache is not None else None
+    first = 0
+    if known is None:
+        starts, groups = _groups_in_range(files, file, keys)
+        if not len(groups):
+            return FileHits(file, _NONE, _NONE)
+        if len(groups) < WHOLE_FILE_SHARE * (len(starts) - 1):
+            known, first = key_columns(files, file, None, groups.tolist()), int(starts[groups[0]])
+        else:
+            known = key_columns(files, file, cache)
+    incoming, positions = match_sorted(keys, known)
+    positions = positions + first
+    if file.deleted and len(positions):
+        alive = visible_mask(file)[positions]
+        incoming, positions = incoming[alive], positions[alive]
+    return FileHits(file, incoming, positions)
+
+
+def _groups_in_range(files: DataFiles, file: LiveFile, keys: pl.DataFrame) -> tuple[Index, Index]:
+    """Row group starts, and the neighbouring groups from the first to the last that can hold one of `keys`.
+
+    Statistics of one fixed-width integer key are trusted; any other key takes all groups.
+    """
+    with files.fileio.open_input(file.path) as source:
+        metadata = pq.read_metadata(source)
+    starts = _starts(metadata)
+    everything = np.arange(metadata.num_row_groups, dtype=np.int64)
+    words = fixed_words(keys)
+    bounds = None if words is None else _integer_bounds(metadata, _stored_key_name(files, file))
+    if words is None or bounds is None:
+        return starts, everything
+    low, high = bounds
+    within = everything[(high >= words[0]) & (low <= words[-1])]
+    return starts, within if not len(within) else np.arange(within[0], within[-1] + 1)
+
+
+def _stored_key_name(files: DataFiles, file: LiveFile) -> str:
+    """Today's key column under the name it has in the file."""
+    column = files.schema.field(files.schema.trimmed_primary_keys[0])
+    names = {field.id: field.name for field in files.schemas(file.schema_id).fields}
+    return names[column.id]
+
+
+def _integer_bounds(metadata: pq.FileMetaData, name: str) -> tuple[Index, Index] | None:
+    """Smallest and largest value of an integer column in each row group; None when any of them is unknown."""
+    at = [i for i in range(metadata.num_columns) if metadata.schema.column(i).path == name]
+    if len(at) != 1:
+        return None
+    low, high = [], []
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(at[0]).statistics
+        if statistics is None or not statistics.has_min_max or type(statistics.min) is not int:
+            return None
+        low.append(statistics.min)
+        high.append(statistics.max)
+    return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
+
+
+def _starts(metadata: pq.FileMetaData) -> Index:
+    """First row of each row group, and the row count at the end."""
+    counts = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def row_group_starts(files: DataFiles, file: LiveFile) -> Index:
+    """First row of each row group of a file, and its row count at the end."""
+    with files.fileio.open_input(file.path) as source:
+        return _starts(pq.read_metadata(source))
+
+
+def _fetch_of_file(
+    files: DataFiles, hits: FileHits, columns: Sequence[str] | None, keep: Sequence[str]
+) -> pa.Table:
+    starts = row_group_starts(files, hits.file)
+    group_of = np.searchsorted(starts, hits.positions, side="right") - 1
+    groups = np.unique(group_of)
+    lengths = starts[groups + 1] - starts[groups]
+    offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])  # where each chosen group begins in what is read
+    local = hits.positions - starts[group_of] + offsets[np.searchsorted(groups, group_of)]
+    rows = files.read(hits.file, columns, keep=keep, groups=groups.tolist())
+    return rows.take(pa.array(local))

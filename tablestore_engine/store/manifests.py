@@ -1,0 +1,167 @@
+"""Manifests, manifest lists and index files of one table: read through a bounded memory, write under new names.
+
+Names      ManifestStore   lists, manifests, index manifests and deletion vectors by file name
+           FileMemory      what was read, by name; the least recently used leaves first
+INVARIANT  these files never change once written, so that a name is enough to remember them.
+INVARIANT  every size that a writer records is the length of the bytes it wrote (trap 1).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pyroaring import BitMap
+
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.deletion_vector import decode_deletion_vector, encode_deletion_vectors
+from tablestore_engine.format.index_manifest import (
+    DELETION_VECTORS,
+    IndexEntry,
+    decode_index_manifest,
+    encode_index_manifest,
+)
+from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.manifest import ManifestEntry, decode_manifest, encode_manifest
+from tablestore_engine.format.manifest_list import (
+    ManifestFileMeta,
+    decode_manifest_list,
+    describe_manifest,
+    encode_manifest_list,
+)
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.runtime.system import Runtime
+
+MEMORY_ITEMS = 200_000  # manifest entries, list records and vectors: some 300 MB at worst
+T = TypeVar("T")
+
+
+@dataclass
+class FileMemory:
+    """Decoded files by name, weighed by their number of records. Shared by threads."""
+
+    capacity_items: int = MEMORY_ITEMS
+    _files: OrderedDict[str, tuple[Any, int]] = field(default_factory=OrderedDict)
+    _held: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get_or_read(self, name: str, read: Callable[[], Sequence[T] | Mapping[str, T]]) -> Any:  # noqa: ANN401
+        """What is remembered under the name, else what `read` gives."""
+        with self._lock:
+            if name in self._files:
+                self._files.move_to_end(name)
+                return self._files[name][0]
+        value = read()
+        self.put(name, value, len(value) + 1)
+        return value
+
+    def put(self, name: str, value: object, items: int) -> None:
+        """Remember a file just read or written."""
+        with self._lock:
+            if name in self._files or items > self.capacity_items // 2:
+                return
+            self._files[name] = (value, items)
+            self._held += items
+            while self._held > self.capacity_items:
+                self._held -= self._files.popitem(last=False)[1][1]
+
+
+@dataclass(frozen=True)
+class ManifestStore:
+    """Metadata files of one table; all branches share them."""
+
+    fileio: FileIO
+    layout: TableLayout
+    runtime: Runtime
+    memory: FileMemory = field(default_factory=FileMemory, compare=False, repr=False)
+
+    # ---- reading -------------------------------------------------------------------------------------------
+
+    def read_list(self, name: str) -> tuple[ManifestFileMeta, ...]:
+        """The manifests that a list names, in order. Raises NotFound TS1201, FixData TS1121."""
+        return self.memory.get_or_read(  # type: ignore[no-any-return]
+            name, lambda: tuple(decode_manifest_list(self.fileio.read(self.layout.manifest_path(name)), name))
+        )
+
+    def read_manifest(self, name: str) -> tuple[ManifestEntry, ...]:
+        """The entries of one manifest, in order."""
+        return self.memory.get_or_read(  # type: ignore[no-any-return]
+            name, lambda: tuple(decode_manifest(self.fileio.read(self.layout.manifest_path(name)), name))
+        )
+
+    def read_entries(self, list_name: str) -> list[ManifestEntry]:
+        """The entries of all manifests of a list, in order."""
+        return [entry for meta in self.read_list(list_name) for entry in self.read_manifest(meta.file_name)]
+
+    def read_changelog_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The changelog files of a snapshot, in order; none when it has no changelog."""
+        name = snapshot.changelog_manifest_list
+        return [] if name is None else self.read_entries(name)
+
+    def read_index(self, name: str | None) -> tuple[IndexEntry, ...]:
+        """All index files of a snapshot; () without index manifest."""
+        if name is None:
+            return ()
+        return self.memory.get_or_read(  # type: ignore[no-any-return]
+            name,
+            lambda: tuple(decode_index_manifest(self.fileio.read(self.layout.manifest_path(name)), name)),
+        )
+
+    def read_vectors(self, entry: IndexEntry) -> Mapping[str, BitMap]:
+        """Data file name → deleted positions, of one DELETION_VECTORS entry. Raises FixData TS1133."""
+        return self.memory.get_or_read(entry.file_name, lambda: self._decode_vectors(entry))  # type: ignore[no-any-return]
+
+    def _decode_vectors(self, entry: IndexEntry) -> dict[str, BitMap]:
+        data = self.fileio.read(self.layout.index_path(entry.file_name))
+        return {
+            where.data_file: decode_deletion_vector(data, where, entry.file_name) for where in entry.dv_ranges
+        }
+
+    # ---- writing -------------------------------------------------------------------------------------------
+
+    def write_manifest(
+        self, entries: Sequence[ManifestEntry], partition_types: Sequence[DataType], compression: str
+    ) -> ManifestFileMeta:
+        """One new manifest with these entries (at least one)."""
+        name = f"manifest-{self.runtime.new_uuid()}-0"
+        data = encode_manifest(entries, compression)
+        self.fileio.write(self.layout.manifest_path(name), data)
+        self.memory.put(name, tuple(entries), len(entries) + 1)
+        return describe_manifest(name, len(data), entries, partition_types)
+
+    def write_list(self, metas: Iterable[ManifestFileMeta], compression: str) -> tuple[str, int]:
+        """(name, exact bytes) of a new manifest list."""
+        listed = tuple(metas)
+        name = f"manifest-list-{self.runtime.new_uuid()}-0"
+        data = encode_manifest_list(listed, compression)
+        self.fileio.write(self.layout.manifest_path(name), data)
+        self.memory.put(name, listed, len(listed) + 1)
+        return name, len(data)
+
+    def write_index(self, entries: Iterable[IndexEntry], compression: str) -> str:
+        """The name of a new index manifest."""
+        listed = tuple(entries)
+        name = f"index-manifest-{self.runtime.new_uuid()}-0"
+        self.fileio.write(self.layout.manifest_path(name), encode_index_manifest(listed, compression))
+        self.memory.put(name, listed, len(listed) + 1)
+        return name
+
+    def write_vectors(self, partition: bytes, bucket: int, vectors: Mapping[str, BitMap]) -> IndexEntry:
+        """A new index file with all vectors of one bucket; without vectors it holds the version byte only."""
+        name = f"index-{self.runtime.new_uuid()}-0"
+        data, ranges = encode_deletion_vectors(vectors)
+        self.fileio.write(self.layout.index_path(name), data)
+        self.memory.put(name, dict(vectors), len(vectors) + 1)
+        return IndexEntry(
+            partition=partition,
+            bucket=bucket,
+            index_type=DELETION_VECTORS,
+            file_name=name,
+            file_size=len(data),
+            row_count=len(ranges),
+            dv_ranges=ranges,
+        )

@@ -1,0 +1,193 @@
+"""A batch against the stored rows of its bucket: the one place where merge-on-write happens.
+
+Names      Batch         at most one row per key, in key order
+           Target        where and how the outcome is written
+           merge_batch   the only entry: → BucketChange
+           sequence_of   comparable sequence columns of rows, if the table has a sequence field
+Steps      1 find hits  2 fetch old rows, as few columns as the question needs  3 decide  4 write the run
+           5 write the changelog  6 new vectors
+INVARIANT  old rows are read only if someone asks: changelog, sequence field or comparison (D2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_APPEND, DataFileMeta
+from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.lsm.batch import SequenceOrder, newest_wins
+from tablestore_engine.lsm.key_order import Index, Mask, order_columns, order_permutation
+from tablestore_engine.lsm.merge import Decision, changelog_rows, decide
+from tablestore_engine.lsm.rows import rows_identical
+from tablestore_engine.options import OptionSet
+from tablestore_engine.store.bucket_state import BucketChange, BucketState
+from tablestore_engine.store.data_files import DataFiles, RunRows
+from tablestore_engine.store.lookup import FileHits, Hits, KeyCache, absent_rows, fetch, find_hits
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`numbers` are given when the rows already have sequence numbers (taken in from level 0)."""
+
+    rows: pa.Table
+    keys: pl.DataFrame
+    deletes: Mask
+    sequence: SequenceOrder | None
+    numbers: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """`replace`: stored keys absent from the batch are deleted. `skip_identical`: rows without change stay."""
+
+    level: int
+    source: int = SOURCE_APPEND
+    replace: bool = False
+    skip_identical: bool = False
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the bucket holds for the batch: hits, their old rows in hit order (first column their numbers), the rest."""
+
+    hits: Hits
+    old: pa.Table | None
+    absent: tuple[FileHits, ...]
+
+
+def sequence_of(rows: pa.Table, options: OptionSet) -> SequenceOrder | None:
+    """Comparable columns of option `sequence.field`, None without it."""
+    names = options.columns("sequence.field")
+    if not names:
+        return None
+    descending = options.text("sequence.field.sort-order") == "descending"
+    return SequenceOrder.of(order_columns(rows, names), descending=descending)
+
+
+def merge_batch(
+    files: DataFiles, state: BucketState, batch: Batch, target: Target, cache: KeyCache | None
+) -> BucketChange:
+    """Files, vectors, changelog and counts of merging `batch` into `state`."""
+    found = _find(files, state, batch, target, cache)
+    decision = _decide(files, batch, target, found)
+    numbers = (
+        state.next_sequence + np.arange(len(decision.written))
+        if batch.numbers is None
+        else batch.numbers[decision.written]
+    )
+    run = RunRows(_take(batch.rows, decision.written), numbers)
+    added = files.write_run(state, run, level=target.level, source=target.source)
+    changelog: tuple[DataFileMeta, ...] = ()
+    if writes_changelog(files):
+        log = _changelog(files, batch, found, decision, run)
+        if log.kinds is None:
+            changelog = files.copy_as_changelog(state, added)
+        else:
+            changelog = files.write_changelog(state, log, level=target.level)
+    absent_count = sum(len(one.positions) for one in found.absent)
+    return BucketChange(
+        state.partition_bytes,
+        state.bucket,
+        added=added,
+        changelog=changelog,
+        deletion_vectors=_new_vectors(state, found, decision),
+        inserted=decision.inserted,
+        updated=decision.updated,
+        deleted=decision.deleted + absent_count,
+        unchanged=decision.unchanged,
+    )
+
+
+def writes_changelog(files: DataFiles) -> bool:
+    """Whether the table has a changelog producer: the schema's own word, `none` when it says nothing."""
+    return files.schema.options.get("changelog-producer", "none") != "none"
+
+
+def _find(
+    files: DataFiles, state: BucketState, batch: Batch, target: Target, cache: KeyCache | None
+) -> _Found:
+    hits = find_hits(files, state.files, batch.keys, cache)
+    absent = absent_rows(state.files, hits) if target.replace else ()
+    columns = _old_columns(files, batch, target)
+    old = None
+    if columns is None or columns:
+        old = fetch(files, hits.by_file, columns, keep=(SEQUENCE_NUMBER,))
+        old = None if old is None else _take(old, hits.order)
+    return _Found(hits, old, absent)
+
+
+def _old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, ...] | None:
+    """Which columns of the old rows are needed: None is all of them."""
+    if writes_changelog(files) or target.skip_identical:
+        return None
+    return files.options.columns("sequence.field") if batch.sequence is not None else ()
+
+
+def _decide(files: DataFiles, batch: Batch, target: Target, found: _Found) -> Decision:
+    hits = found.hits.incoming
+    newer = identical = None
+    if found.old is not None and batch.sequence is not None and not target.replace:
+        stored = sequence_of(found.old, files.options)
+        mine = SequenceOrder(batch.sequence.frame[hits], batch.sequence.descending)
+        newer = None if stored is None else newest_wins(mine, stored)
+    if found.old is not None and target.skip_identical:
+        identical = rows_identical(_take(batch.rows, hits), found.old.select(batch.rows.column_names))
+    return decide(batch.deletes, hits, stored_newer=newer, identical=identical)
+
+
+def _changelog(files: DataFiles, batch: Batch, found: _Found, decision: Decision, run: RunRows) -> RunRows:
+    """Changelog rows in key order, -U before +U; `kinds` None means: exactly the inserted run."""
+    if not len(decision.replaced) and not found.absent:
+        return run
+    names = batch.rows.column_names
+    wanted = changelog_rows(decision, batch.deletes, found.hits.incoming)
+    olds = [] if found.old is None else [found.old]
+    old_count = sum(old.num_rows for old in olds)
+    number_of = np.zeros(batch.rows.num_rows, dtype=np.int64)
+    number_of[decision.written] = run.numbers
+    at = np.where(wanted.from_old, wanted.rows, old_count + wanted.rows)
+    kinds = wanted.kinds
+    parts = [*(old.select(names) for old in olds), batch.rows]
+    numbers = [*(np.asarray(old.column(SEQUENCE_NUMBER)) for old in olds), number_of]
+    gone = fetch(files, found.absent, None, keep=(SEQUENCE_NUMBER,))
+    if gone is not None:
+        at = np.concatenate([at, old_count + batch.rows.num_rows + np.arange(gone.num_rows)])
+        kinds = np.concatenate([kinds, np.full(gone.num_rows, RowKind.DELETE, dtype=np.int8)])
+        parts.append(gone.select(names))
+        numbers.append(np.asarray(gone.column(SEQUENCE_NUMBER)))
+    rows, all_numbers = _take(pa.concat_tables(parts), at), np.concatenate(numbers)[at]
+    if gone is not None:  # rows of absent keys stand at the end: sort them in, each key's rows stay in order
+        order = order_permutation(order_columns(rows, files.schema.trimmed_primary_keys))
+        rows, all_numbers, kinds = _take(rows, order), all_numbers[order], kinds[order]
+    return RunRows(rows, all_numbers, kinds)
+
+
+def _new_vectors(state: BucketState, found: _Found, decision: Decision) -> dict[str, BitMap] | None:
+    """The complete vectors of the bucket, None when nothing was deleted or replaced."""
+    is_replaced = np.zeros(len(found.hits.incoming), dtype=np.bool_)
+    is_replaced[found.hits.order[decision.replaced]] = True  # from hit order back to file order
+    dead: list[tuple[str, Index]] = [(one.file.meta.file_name, one.positions) for one in found.absent]
+    at = 0
+    for one in found.hits.by_file:
+        dead.append((one.file.meta.file_name, one.positions[is_replaced[at : at + len(one.positions)]]))
+        at += len(one.positions)
+    if not any(len(positions) for _, positions in dead):
+        return None
+    vectors = state.deletion_vectors
+    for name, positions in dead:
+        if len(positions):
+            vectors[name] = vectors.get(name, BitMap()) | BitMap(positions.astype(np.uint32))
+    return vectors
+
+
+def _take(rows: pa.Table, at: Index) -> pa.Table:
+    """`rows.take` that costs nothing when it changes nothing."""
+    if len(at) == rows.num_rows and bool((at == np.arange(len(at))).all()):
+        return rows
+    return rows.take(pa.array(at))

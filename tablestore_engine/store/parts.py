@@ -1,0 +1,93 @@
+"""The stores of one table and branch, made once and handed down.
+
+Names      Parts   file system, layout, snapshots, schemas, manifests, scanner, memory of key columns
+INVARIANT  branches share data, manifest and index files, so one ManifestStore and one KeyCache serve all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablestore_engine.errors import NotFound
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.options import OptionSet
+from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.store.bucket_writer import BucketWriter
+from tablestore_engine.store.lookup import KeyCache
+from tablestore_engine.store.manifests import ManifestStore
+from tablestore_engine.store.scan import Scanner
+from tablestore_engine.store.schemas import SchemaStore
+from tablestore_engine.store.snapshots import SnapshotStore
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything that an operation on one branch of one table needs."""
+
+    fileio: FileIO
+    layout: TableLayout
+    runtime: Runtime
+    snapshots: SnapshotStore
+    schemas: SchemaStore
+    manifests: ManifestStore
+    scanner: Scanner
+    key_cache: KeyCache
+
+    @classmethod
+    def of(cls, fileio: FileIO, layout: TableLayout, runtime: Runtime) -> Parts:
+        """Fresh parts of a table."""
+        manifests = ManifestStore(fileio, layout, runtime)
+        return cls._made(fileio, layout, runtime, manifests, KeyCache())
+
+    def on_branch(self, name: str) -> Parts:
+        """Parts of another branch of the same table; memory is shared."""
+        layout = self.layout.on_branch(name)
+        return self._made(self.fileio, layout, self.runtime, self.manifests, self.key_cache)
+
+    @classmethod
+    def _made(
+        cls,
+        fileio: FileIO,
+        layout: TableLayout,
+        runtime: Runtime,
+        manifests: ManifestStore,
+        key_cache: KeyCache,
+    ) -> Parts:
+        schemas = SchemaStore(fileio, layout)
+        return cls(
+            fileio=fileio,
+            layout=layout,
+            runtime=runtime,
+            snapshots=SnapshotStore(fileio, layout),
+            schemas=schemas,
+            manifests=manifests,
+            scanner=Scanner(fileio, layout, manifests, schemas),
+            key_cache=key_cache,
+        )
+
+    def latest_schema(self) -> TableSchema:
+        """The newest schema. Raises NotFound TS1310 when there is no such table (or branch)."""
+        found = self.schemas.find_latest()
+        if found is None:
+            raise NotFound(
+                "TS1310",
+                f"{self.layout.root} is no table",
+                why="it has no schema folder with a schema in it",
+                fix="create the table first, or correct the name of the branch",
+            )
+        return found
+
+    def writer(self, schema: TableSchema, options: Mapping[str, str] | None = None) -> BucketWriter:
+        """The operations on one bucket; `schema` may not exist yet; `options` replace the table's for this write."""
+        return BucketWriter(
+            self.fileio,
+            self.layout,
+            schema,
+            lambda number: schema if number == schema.id else self.schemas.get(number),
+            self.runtime,
+            OptionSet({**schema.options, **(options or {})}),
+            self.key_cache,
+        )

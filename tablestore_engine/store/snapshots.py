@@ -1,0 +1,169 @@
+"""Snapshot files of one branch: find, read, claim; the two hints beside them.
+
+Names      SnapshotStore   latest, earliest, get, list, by timestamp, claim
+Steps      latest: hint → does it exist, and none after it? → else walk on, else list the folder
+INVARIANT  a snapshot exists if and only if its file exists; hints are only hints, and are checked when read.
+INVARIANT  `claim` is one exclusive create: of many writers one wins, and it never replaces.
+PAIMON     pypaimon 1.3 trusts LATEST blindly: it is written after every commit.
+CRASH      between claim and hint: the next reader walks on from the old hint.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from tablestore_engine.errors import NotFound
+from tablestore_engine.fileio.base import FileIO, FileStatus
+from tablestore_engine.format.layout import TableLayout, find_id
+from tablestore_engine.format.snapshot import Snapshot, decode_snapshot, encode_snapshot
+
+SNAPSHOT_PREFIX = "snapshot-"
+
+
+@dataclass(frozen=True)
+class SnapshotStore:
+    """The snapshots of one table and branch. `_decoded` knows files by name, time and size: a rollback may
+    make the same name again with other content.
+    """
+
+    fileio: FileIO
+    layout: TableLayout
+    _decoded: dict[tuple[str, int, int], Snapshot] = field(default_factory=dict, compare=False, repr=False)
+
+    # ---- reading -------------------------------------------------------------------------------------------
+
+    def find_latest_id(self) -> int | None:
+        """The newest id, or None when nothing was committed."""
+        at = self._read_hint(self.layout.latest_hint)
+        if at is None or not self._exists(at):
+            ids = self.list_ids()
+            return ids[-1] if ids else None
+        while self._exists(at + 1):
+            at += 1
+        return at
+
+    def find_latest(self) -> Snapshot | None:
+        """The newest snapshot, or None when nothing was committed."""
+        while True:
+            latest = self.find_latest_id()
+            if latest is None:
+                return None
+            found = self.find(latest)
+            if found is not None:  # else it was rolled back while we looked
+                return found
+
+    def find_earliest_id(self) -> int | None:
+        """The oldest id that is still there, or None."""
+        at = self._read_hint(self.layout.earliest_hint)
+        if at is not None and self._exists(at):
+            return at
+        ids = self.list_ids()
+        return ids[0] if ids else None
+
+    def find(self, snapshot_id: int) -> Snapshot | None:
+        """Snapshot N, or None when there is none (any more)."""
+        try:
+            return decode_snapshot(self.fileio.read(self.layout.snapshot_path(snapshot_id)))
+        except NotFound:
+            return None
+
+    def get(self, snapshot_id: int) -> Snapshot:
+        """Snapshot N. Raises NotFound TS1302."""
+        found = self.find(snapshot_id)
+        if found is None:
+            ids = self.list_ids()
+            known = f"snapshots {ids[0]} to {ids[-1]} exist" if ids else "nothing was committed yet"
+            raise NotFound(
+                "TS1302",
+                f"snapshot {snapshot_id} of {self.layout.root} does not exist",
+                why=known,
+                fix="choose one of these; keep more with snapshot.num-retained.min, or tag what you need",
+            )
+        return found
+
+    def list_ids(self) -> tuple[int, ...]:
+        """All ids, ascending."""
+        return tuple(number for number, _ in self._listed())
+
+    def list_all(self) -> tuple[Snapshot, ...]:
+        """All snapshots, ascending; those that vanish meanwhile are left out."""
+        found = (self._decode(status) for _, status in self._listed())
+        return tuple(snapshot for snapshot in found if snapshot is not None)
+
+    def list_newest_first(self) -> tuple[FileStatus, ...]:
+        """Listing of the files only, newest id first: for a search that stops early (see `find_listed`)."""
+        return tuple(status for _, status in reversed(self._listed()))
+
+    def find_listed(self, status: FileStatus) -> Snapshot | None:
+        """The snapshot of one row of the listing; remembered as long as the file is the same."""
+        return self._decode(status)
+
+    def find_by_timestamp(self, time_millis: int) -> Snapshot | None:
+        """The newest snapshot that was committed at or before that time, or None."""
+        for status in self.list_newest_first():
+            snapshot = self._decode(status)
+            if snapshot is not None and snapshot.time_millis <= time_millis:
+                return snapshot
+        return None
+
+    def get_by_timestamp(self, time_millis: int) -> Snapshot:
+        """As find_by_timestamp. Raises NotFound TS1303."""
+        found = self.find_by_timestamp(time_millis)
+        if found is None:
+            earliest = self.find_earliest_id()
+            first = None if earliest is None else self.find(earliest)
+            raise NotFound(
+                "TS1303",
+                f"{self.layout.root} has no snapshot at {time_millis} ms",
+                why="nothing was committed yet"
+                if first is None
+                else f"the oldest one, {first.id}, was committed at {first.time_millis} ms",
+                fix="choose a later time",
+            )
+        return found
+
+    # ---- writing -------------------------------------------------------------------------------------------
+
+    def claim(self, snapshot: Snapshot) -> bool:
+        """Create `snapshot-<id>` exclusively; False when somebody was first."""
+        return self.fileio.create_exclusive(self.layout.snapshot_path(snapshot.id), encode_snapshot(snapshot))
+
+    def write_hints(self, snapshot_id: int) -> None:
+        """LATEST after a claim, EARLIEST with the first one.
+
+        A hint that cannot be written costs a listing later; the commit has happened and must not fail for it.
+        """
+        with suppress(OSError):
+            self.fileio.replace(self.layout.latest_hint, str(snapshot_id).encode())
+            if snapshot_id == 1:
+                self.fileio.replace(self.layout.earliest_hint, b"1")
+
+    # --------------------------------------------------------------------------------------------------------
+
+    def _exists(self, snapshot_id: int) -> bool:
+        return self.fileio.exists(self.layout.snapshot_path(snapshot_id))
+
+    def _listed(self) -> list[tuple[int, FileStatus]]:
+        found = [
+            (number, status)
+            for status in self.fileio.list(self.layout.snapshot_dir)
+            if (number := find_id(status.name, SNAPSHOT_PREFIX)) is not None
+        ]
+        return sorted(found, key=lambda one: one[0])
+
+    def _decode(self, status: FileStatus) -> Snapshot | None:
+        key = (status.name, status.modified_ms, status.size_bytes)
+        if key not in self._decoded:
+            try:
+                self._decoded[key] = decode_snapshot(self.fileio.read(status.path))
+            except NotFound:
+                return None
+        return self._decoded[key]
+
+    def _read_hint(self, path: str) -> int | None:
+        try:
+            text = self.fileio.read(path).strip()
+        except NotFound:
+            return None
+        return int(text) if text.isdigit() else None

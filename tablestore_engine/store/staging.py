@@ -1,0 +1,271 @@
+"""Staged snapshots: the next snapshot of a table lies in a branch until its tests are green (K7).
+
+    branch/branch-ts_staged_<name>/schema/…                 copies, and a new schema if the write changes it
+                                  /snapshot/snapshot-<N>    copy of main's newest snapshot: the base
+                                  /snapshot/snapshot-<N+1>  the staged one
+                                  /audit/<hash>             one file per test: its last outcome
+
+Names      Staging             list, publish, discard, outcomes
+           StagedSnapshot      one staged snapshot with its base and outcomes
+           StagedDestination   where a staged commit is claimed
+Steps      publish: main still at the base? → schema → exclusive create of main's snapshot-(N+1) with that very
+           content → LATEST → branch removed. Main moved → RetryError TS1308: plan and test again
+INVARIANT  nothing in main's snapshot folder changes before publishing (folds before the write apart); the claim
+           itself is the compare-and-set: what the tests saw is what is published, bit for bit.
+CRASH      staged, not published: the branch waits. Published, branch still there: publishing again sees the same
+           uuid in main and only removes the branch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore_engine.errors import FixData, NotFound, RetryError
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.commit import Committer, MainDestination, claim_schema, is_same_schema
+from tablestore_engine.store.commit_report import CommitIdentity, CommitReport, report_of
+from tablestore_engine.store.parts import Parts
+
+STAGED_PREFIX = "ts_staged_"
+_BRANCH_FOLDER = "branch-" + STAGED_PREFIX
+
+
+@dataclass(frozen=True)
+class StagedSnapshot:
+    """`outcomes`: test id → status of its last run. `is_current`: main still is where it was planned."""
+
+    name: str
+    snapshot: Snapshot
+    base: Snapshot | None
+    outcomes: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def base_id(self) -> int | None:
+        """Id of the snapshot it was planned on; None for the first snapshot of a table."""
+        return None if self.base is None else self.base.id
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test said of a staged snapshot."""
+
+    test_id: str
+    status: str
+    details: str
+    time_millis: int
+
+
+def staged_branch(name: str) -> str:
+    """The branch of a staged snapshot."""
+    return STAGED_PREFIX + name
+
+
+@dataclass(frozen=True)
+class StagedDestination:
+    """Claims in the branch; everything else of the commit is as on main."""
+
+    main: Parts
+    name: str
+    on_main: MainDestination
+
+    @property
+    def branch(self) -> Parts:
+        """The branch's schemas and snapshots."""
+        return self.main.on_branch(staged_branch(self.name))
+
+    def find_committed(
+        self, identity: CommitIdentity, base: Snapshot | None, after: int | None
+    ) -> Snapshot | None:
+        """Published already, or staged on the same base."""
+        published = self.on_main.find_committed(identity, base, after)
+        if published is not None:
+            return published
+        staged = find_staged(self.main, self.name)
+        if staged is None or staged.base != base:
+            return None
+        same = (staged.snapshot.commit_user, staged.snapshot.commit_identifier)
+        return staged.snapshot if same == (identity.user, identity.identifier) else None
+
+    def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
+        """A new branch with base and staged snapshot; an older one of that name is dropped.
+
+        False when main moved since the plan was made: then it is not worth testing.
+        """
+        newest = self.main.snapshots.find_latest()
+        if (0 if newest is None else newest.id) != snapshot.id - 1:
+            return False
+        branch = self.branch
+        if branch.snapshots.find(snapshot.id) != snapshot:
+            branch.fileio.delete_tree(branch.layout.root)
+            for number in self.main.schemas.list_ids():
+                branch.schemas.claim(self.main.schemas.get(number))
+            if schema is not None:
+                claim_schema(branch.schemas, schema)
+            if newest is not None:
+                branch.snapshots.claim(newest)
+        return branch.snapshots.claim(snapshot)
+
+    def find_claimed(self, snapshot_id: int) -> Snapshot | None:
+        """The staged snapshot of that id; when main has moved, main's."""
+        return self.branch.snapshots.find(snapshot_id) or self.main.snapshots.find(snapshot_id)
+
+    def settle(self, snapshot: Snapshot) -> str | None:
+        """The branch's LATEST."""
+        self.main.runtime.crash_point("stage.claimed")
+        self.branch.snapshots.write_hints(snapshot.id)
+        return self.name
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The staged snapshots of one table."""
+
+    parts: Parts
+    committer: Committer
+
+    def list_all(self) -> tuple[StagedSnapshot, ...]:
+        """Staged snapshots, oldest first."""
+        found = [
+            staged
+            for status in self.parts.fileio.list(self.parts.layout.branches_dir)
+            if status.is_dir and status.name.startswith(_BRANCH_FOLDER)
+            if (staged := find_staged(self.parts, status.name.removeprefix(_BRANCH_FOLDER))) is not None
+        ]
+        return tuple(sorted(found, key=lambda one: (one.snapshot.time_millis, one.name)))
+
+    def find(self, name: str) -> StagedSnapshot | None:
+        """One staged snapshot, or None."""
+        return find_staged(self.parts, name)
+
+    def get(self, name: str) -> StagedSnapshot:
+        """One staged snapshot. Raises NotFound TS1316."""
+        found = self.find(name)
+        if found is None:
+            known = ", ".join(one.name for one in self.list_all()) or "none"
+            raise NotFound(
+                "TS1316",
+                f"{self.parts.layout.location} has no staged snapshot {name!r}",
+                why=f"staged: {known}",
+                fix="it may be published or discarded already; else build the model again",
+            )
+        return found
+
+    def publish(self, name: str) -> CommitReport:
+        """Make it main's next snapshot. Raises NotFound TS1316, RetryError TS1308, OutcomeUnknown TS1306."""
+        staged = self.get(name)
+        snapshot, main = staged.snapshot, self.parts.snapshots
+        if not self._is_published(snapshot):
+            if main.find_latest() != staged.base:
+                raise _base_moved(self.parts.layout, staged, main.find_latest_id())
+            self._publish_schemas(staged)
+            if not self.committer.claim(self.committer.main, snapshot, None):
+                raise _base_moved(self.parts.layout, staged, main.find_latest_id())
+            self.parts.runtime.crash_point("stage.published")
+        if main.find_latest_id() == snapshot.id:
+            main.write_hints(snapshot.id)
+        self.discard(name)
+        return report_of(snapshot)
+
+    def discard(self, name: str) -> None:
+        """Forget it; its data files are left to orphan cleaning. A name that does not exist is fine."""
+        self.parts.fileio.delete_tree(self.parts.layout.branch_dir(staged_branch(name)))
+
+    def record_outcome(self, name: str, test_id: str, status: str, details: str = "") -> None:
+        """Keep the last outcome of a test. Raises NotFound TS1316."""
+        self.get(name)
+        fileio = self.parts.fileio
+        made = {
+            "test": test_id,
+            "status": status,
+            "details": details,
+            "timeMillis": self.parts.runtime.now_ms(),
+        }
+        folder = _audit_folder(self.parts.layout, name)
+        path = f"{folder}/{hashlib.sha256(test_id.encode()).hexdigest()[:32]}"
+        fileio.replace(path, json.dumps(made, ensure_ascii=False).encode())
+
+    def read_outcomes(self, name: str) -> tuple[Outcome, ...]:
+        """Outcomes by test id."""
+        return _read_outcomes(self.parts.fileio, self.parts.layout, name)
+
+    # --------------------------------------------------------------------------------------------------------
+
+    def _is_published(self, snapshot: Snapshot) -> bool:
+        found = self.parts.snapshots.find(snapshot.id)
+        return found is not None and found.uuid == snapshot.uuid
+
+    def _publish_schemas(self, staged: StagedSnapshot) -> None:
+        """Schemas that only the branch has, then the snapshot that names them."""
+        branch = self.parts.on_branch(staged_branch(staged.name))
+        known = set(self.parts.schemas.list_ids())
+        for number in branch.schemas.list_ids():
+            schema = branch.schemas.get(number)
+            if number not in known:
+                claim_schema(self.parts.schemas, schema)
+            elif not is_same_schema(self.parts.schemas.get(number), schema):
+                raise _base_moved(self.parts.layout, staged, staged.base_id)
+
+
+def find_staged(parts: Parts, name: str) -> StagedSnapshot | None:
+    """What lies in the branch, or None while it is not complete."""
+    branch = parts.on_branch(staged_branch(name))
+    ids = branch.snapshots.list_ids()
+    if not ids:
+        return None
+    newest, base = branch.snapshots.find(ids[-1]), None
+    if len(ids) > 1:
+        base = branch.snapshots.find(ids[-2])
+    if newest is None or (newest.id > 1) != (base is not None):
+        return None  # the base copy is there, the staged snapshot not yet
+    outcomes = {one.test_id: one.status for one in _read_outcomes(parts.fileio, parts.layout, name)}
+    return StagedSnapshot(name, newest, base, outcomes)
+
+
+def staged_parts(parts: Parts, name: str) -> Parts:
+    """The branch's stores, to read it. Raises NotFound TS1317."""
+    if find_staged(parts, name) is None:
+        raise NotFound(
+            "TS1317",
+            f"{parts.layout.location} has no staged snapshot {name!r} to read",
+            why="there is no complete branch of that name",
+            fix="it may be published or discarded already; read the table itself",
+        )
+    return parts.on_branch(staged_branch(name))
+
+
+def _audit_folder(layout: TableLayout, name: str) -> str:
+    return f"{layout.branch_dir(staged_branch(name))}/audit"
+
+
+def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[Outcome, ...]:
+    found = []
+    for status in fileio.list(_audit_folder(layout, name)):
+        try:
+            value = json.loads(fileio.read(status.path))
+            outcome = Outcome(value["test"], value["status"], value["details"], value["timeMillis"])
+        except NotFound:
+            continue
+        except (ValueError, KeyError, TypeError) as wrong:
+            raise FixData(
+                "TS1318",
+                f"the outcome file {status.path} cannot be read",
+                why=str(wrong),
+                fix="delete it and run the tests again",
+            ) from wrong
+        found.append(outcome)
+    return tuple(sorted(found, key=lambda one: one.test_id))
+
+
+def _base_moved(layout: TableLayout, staged: StagedSnapshot, newest: int | None) -> RetryError:
+    return RetryError(
+        "TS1308",
+        f"staged snapshot {staged.name} of {layout.location} cannot be published",
+        why=f"it was planned on snapshot {staged.base_id}, and main is at {newest} now",
+        fix="build the model again: it plans on the new base, and its tests run again",
+    )

@@ -1,0 +1,212 @@
+"""One table's files: the handle that everything above uses.
+
+Names      TableStore   scan, read, write, compact, changes, staging, tags, rollback, verify of one table and branch
+INVARIANT  the handle keeps no table state but caches of immutable files: any number of handles may be open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from tablestore_engine.errors import EngineBug
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.options import OptionSet
+from tablestore_engine.runtime.system import SYSTEM, Runtime
+from tablestore_engine.store.bucket_state import BucketState
+from tablestore_engine.store.changelog import ChangelogBatch, ChangelogReader
+from tablestore_engine.store.commit import (
+    CommitIdentity,
+    CommitReport,
+    Committer,
+    Destination,
+    MainDestination,
+    Plan,
+)
+from tablestore_engine.store.conflict import BucketId, Scope
+from tablestore_engine.store.maintenance import plan_compaction
+from tablestore_engine.store.parts import Parts
+from tablestore_engine.store.read import read_batches, read_plan
+from tablestore_engine.store.rollback import roll_back
+from tablestore_engine.store.scan import PartitionFilter, ScanPlan
+from tablestore_engine.store.schemas import SchemaStore
+from tablestore_engine.store.snapshot_files import Planned, SnapshotFiles
+from tablestore_engine.store.snapshots import SnapshotStore
+from tablestore_engine.store.staging import StagedDestination, Staging, staged_branch, staged_parts
+from tablestore_engine.store.tags import TagStore
+from tablestore_engine.store.verify import verify_table
+from tablestore_engine.store.write import WriteRequest
+from tablestore_engine.store.write_plan import ChangesPlanner, PlanChanges, WritePlanner
+
+
+@dataclass(frozen=True)
+class TableStore:
+    """A table at `location` (absolute folder); `branch` other than main is for reading staged snapshots."""
+
+    fileio: FileIO
+    location: str
+    runtime: Runtime = field(default=SYSTEM, compare=False)
+    branch: str = MAIN_BRANCH
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The stores of this branch."""
+        return Parts.of(self.fileio, TableLayout(self.location, self.branch), self.runtime)
+
+    @property
+    def snapshots(self) -> SnapshotStore:
+        """Snapshot files of this branch."""
+        return self.parts.snapshots
+
+    @property
+    def schemas(self) -> SchemaStore:
+        """Schema files of this branch."""
+        return self.parts.schemas
+
+    @property
+    def layout(self) -> TableLayout:
+        """Paths of this branch."""
+        return self.parts.layout
+
+    @property
+    def schema(self) -> TableSchema:
+        """The latest schema. Raises NotFound TS1310."""
+        return self.parts.latest_schema()
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot."""
+        return self.snapshots.find_latest()
+
+    # ---- reading -------------------------------------------------------------------------------------------
+
+    def plan_scan(
+        self,
+        snapshot: Snapshot | None = None,
+        *,
+        partitions: PartitionFilter | None = None,
+        buckets: Collection[int] | None = None,
+        schema: TableSchema | None = None,
+    ) -> ScanPlan:
+        """Files to read: of a given snapshot with its schema, or (None) of the newest one with the latest schema."""
+        if snapshot is None:
+            snapshot, schema = self.latest(), schema or self.schema
+        elif schema is None:
+            schema = self.schemas.get(snapshot.schema_id)
+        return self.parts.scanner.plan_scan(snapshot, schema=schema, partitions=partitions, buckets=buckets)
+
+    def read(self, plan: ScanPlan | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows of a plan (default: the newest snapshot)."""
+        return read_plan(self.fileio, plan or self.plan_scan(), columns)
+
+    @staticmethod
+    def scan_of(plan: object) -> ScanPlan:
+        """The plan that this store made, handed back through a layer that only knows parts of it."""
+        if not isinstance(plan, ScanPlan):
+            raise EngineBug(
+                "TS1323",
+                f"{type(plan).__name__} is no plan of a table store",
+                why="only what plan_scan returned can be read",
+                fix="please report this",
+            )
+        return plan
+
+    def read_batches(self, plan: ScanPlan, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The same as a stream."""
+        return read_batches(self.fileio, plan, columns)
+
+    def bucket_states(
+        self, snapshot: Snapshot | None, wanted: Callable[[BucketId], bool] | None = None
+    ) -> tuple[BucketState, ...]:
+        """Live files of each bucket that has any: what writers in Spark tasks start from."""
+        return tuple(self.parts.scanner.bucket_states(snapshot, self.schema, wanted).values())
+
+    # ---- changes -------------------------------------------------------------------------------------------
+
+    def has_changes(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot can have changed rows."""
+        return ChangelogReader(self.parts).has_changes(snapshot)
+
+    def read_changes(self, snapshot: Snapshot) -> Iterator[ChangelogBatch]:
+        """What one snapshot changed, in a fixed order."""
+        return ChangelogReader(self.parts).read(snapshot)
+
+    def read_changes_between(self, after: int, until: int) -> Iterator[ChangelogBatch]:
+        """What the snapshots in (after, until] changed."""
+        return ChangelogReader(self.parts).read_between(after, until)
+
+    # ---- versions ------------------------------------------------------------------------------------------
+
+    @property
+    def staging(self) -> Staging:
+        """Staged snapshots of the table: list, publish, discard, outcomes of tests."""
+        return Staging(self.parts, self._committer())
+
+    def on_staged(self, name: str) -> TableStore:
+        """A handle that reads a staged snapshot as if it were the newest. Raises NotFound TS1317."""
+        staged_parts(self.parts, name)
+        return replace(self, branch=staged_branch(name))
+
+    @property
+    def tags(self) -> TagStore:
+        """Tags of this branch."""
+        return TagStore(self.fileio, self.layout, self.snapshots)
+
+    def rollback(self, snapshot_id: int) -> int:
+        """Make an earlier snapshot the newest; the number of deleted ones. Raises TS1302, TS1322."""
+        return roll_back(self.parts, snapshot_id)
+
+    def verify(self, *, deep: bool = True) -> tuple[str, ...]:
+        """Problems found on disk; () when every invariant holds."""
+        return verify_table(self.parts, deep=deep)
+
+    # ---- writing -------------------------------------------------------------------------------------------
+
+    def write(self, request: WriteRequest) -> CommitReport:
+        """Write rows of this process in one commit. See WriteRequest for what can be asked."""
+        return self._commit(WritePlanner(self.parts, request), request)
+
+    def write_changes(self, plan_changes: PlanChanges, request: WriteRequest) -> CommitReport:
+        """Commit changes that `plan_changes` computes for a base snapshot, again when the base moved beneath them."""
+        return self._commit(ChangesPlanner(self.parts, request, plan_changes), request)
+
+    def compact(self) -> CommitReport:
+        """Bring every bucket into its best shape; each step is a COMPACT snapshot."""
+
+        def plan(base: Snapshot | None) -> Planned:
+            schema = self.schema
+            step = plan_compaction(self.parts, base, schema, lambda _: True)
+            return step or Planned(CommitKind.COMPACT, schema, (), Scope())
+
+        return self._committer().commit(plan, CommitIdentity.of(self.runtime, None, None))
+
+    def _commit(self, plan: Plan, request: WriteRequest) -> CommitReport:
+        identity = CommitIdentity.of(self.runtime, request.commit_user, request.commit_identifier)
+        return self._committer().commit(
+            plan,
+            identity,
+            destination=self._destination(request),
+            properties=request.properties,
+            retries_max=OptionSet(self.schema.options).integer("commit.max-retries"),
+        )
+
+    def _destination(self, request: WriteRequest) -> Destination | None:
+        if request.stage is None:
+            return None
+        return StagedDestination(self.parts, request.stage, self._committer().main)
+
+    def _committer(self) -> Committer:
+        parts = self.parts
+        return Committer(
+            fileio=self.fileio,
+            layout=parts.layout,
+            files=SnapshotFiles(self.fileio, parts.layout, parts.manifests, self.runtime),
+            manifests=parts.manifests,
+            main=MainDestination(parts.snapshots, parts.schemas, self.runtime),
+            runtime=self.runtime,
+        )

@@ -1,0 +1,218 @@
+"""Every on-disk invariant of a table, checked against the files themselves.
+
+Names      verify_table     problems of all snapshots of a branch; () when all is well
+           verify_snapshot  problems of one snapshot
+Steps      snapshot ids and hint → sizes of lists, manifests, index files → counts and totals → data and changelog
+           files: exist, exact size, rows → levels without overlap, vectors inside their files, one entry per bucket
+           deep: keys sorted, each visible once, kinds and sequence numbers as the metadata says
+INVARIANT  it only reads. What it reports would make some reader return wrong rows, or fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+
+from tablestore_engine.errors import TablestoreError
+from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND
+from tablestore_engine.format.index_manifest import DELETION_VECTORS
+from tablestore_engine.format.manifest import FileKind, ManifestEntry
+from tablestore_engine.format.partition import PartitionSpec
+from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.lsm.key_order import order_columns, order_permutation, starts_of_groups
+from tablestore_engine.store.bucket_state import BucketState, LiveFile
+from tablestore_engine.store.file_read import FileSource, read_file
+from tablestore_engine.store.lookup import key_range
+from tablestore_engine.store.parts import Parts
+from tablestore_engine.store.scan import has_vectors
+
+
+def verify_table(parts: Parts, *, deep: bool = True) -> tuple[str, ...]:
+    """Problems of every snapshot. `deep` also reads the key columns of all files."""
+    ids = parts.snapshots.list_ids()
+    problems = []
+    if ids and ids != tuple(range(ids[0], ids[-1] + 1)):
+        problems.append(f"snapshot ids have gaps: {ids}")
+    seen: set[str] = set()
+    for snapshot in parts.snapshots.list_all():
+        problems += verify_snapshot(parts, snapshot, deep=deep, seen=seen)
+    return tuple(problems)
+
+
+def verify_snapshot(
+    parts: Parts, snapshot: Snapshot, *, deep: bool = True, seen: set[str] | None = None
+) -> tuple[str, ...]:
+    """Problems of one snapshot; data files in `seen` were looked into before."""
+    check = _Check(parts, snapshot, parts.schemas.get(snapshot.schema_id), set() if seen is None else seen)
+    try:
+        return tuple(f"snapshot {snapshot.id}: {problem}" for problem in check.run(deep=deep))
+    except TablestoreError as broken:
+        return (f"snapshot {snapshot.id}: {broken.code} {broken.what}: {broken.why}",)
+
+
+@dataclass(frozen=True)
+class _Check:
+    parts: Parts
+    snapshot: Snapshot
+    schema: TableSchema
+    seen: set[str] = field(default_factory=set)
+
+    def run(self, *, deep: bool) -> Iterator[str]:
+        yield from self._lists()
+        yield from self._index()
+        yield from self._totals()
+        entries = list(self.parts.scanner.live_entries(self.snapshot))
+        changelog = self.parts.manifests.read_changelog_entries(self.snapshot)
+        yield from self._bucket_counts(entries)
+        for entry in [*entries, *changelog]:
+            yield from self._file(entry)
+        for state in self.parts.scanner.bucket_states(self.snapshot, self.schema).values():
+            yield from self._bucket(state, deep=deep)
+
+    # ---- metadata ------------------------------------------------------------------------------------------
+
+    def _lists(self) -> Iterator[str]:
+        snapshot, fileio, layout = self.snapshot, self.parts.fileio, self.parts.layout
+        sizes = {
+            snapshot.base_manifest_list: snapshot.base_manifest_list_size,
+            snapshot.delta_manifest_list: snapshot.delta_manifest_list_size,
+            snapshot.changelog_manifest_list: snapshot.changelog_manifest_list_size,
+        }
+        for name, size in sizes.items():
+            if name is None:
+                continue
+            if size is not None and fileio.size(layout.manifest_path(name)) != size:
+                yield f"{name} is not {size} bytes long"
+            for meta in self.parts.manifests.read_list(name):
+                if fileio.size(layout.manifest_path(meta.file_name)) != meta.file_size:
+                    yield f"{meta.file_name} is not {meta.file_size} bytes long"
+                entries = self.parts.manifests.read_manifest(meta.file_name)
+                added = sum(entry.kind is FileKind.ADD for entry in entries)
+                if (added, len(entries) - added) != (meta.num_added_files, meta.num_deleted_files):
+                    yield f"{meta.file_name} does not hold {meta.num_added_files} ADD, {meta.num_deleted_files} DELETE"
+
+    def _index(self) -> Iterator[str]:
+        buckets: set[tuple[bytes, int]] = set()
+        for entry in self.parts.manifests.read_index(self.snapshot.index_manifest):
+            path = self.parts.layout.index_path(entry.file_name)
+            if self.parts.fileio.size(path) != entry.file_size:
+                yield f"{entry.file_name} is not {entry.file_size} bytes long"
+            if entry.index_type != DELETION_VECTORS:
+                continue
+            key = (entry.partition, entry.bucket)
+            if key in buckets and self.schema.is_keyed:
+                yield f"bucket {entry.bucket} has two deletion vector files"
+            buckets.add(key)
+            if entry.row_count != len(entry.dv_ranges):
+                yield f"{entry.file_name} says {entry.row_count} vectors, has {len(entry.dv_ranges)}"
+            vectors = self.parts.manifests.read_vectors(entry)
+            for where in entry.dv_ranges:
+                if where.cardinality is not None and where.cardinality != len(vectors[where.data_file]):
+                    yield f"the vector of {where.data_file} does not have {where.cardinality} positions"
+
+    def _totals(self) -> Iterator[str]:
+        snapshot, manifests = self.snapshot, self.parts.manifests
+        live = sum(entry.file.row_count for entry in self.parts.scanner.live_entries(snapshot))
+        if snapshot.total_record_count != live:
+            yield f"totalRecordCount is {snapshot.total_record_count}, the files have {live} rows"
+        delta = sum(
+            entry.file.row_count * (1 if entry.kind is FileKind.ADD else -1)
+            for entry in manifests.read_entries(snapshot.delta_manifest_list)
+        )
+        if snapshot.delta_record_count != delta:
+            yield f"deltaRecordCount is {snapshot.delta_record_count}, the delta has {delta} rows"
+        changes = sum(entry.file.row_count for entry in manifests.read_changelog_entries(snapshot))
+        if (snapshot.changelog_record_count or 0) != changes:
+            yield f"changelogRecordCount is {snapshot.changelog_record_count}, the files have {changes} rows"
+
+    def _bucket_counts(self, entries: Iterable[ManifestEntry]) -> Iterator[str]:
+        counts: dict[bytes, set[int]] = {}
+        for entry in entries:
+            counts.setdefault(entry.partition, set()).add(entry.total_buckets)
+        for found in counts.values():
+            if len(found) > 1:
+                yield f"a partition has files of {sorted(found)} buckets"
+
+    # ---- files ---------------------------------------------------------------------------------------------
+
+    def _file(self, entry: ManifestEntry) -> Iterator[str]:
+        spec, meta = PartitionSpec.of(self.schema), entry.file
+        path = self.parts.layout.data_file(spec.path_of_bytes(entry.partition), entry.bucket, meta.file_name)
+        if path in self.seen:
+            return
+        self.seen.add(path)
+        if not self.parts.fileio.exists(path):
+            yield f"{path} is missing"
+            return
+        if self.parts.fileio.size(path) != meta.file_size:
+            yield f"{path} is not {meta.file_size} bytes long"
+            return
+        with self.parts.fileio.open_input(path) as source:
+            rows = pq.read_metadata(source).num_rows
+        if rows != meta.row_count:
+            yield f"{path} has {rows} rows, its metadata says {meta.row_count}"
+
+    def _bucket(self, state: BucketState, *, deep: bool) -> Iterator[str]:
+        place = f"{state.partition_path}bucket-{state.bucket}"
+        for file in state.files:
+            if file.deleted and file.deleted.max() >= file.meta.row_count:
+                yield f"{place}: the vector of {file.meta.file_name} points behind its rows"
+        if not self.schema.is_keyed:
+            return
+        yield from (f"{place}: {problem}" for problem in self._levels(state))
+        if deep and not any(not self.parts.fileio.exists(file.path) for file in state.files):
+            yield from (f"{place}: {problem}" for problem in self._keys(state))
+
+    def _levels(self, state: BucketState) -> Iterator[str]:
+        reader = self.parts.writer(self.schema).files
+        by_level: dict[int, list[LiveFile]] = {}
+        for file in state.files:
+            by_level.setdefault(file.meta.level, []).append(file)
+        for level, files in by_level.items():
+            ranges = sorted(key_range(reader, file) for file in files)
+            for before, after in pairwise(ranges):
+                if level > 0 and after[0] <= before[1]:
+                    yield f"files of level {level} overlap"
+
+    def _keys(self, state: BucketState) -> Iterator[str]:
+        """Each file sorted; each key visible once over all levels above 0."""
+        visible: list[pl.DataFrame] = []
+        names = self.schema.trimmed_primary_keys
+        for file in state.files:
+            rows = read_file(
+                self.parts.fileio,
+                FileSource(file.path, self.parts.schemas.get(file.schema_id)),
+                self.schema,
+                columns=names,
+                keep=(SEQUENCE_NUMBER, VALUE_KIND),
+            )
+            keys = order_columns(rows, names)
+            order = order_permutation(keys)
+            if bool((order[1:] < order[:-1]).any()) or not bool(starts_of_groups(keys).all()):
+                yield f"{file.meta.file_name} is not sorted by key, or repeats one"
+            numbers = np.asarray(rows.column(SEQUENCE_NUMBER))
+            if (int(numbers.min()), int(numbers.max())) != (
+                file.meta.min_sequence_number,
+                file.meta.max_sequence_number,
+            ):
+                yield f"{file.meta.file_name} has other sequence numbers than its metadata"
+            kinds = np.asarray(rows.column(VALUE_KIND))
+            retracts = int(((kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)).sum())
+            if file.meta.delete_row_count not in (None, retracts):
+                yield f"{file.meta.file_name} has {retracts} delete rows, not {file.meta.delete_row_count}"
+            if file.meta.level > 0:
+                alive = np.ones(keys.height, dtype=np.bool_)
+                if file.deleted:
+                    alive[np.asarray(file.deleted.to_array())] = False
+                visible.append(keys.filter(pl.Series(alive)))
+        if visible and has_vectors(self.schema):
+            stacked = pl.concat(visible)
+            if stacked.unique().height != stacked.height:
+                yield f"{stacked.height - stacked.unique().height} keys are visible twice"

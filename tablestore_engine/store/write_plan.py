@@ -1,0 +1,298 @@
+"""From a request and a base snapshot to a plan: which buckets change, and how.
+
+Names      WritePlanner     rows in the driver: called once per base by the committer
+           ChangesPlanner   changes computed elsewhere (Spark tasks) for a base
+Steps      schema → routed rows → extent → folds and level 0 first → one change per bucket → plan
+           keyed: upserts; an overwrite is a difference, so that its changelog is exact (K2)
+           append-only: new files; an overwrite also removes the old ones (kind OVERWRITE)
+           another bucket count: everything is written anew (kind OVERWRITE), no changelog
+INVARIANT  all buckets of one partition have the same bucket count, except right after an overwrite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tablestore_engine.errors import FixRequest, RetryError, Unsupported
+from tablestore_engine.format.capability import check_writable
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.store.bucket_state import BucketChange, BucketState
+from tablestore_engine.store.bucket_writer import BucketWriter
+from tablestore_engine.store.commit import is_same_schema, schema_taken
+from tablestore_engine.store.conflict import BucketId
+from tablestore_engine.store.maintenance import plan_append_compaction, plan_preparation, run_buckets
+from tablestore_engine.store.parts import Parts
+from tablestore_engine.store.routing import RoutedRows, route_rows
+from tablestore_engine.store.scan import has_vectors
+from tablestore_engine.store.snapshot_files import Planned
+from tablestore_engine.store.write import (
+    Extent,
+    WriteMode,
+    WriteRequest,
+    checked_kinds,
+    plan_extent,
+    with_constants,
+)
+
+PlanChanges = Callable[[Snapshot | None], Sequence[BucketChange]]
+
+
+@dataclass
+class WritePlanner:
+    """Plans one request; rows are routed once per schema."""
+
+    parts: Parts
+    request: WriteRequest
+    _routed: dict[int, tuple[RoutedRows, ...]] = field(default_factory=dict)
+
+    def __call__(self, base: Snapshot | None) -> Planned:
+        """The plan on `base`. Raises TS1309, TS1312-TS1314, TS1127 and what rows can break."""
+        check_unmoved(self.parts, base, self.request.computed_from)
+        schema = target_schema(self.parts, self.request)
+        routed = self._route(schema)
+        extent = plan_extent(
+            self.request.mode,
+            schema,
+            [(one.partition_bytes, one.bucket) for one in routed],
+            self.request.partition,
+        )
+        step = plan_step(self.parts, base, extent)
+        if step is not None:
+            return step
+        states = self.parts.scanner.bucket_states(base, schema, extent.covers)
+        if check_bucket_count(self.parts, base, schema, extent, self._partitions(routed)):
+            return self._plan_rescale(schema, routed, states, extent)
+        plan_changes = self._keyed_changes if schema.is_keyed else self._append_changes
+        return planned(self.parts, self.request, schema, extent, plan_changes(schema, routed, states, extent))
+
+    def _route(self, schema: TableSchema) -> tuple[RoutedRows, ...]:
+        if schema.id not in self._routed:
+            rows = self.request.rows
+            if rows is None:
+                rows = schema.arrow_schema().empty_table()
+            kinds = checked_kinds(self.request, schema)
+            if self.request.mode is WriteMode.OVERWRITE_STATIC:
+                rows = with_constants(rows, schema, self.request.partition)
+            self._routed[schema.id] = route_rows(rows, kinds, schema)
+        return self._routed[schema.id]
+
+    @staticmethod
+    def _partitions(routed: Sequence[RoutedRows]) -> frozenset[bytes]:
+        return frozenset(one.partition_bytes for one in routed)
+
+    def _keyed_changes(
+        self,
+        schema: TableSchema,
+        routed: Sequence[RoutedRows],
+        states: Mapping[BucketId, BucketState],
+        extent: Extent,
+    ) -> list[BucketChange]:
+        writer = self._writer(schema)
+        work: list[tuple[BucketState, RoutedRows | None]] = []
+        rest = dict(states)
+        for one in routed:
+            key = (one.partition_bytes, one.bucket)
+            state = rest.pop(key, None) or self.parts.scanner.empty_state(schema, one.partition, one.bucket)
+            work.append((state, one))
+        if extent.replaces:
+            work += [(state, None) for state in rest.values()]
+        return run_buckets(lambda item: _upsert(writer, item[0], item[1], replaces=extent.replaces), work)
+
+    def _append_changes(
+        self,
+        schema: TableSchema,
+        routed: Sequence[RoutedRows],
+        states: Mapping[BucketId, BucketState],
+        extent: Extent,
+    ) -> list[BucketChange]:
+        writer = self._writer(schema)
+
+        def append(one: RoutedRows) -> BucketChange:
+            empty = self.parts.scanner.empty_state(schema, one.partition, one.bucket)
+            known = states.get((one.partition_bytes, one.bucket), empty)
+            follows = schema.bucket_count > 0 and not extent.replaces
+            return writer.append(one.partition, one.bucket, one.rows, known.next_sequence if follows else 0)
+
+        changes = run_buckets(append, routed)
+        return with_removals(changes, states) if extent.replaces else changes
+
+    def _plan_rescale(
+        self,
+        schema: TableSchema,
+        routed: Sequence[RoutedRows],
+        states: Mapping[BucketId, BucketState],
+        extent: Extent,
+    ) -> Planned:
+        """All files of the extent written anew under the new bucket count."""
+        fresh: dict[BucketId, BucketState] = {}
+        if schema.is_keyed:
+            changes = self._keyed_changes(schema, routed, fresh, extent)
+            unused = [replace(change, added=()) for change in changes]
+            self._discard(planned(self.parts, self.request, schema, extent, unused))
+            changes = [replace(change, changelog=(), deletion_vectors=None) for change in changes]
+        else:
+            changes = self._append_changes(schema, routed, fresh, extent)
+        made = planned(self.parts, self.request, schema, extent, with_removals(changes, states))
+        return replace(made, kind=CommitKind.OVERWRITE)
+
+    def _discard(self, plan: Planned) -> None:
+        for path in plan.file_paths(self.parts.layout):
+            self.parts.fileio.delete(path)
+
+    def _writer(self, schema: TableSchema) -> BucketWriter:
+        chosen = self.request.duplicates
+        return self.parts.writer(schema, None if chosen is None else {"tablestore.duplicates": chosen})
+
+
+@dataclass
+class ChangesPlanner:
+    """Plans a commit of changes that were computed for a base outside of this process.
+
+    `plan_changes` returns one change for each bucket that has rows. Keyed overwrites: buckets of the extent without
+    rows are emptied here. Append-only overwrites: the old files are removed here.
+    """
+
+    parts: Parts
+    request: WriteRequest
+    plan_changes: PlanChanges
+
+    def __call__(self, base: Snapshot | None) -> Planned:
+        """The plan on `base`; folds of all buckets come first, since the rows' buckets are not known before."""
+        check_unmoved(self.parts, base, self.request.computed_from)
+        schema = target_schema(self.parts, self.request)
+        whole = plan_extent(WriteMode.OVERWRITE_TABLE, schema, (), {})
+        step = plan_step(self.parts, base, whole)
+        if step is not None:
+            return step
+        changes = list(self.plan_changes(base))
+        buckets = [(change.partition_bytes, change.bucket) for change in changes]
+        extent = plan_extent(self.request.mode, schema, buckets, self.request.partition)
+        states = self.parts.scanner.bucket_states(base, schema, extent.covers)
+        partitions = frozenset(one for one, _ in buckets)
+        if check_bucket_count(self.parts, base, schema, extent, partitions):
+            raise FixRequest(
+                "TS1313",
+                "the bucket count cannot change in a distributed write",
+                why="each bucket is written anew, which is done in one process",
+                fix="write the rows as Arrow from the driver",
+            )
+        if extent.replaces and schema.is_keyed:
+            writer = self.parts.writer(schema)
+            rest = [state for key, state in states.items() if key not in set(buckets)]
+            changes += run_buckets(lambda state: _upsert(writer, state, None, replaces=True), rest)
+        elif extent.replaces:
+            changes = with_removals(changes, states)
+        return planned(self.parts, self.request, schema, extent, changes)
+
+
+def target_schema(parts: Parts, request: WriteRequest) -> TableSchema:
+    """The schema to write with. Raises Unsupported TS1127, TS1309, RetryError TS1307."""
+    latest = parts.latest_schema()
+    schema = latest if request.new_schema is None else request.new_schema
+    if (schema.id <= latest.id and not is_same_schema(schema, latest)) or schema.id > latest.id + 1:
+        raise schema_taken(parts.layout, schema.id)
+    check_writable(schema)
+    if schema.is_keyed and not has_vectors(schema):
+        raise Unsupported(
+            "TS1309",
+            f"{parts.layout.location} cannot be written",
+            why="it has a primary key but no deletion vectors; writing needs deletion-vectors.enabled=true",
+            fix="write it with the engine that made it, or copy it into a new table",
+        )
+    return schema
+
+
+def check_unmoved(parts: Parts, base: Snapshot | None, computed_from: int | None) -> None:
+    """Rows of an UPDATE, DELETE or MERGE are right on their snapshot only; folds since then change no row.
+
+    Raises RetryError TS1324 when somebody committed rows meanwhile.
+    """
+    if computed_from is None or base is None:
+        return
+    for number in range(computed_from + 1, base.id + 1):
+        snapshot = parts.snapshots.get(number)
+        if snapshot.commit_kind is not CommitKind.COMPACT or snapshot.changelog_manifest_list is not None:
+            raise RetryError(
+                "TS1324",
+                f"{parts.layout.location} changed while the statement ran",
+                why=f"its rows were computed from snapshot {computed_from}; snapshot {number} came since",
+                fix="run the statement again",
+            )
+
+
+def plan_step(parts: Parts, base: Snapshot | None, extent: Extent) -> Planned | None:
+    """Preparing work, always with the schema that exists; a new one belongs to the commit itself."""
+    existing = parts.latest_schema()
+    if existing.is_keyed:
+        return plan_preparation(parts, base, existing, extent.covers)
+    if extent.replaces:
+        return None
+    return plan_append_compaction(parts, base, existing, lambda _: True)
+
+
+def planned(
+    parts: Parts, request: WriteRequest, schema: TableSchema, extent: Extent, changes: Sequence[BucketChange]
+) -> Planned:
+    """The plan of these changes; append-only overwrites that remove files are OVERWRITE, all else is APPEND."""
+    removes = any(change.removed for change in changes)
+    claims_schema = schema.id > parts.latest_schema().id
+    return Planned(
+        kind=CommitKind.OVERWRITE if removes and not schema.is_keyed else CommitKind.APPEND,
+        schema=schema,
+        changes=tuple(changes),
+        scope=extent.scope,
+        is_forced=claims_schema,
+        claims_schema=claims_schema,
+        operation=request.operation,
+    )
+
+
+def check_bucket_count(
+    parts: Parts, base: Snapshot | None, schema: TableSchema, extent: Extent, partitions: frozenset[bytes]
+) -> bool:
+    """Whether the extent has to be rescaled. Raises FixRequest TS1314 where that is not possible."""
+    if base is None or schema.bucket_count <= 0:
+        return False
+    others = {
+        entry.total_buckets
+        for entry in parts.scanner.live_entries(base)
+        if entry.partition in partitions
+        or (extent.replaces and extent.covers((entry.partition, entry.bucket)))
+    } - {schema.bucket_count}
+    if not others:
+        return False
+    if not extent.replaces or schema.options.get("log.system", "none") != "none":
+        raise FixRequest(
+            "TS1314",
+            f"rows cannot be written into {schema.bucket_count} buckets",
+            why=f"the partition has files of {min(others)} buckets"
+            + (" and the topic of the log has one partition per bucket" if extent.replaces else ""),
+            fix="overwrite the whole partition (tables without log), or set bucket back",
+        )
+    return True
+
+
+def with_removals(
+    changes: Sequence[BucketChange], states: Mapping[BucketId, BucketState]
+) -> list[BucketChange]:
+    """The changes, and all files of the states removed with their vectors."""
+    removed = [
+        BucketChange(
+            state.partition_bytes,
+            state.bucket,
+            removed=tuple(file.meta for file in state.files),
+            deletion_vectors={} if state.deletion_vectors else None,
+            deleted=sum(file.meta.row_count - file.dead_count for file in state.files),
+        )
+        for state in states.values()
+    ]
+    return [*removed, *changes]
+
+
+def _upsert(
+    writer: BucketWriter, state: BucketState, routed: RoutedRows | None, *, replaces: bool
+) -> BucketChange:
+    rows = writer.schema.arrow_schema().empty_table() if routed is None else routed.rows
+    return writer.upsert(state, rows, None if routed is None else routed.kinds, replace=replaces)

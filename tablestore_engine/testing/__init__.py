@@ -1,0 +1,1 @@
+"""The shipped test kit: a table as a dict, and file systems that fail on purpose."""

@@ -1,0 +1,197 @@
+"""Faults on purpose: a file system that fails before, fails after (lost answer) or tears, and crashes in process.
+
+Names      FaultyFileIO    wraps any FileIO; each fault names an operation, a part of the path and which call
+           Fault, FaultKind
+           SimulatedCrash  a BaseException: no `except Exception` and no clean-up for errors sees it as an error
+           crashing        a Runtime that crashes at the n-th hit of a crash point
+           seeded_runtime  clock, ids and randomness from a seed; sleeping takes no time
+INVARIANT  everything is decided by arguments and seeds: a failing test replays exactly.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TypeVar
+
+import pyarrow as pa
+
+from tablestore_engine.fileio.base import FileIO, FileStatus
+from tablestore_engine.runtime.system import Runtime
+
+T = TypeVar("T")
+
+
+class FaultKind(StrEnum):
+    """What goes wrong."""
+
+    BEFORE = "before"  # nothing is done, an error is raised
+    AFTER = "after"  # everything is done, the answer is lost
+    TORN = "torn"  # half of the bytes are written, an error is raised (write and open_output only)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """The `call`-th call (from 1) of `operation` on a path that contains `part` fails; `times` calls in a row."""
+
+    kind: FaultKind
+    operation: str
+    part: str = ""
+    call: int = 1
+    times: int = 1
+
+
+class InjectedFaultError(OSError):
+    """What a faulty file system raises."""
+
+
+class SimulatedCrash(BaseException):
+    """The process died here."""
+
+
+@dataclass
+class FaultyFileIO:
+    """`inner` with faults; `rate` also fails that share of calls at random, before or after."""
+
+    inner: FileIO
+    faults: Sequence[Fault] = ()
+    seed: int = 0
+    rate: float = 0.0
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    _hits: dict[Fault, int] = field(default_factory=dict)
+    _random: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+
+    # ---- reading -------------------------------------------------------------------------------------------
+
+    def read(self, path: str) -> bytes:
+        """As FileIO."""
+        return self._run("read", path, lambda: self.inner.read(path))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """As FileIO."""
+        return self._run("open_input", path, lambda: self.inner.open_input(path))
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """As FileIO."""
+        return self._run("list", path, lambda: self.inner.list(path))
+
+    def exists(self, path: str) -> bool:
+        """As FileIO."""
+        return self._run("exists", path, lambda: self.inner.exists(path))
+
+    def size(self, path: str) -> int:
+        """As FileIO."""
+        return self._run("size", path, lambda: self.inner.size(path))
+
+    # ---- writing -------------------------------------------------------------------------------------------
+
+    def write(self, path: str, data: bytes) -> None:
+        """As FileIO; torn: half of the data stays under the name."""
+        self._run(
+            "write",
+            path,
+            lambda: self.inner.write(path, data),
+            torn=lambda: self.inner.write(path, data[: len(data) // 2]),
+        )
+
+    def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
+        """As FileIO."""
+        return self._output(path)
+
+    @contextmanager
+    def _output(self, path: str) -> Iterator[pa.NativeFile]:
+        kind = self._next_fault("open_output", path)
+        if kind is FaultKind.BEFORE:
+            raise self._failure("open_output", path)
+        with self.inner.open_output(path) as sink:
+            yield sink
+            if kind is FaultKind.TORN:
+                raise self._failure("open_output", path)
+        if kind is FaultKind.AFTER:
+            raise self._failure("open_output", path)
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        """As FileIO."""
+        return self._run("create_exclusive", path, lambda: self.inner.create_exclusive(path, data))
+
+    def replace(self, path: str, data: bytes) -> None:
+        """As FileIO."""
+        self._run("replace", path, lambda: self.inner.replace(path, data))
+
+    def mkdirs(self, path: str) -> None:
+        """As FileIO."""
+        self._run("mkdirs", path, lambda: self.inner.mkdirs(path))
+
+    def delete(self, path: str) -> None:
+        """As FileIO."""
+        self._run("delete", path, lambda: self.inner.delete(path))
+
+    def delete_tree(self, path: str) -> None:
+        """As FileIO."""
+        self._run("delete_tree", path, lambda: self.inner.delete_tree(path))
+
+    def rename(self, source: str, target: str) -> bool:
+        """As FileIO."""
+        return self._run("rename", source, lambda: self.inner.rename(source, target))
+
+    # --------------------------------------------------------------------------------------------------------
+
+    def _run(
+        self, operation: str, path: str, work: Callable[[], T], *, torn: Callable[[], None] | None = None
+    ) -> T:
+        kind = self._next_fault(operation, path)
+        if kind is FaultKind.TORN and torn is not None:
+            torn()
+        if kind in (FaultKind.BEFORE, FaultKind.TORN):
+            raise self._failure(operation, path)
+        result = work()
+        if kind is FaultKind.AFTER:
+            raise self._failure(operation, path)
+        return result
+
+    def _next_fault(self, operation: str, path: str) -> FaultKind | None:
+        self.calls.append((operation, path))
+        for fault in self.faults:
+            if fault.operation == operation and fault.part in path:
+                self._hits[fault] = self._hits.get(fault, 0) + 1
+                if fault.call <= self._hits[fault] < fault.call + fault.times:
+                    return fault.kind
+        if self.rate and self._random.random() < self.rate:
+            return self._random.choice((FaultKind.BEFORE, FaultKind.AFTER))
+        return None
+
+    @staticmethod
+    def _failure(operation: str, path: str) -> InjectedFaultError:
+        return InjectedFaultError(f"injected: {operation} of {path}")
+
+
+def seeded_runtime(seed: int = 0, *, start_ms: int = 1_700_000_000_000) -> Runtime:
+    """A clock that moves one millisecond per look, ids and randomness from the seed, sleep that returns at once."""
+    chance = random.Random(seed)
+    clock = itertools.count(start_ms)
+    return Runtime(
+        now_ms=lambda: next(clock),
+        new_uuid=lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
+        sleep=lambda _: None,
+        random=random.Random(seed + 1),
+        on_crash_point=lambda _: None,
+    )
+
+
+def crashing(runtime: Runtime, point: str, nth: int = 1) -> Runtime:
+    """The runtime, with a crash at the n-th time it passes the point."""
+    passed = itertools.count(1)
+
+    def crash(name: str) -> None:
+        if name == point and next(passed) == nth:
+            raise SimulatedCrash(name)
+
+    return replace(runtime, on_crash_point=crash)

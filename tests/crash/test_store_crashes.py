@@ -1,0 +1,123 @@
+"""Every crash point of the store × every scenario: after reopening the table is before or after, and the same
+command converges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tablestore_engine.runtime.system import CRASH_POINTS
+from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.write import WriteMode
+from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
+from tests.unit.store.table_world import Row, delete, make_table, open_table, put, row, rows_of
+
+POINTS = sorted(name for name in CRASH_POINTS if not name.startswith("log."))
+FIRST = [row(number) for number in range(5)]
+Command = Callable[[TableStore], object]
+
+
+def upsert(store: TableStore) -> None:
+    """Updates and inserts in one commit."""
+    put(store, row(1, "b"), row(9), commit_user="job", commit_identifier=1)
+
+
+def remove(store: TableStore) -> None:
+    """A delete-only commit."""
+    delete(store, {"id": 1}, {"id": 2}, commit_user="job", commit_identifier=1)
+
+
+def refresh(store: TableStore) -> None:
+    """A full refresh."""
+    put(
+        store,
+        row(1),
+        row(7),
+        mode=WriteMode.OVERWRITE_TABLE,
+        commit_user="job",
+        commit_identifier=1,
+    )
+
+
+def fold_and_upsert(store: TableStore) -> None:
+    """The upsert after which nothing is left to fold: see the preparation of the scenario."""
+    put(store, row(1, "folded"), commit_user="job", commit_identifier=1)
+
+
+def stage_and_publish(store: TableStore) -> None:
+    """What a gated model does; the second run of the same command goes on where the first died."""
+    put(store, row(1, "staged"), stage="gate", commit_user="job", commit_identifier=1)
+    if store.staging.find("gate") is not None:
+        store.staging.publish("gate")
+
+
+def compact(store: TableStore) -> None:
+    """A full compaction: no row changes."""
+    store.compact()
+
+
+SCENARIOS: dict[str, tuple[Command, list[Row]]] = {
+    "upsert": (upsert, [row(0), row(1, "b"), row(2), row(3), row(4), row(9)]),
+    "remove": (remove, [row(0), row(3), row(4)]),
+    "refresh": (refresh, [row(1), row(7)]),
+    "fold": (fold_and_upsert, [row(0), row(1, "folded"), row(2), row(3), row(4)]),
+    "stage": (stage_and_publish, [row(0), row(1, "staged"), row(2), row(3), row(4)]),
+    "compact": (compact, FIRST),
+}
+
+
+def prepare(root: Path, scenario: str) -> None:
+    """A table with five rows; for folding, with as many runs as a bucket may have."""
+    options = {"num-levels": "4"} if scenario in ("fold", "compact") else {}
+    store = make_table(root, options=options)
+    put(store, *FIRST)
+    if scenario in ("fold", "compact"):
+        for turn in range(2):
+            put(store, row(3, f"turn {turn}"))
+        put(store, row(3))
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("scenario", sorted(SCENARIOS))
+def test_a_crash_leaves_before_or_after_and_the_command_converges(
+    tmp_path: Path, scenario: str, point: str, nth: int
+) -> None:
+    """Reopened after the crash: every invariant holds, old or new rows; run again: the new ones, once."""
+    prepare(tmp_path, scenario)
+    command, expected = SCENARIOS[scenario]
+    before = open_table(tmp_path).snapshots.list_ids()
+    crashed = False
+    try:
+        command(open_table(tmp_path, runtime=crashing(seeded_runtime(POINTS.index(point)), point, nth)))
+    except SimulatedCrash:
+        crashed = True
+    reopened = open_table(tmp_path)
+    assert reopened.verify() == ()
+    assert rows_of(reopened) in (sorted(FIRST, key=repr), sorted(expected, key=repr))
+    for staged in reopened.staging.list_all():
+        assert reopened.on_staged(staged.name).verify() == ()
+    command(open_table(tmp_path))
+    final = open_table(tmp_path)
+    assert rows_of(final) == sorted(expected, key=repr)
+    assert final.verify() == ()
+    by_job = [one for one in final.snapshots.list_all() if one.commit_user == "job"]
+    assert len(by_job) == (0 if scenario == "compact" else 1)
+    assert crashed or final.snapshots.list_ids()[-1] > before[-1]
+
+
+def test_the_scenarios_reach_every_point(tmp_path: Path) -> None:
+    """No crash point of the store is missed by all scenarios."""
+    reached: set[str] = set()
+    for scenario in ("upsert", "stage"):
+        for point in POINTS:
+            root = tmp_path / scenario / point
+            prepare(root, scenario)
+            try:
+                SCENARIOS[scenario][0](open_table(root, runtime=crashing(seeded_runtime(1), point)))
+            except SimulatedCrash:
+                reached.add(point)
+    assert reached == set(POINTS)

@@ -1,0 +1,29 @@
+"""Error codes: each raise has one, one code means one thing, and the generated page is up to date."""
+
+from __future__ import annotations
+
+from docs.generate import ROOT, collect_errors, render_errors, render_options
+
+
+def test_codes_are_well_formed_and_in_their_range() -> None:
+    """Every raised TablestoreError has a code of the form TS####."""
+    errors = collect_errors()
+    assert len(errors) > 20
+    for error in errors:
+        assert error.code.startswith("TS"), error
+        assert error.code[2:].isdigit(), error
+        assert len(error.code) == 6, error
+
+
+def test_a_code_is_raised_from_one_module_only() -> None:
+    """A code means one thing: two modules never share it."""
+    homes: dict[str, set[str]] = {}
+    for error in collect_errors():
+        homes.setdefault(error.code, set()).add(error.module)
+    assert {code: sorted(mods) for code, mods in homes.items() if len(mods) > 1} == {}
+
+
+def test_generated_pages_are_current() -> None:
+    """docs/errors.md and docs/options.md say what the code says (make docs writes them)."""
+    assert (ROOT / "docs/errors.md").read_text() == render_errors()
+    assert (ROOT / "docs/options.md").read_text() == render_options()

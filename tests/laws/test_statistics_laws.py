@@ -1,0 +1,79 @@
+"""Laws of statistics: a bound never excludes a value, null counts are exact, cut bounds are short."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tablestore_engine.format.scalar import python_values
+from tablestore_engine.format.statistics import collect_stats, decode_bounds, parse_mode
+from tablestore_engine.format.types import DataType, type_to_arrow
+from tests.laws.strategies_format import typed_rows
+
+MODES = st.sampled_from(["full", "truncate(1)", "truncate(3)", "truncate(16)"])
+FLOATS = ("FLOAT", "DOUBLE")
+
+
+def _table(types: list[DataType], rows: list[tuple[object, ...]]) -> pa.Table:
+    """The rows as columns; a CHAR or BINARY is not padded, so Arrow keeps the values."""
+    arrays = [pa.array([row[i] for row in rows], type_to_arrow(type_)) for i, type_ in enumerate(types)]
+    return pa.table(arrays, names=[f"c{i}" for i in range(len(types))])
+
+
+def _order(value: object, type_: DataType) -> object:
+    """What Java compares by: text as UTF-8 bytes, -0.0 below 0.0."""
+    if isinstance(value, str):
+        return value.encode()
+    if type_.root in FLOATS and isinstance(value, float):
+        return value, math.copysign(1, value)
+    return value
+
+
+@settings(max_examples=60)
+@given(typed_rows(), MODES)
+def test_a_bound_never_excludes_a_value(
+    case: tuple[list[DataType], list[tuple[object, ...]]], mode: str
+) -> None:
+    """Each value lies between the bounds in the format's order, however short they are cut; both are known or none."""
+    types, rows = case
+    table = _table(types, rows)
+    for column, type_, (low, high) in zip(
+        table.columns, types, decode_bounds(collect_stats(table, types, mode), types), strict=True
+    ):
+        known = [value for value in python_values(column, type_) if value is not None]
+        assert (low is None) == (high is None)
+        assert known or low is None
+        if low is not None:
+            for value in known:
+                assert _order(low, type_) <= _order(value, type_) <= _order(high, type_)  # type: ignore[operator]
+
+
+@settings(max_examples=60)
+@given(typed_rows())
+def test_full_bounds_are_values_of_the_column(case: tuple[list[DataType], list[tuple[object, ...]]]) -> None:
+    """Uncut bounds occur in the column (a zero with either sign), so they are as tight as can be."""
+    types, rows = case
+    table = _table(types, rows)
+    bounds = decode_bounds(collect_stats(table, types, "full"), types)
+    for column, type_, (low, high) in zip(table.columns, types, bounds, strict=True):
+        known = [value for value in python_values(column, type_) if value is not None]
+        assert not known or (low in known and high in known)
+
+
+@settings(max_examples=60)
+@given(typed_rows(), MODES)
+def test_null_counts_are_exact_and_cuts_are_short(
+    case: tuple[list[DataType], list[tuple[object, ...]]], mode: str
+) -> None:
+    """Nulls are counted in every column; cut texts and binaries have at most the length asked for."""
+    types, rows = case
+    stats = collect_stats(_table(types, rows), types, mode)
+    assert stats.null_counts == tuple(sum(row[i] is None for row in rows) for i in range(len(types)))
+    length = parse_mode(mode).length
+    for bounds in decode_bounds(stats, types):
+        for bound in bounds:
+            if length is not None and isinstance(bound, str | bytes):
+                assert len(bound) <= length

@@ -1,0 +1,99 @@
+"""What a run does to its table: the plan for each situation, and the refusals before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dbt.adapters.tablestore.build import Action, Batch, Situation, diff_columns, plan_build
+from dbt.adapters.tablestore.model_config import TableSettings
+from tablestore_engine.api import OnSchemaChange, WriteMode
+from tablestore_engine.errors import FixRequest
+
+COLUMNS = (("id", "bigint"), ("v", "string"))
+NEW = Situation("demo.orders", "select 1", COLUMNS)
+OLD = replace(NEW, table_exists=True, table_columns=COLUMNS, table_key=("id",))
+BARE = replace(OLD, table_key=())
+KEYED = TableSettings("incremental", primary_key=("id",), strategy="merge")
+TABLE = replace(KEYED, materialized="table")
+APPEND = TableSettings("incremental")
+
+
+@pytest.mark.parametrize(
+    ("settings", "situation", "action", "mode", "change"),
+    [
+        (KEYED, NEW, Action.CREATE, WriteMode.UPSERT, OnSchemaChange.REPLACE),
+        (APPEND, NEW, Action.CREATE, WriteMode.APPEND, OnSchemaChange.REPLACE),
+        (KEYED, replace(OLD, full_refresh=True), Action.REPLACE, WriteMode.OVERWRITE_TABLE, OnSchemaChange.REPLACE),
+        (TABLE, OLD, Action.REPLACE, WriteMode.OVERWRITE_TABLE, OnSchemaChange.REPLACE),
+        (TABLE, BARE, Action.RECREATE, WriteMode.OVERWRITE_TABLE, OnSchemaChange.REPLACE),
+        (KEYED, OLD, Action.INCREMENT, WriteMode.UPSERT, OnSchemaChange.IGNORE),
+        (APPEND, BARE, Action.INCREMENT, WriteMode.APPEND, OnSchemaChange.IGNORE),
+        (replace(KEYED, strategy="append"), OLD, Action.INCREMENT, WriteMode.UPSERT, OnSchemaChange.IGNORE),
+        (
+            TableSettings("incremental", strategy="delete+insert", delete_key=("id",)),
+            BARE, Action.INCREMENT, WriteMode.OVERWRITE_TABLE, OnSchemaChange.IGNORE,
+        ),
+        (
+            TableSettings("incremental", strategy="delete+insert"),
+            BARE, Action.INCREMENT, WriteMode.APPEND, OnSchemaChange.IGNORE,
+        ),
+        (
+            TableSettings("x", partition_by=("v",), strategy="insert_overwrite", on_schema_change="sync_all_columns"),
+            replace(BARE, table_partition_by=("v",)),
+            Action.INCREMENT, WriteMode.OVERWRITE_PARTITIONS, OnSchemaChange.SYNC_ALL_COLUMNS,
+        ),
+    ],
+)  # fmt: skip
+def test_plan(
+    settings: TableSettings, situation: Situation, action: Action, mode: WriteMode, change: OnSchemaChange
+) -> None:
+    """Each situation has one action, one mode and one schema rule."""
+    plan = plan_build(settings, situation)
+    assert (plan.action, plan.mode, plan.on_schema_change) == (action, mode, change)
+
+
+@pytest.mark.parametrize(
+    ("settings", "situation", "code"),
+    [
+        (TableSettings("table", primary_key=("order_id",)), NEW, "TS1822"),
+        (TableSettings("table", partition_by=("dt",)), NEW, "TS1822"),
+        (TableSettings("table", primary_key=("id",), options=(("sequence.field", "ts"),)), NEW, "TS1822"),
+        (TableSettings("incremental", delete_key=("x",), strategy="delete+insert"), BARE, "TS1822"),
+        (KEYED, BARE, "TS1826"),
+        (replace(KEYED, partition_by=("v",)), OLD, "TS1826"),
+        (KEYED, replace(OLD, table_columns=(*COLUMNS, ("old", "int"))), "TS1828"),
+        (replace(KEYED, on_schema_change="fail"), replace(OLD, columns=(*COLUMNS, ("new", "int"))), "TS1827"),
+        (
+            replace(KEYED, on_schema_change="fail"),
+            replace(OLD, table_columns=(("id", "int"), ("v", "string"))),
+            "TS1827",
+        ),
+        (TableSettings("tablestore", strategy="microbatch"), BARE, "TS1829"),
+    ],
+)
+def test_refusals(settings: TableSettings, situation: Situation, code: str) -> None:
+    """A plan that would write something wrong is no plan."""
+    with pytest.raises(FixRequest) as caught:
+        plan_build(settings, situation)
+    assert caught.value.code == code
+
+
+def test_columns_are_compared_without_case() -> None:
+    """Spark's names have no case, so ID is id."""
+    assert diff_columns((("ID", "int"),), (("id", "int"),)) == ((), (), ())
+    assert diff_columns((("a", "int"), ("b", "int")), (("b", "bigint"), ("c", "int"))) == (
+        ("a",),
+        ("c",),
+        ("b",),
+    )
+
+
+def test_microbatch_replaces_its_interval() -> None:
+    """Rows outside the batch's interval stay, rows inside are replaced."""
+    settings = TableSettings("incremental", strategy="microbatch")
+    plan = plan_build(settings, replace(BARE, batch=Batch("v", "2026-01-01", "2026-01-02")))
+    assert plan.mode is WriteMode.OVERWRITE_TABLE
+    assert ">= timestamp '2026-01-01'" in plan.select
+    assert "< timestamp '2026-01-02'" in plan.select

@@ -1,0 +1,61 @@
+"""Profiles: three keys suffice, mistakes are named, secrets stay inside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.tablestore.credentials import TablestoreCredentials, describe_warehouse, locate_warehouse
+
+
+def credentials(**values: Any) -> TablestoreCredentials:
+    """As dbt makes them from a profile."""
+    data = {"warehouse": "./wh", "schema": "demo", **values}
+    TablestoreCredentials.validate(data)
+    return TablestoreCredentials.from_dict(data)
+
+
+def test_three_keys_suffice() -> None:
+    """type, warehouse, schema; the database of dbt's two-level names is absent."""
+    made = credentials()
+    assert (made.type, made.database, made.unique_field) == ("tablestore", None, "./wh")
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({"warehouse": ""}, "TS1801"),
+        ({"schema": ""}, "TS1801"),
+        ({"database": "other"}, "TS1802"),
+        ({"spark": {"mastr": "local"}}, "TS1803"),
+    ],
+)
+def test_wrong_profiles_are_refused_in_dbts_words(values: dict[str, Any], code: str) -> None:
+    """dbt prints the error without a stack."""
+    with pytest.raises(DbtRuntimeError, match=code):
+        credentials(**values)
+
+
+def test_a_relative_warehouse_lies_beside_the_project(tmp_path: Path) -> None:
+    """The shell's directory does not matter; absolute paths and URLs stay."""
+    assert locate_warehouse("./wh", str(tmp_path)) == str(tmp_path / "wh")
+    assert locate_warehouse(str(tmp_path), "/x") == str(tmp_path)
+    assert locate_warehouse("s3://bucket/wh", "/x") == "s3://bucket/wh"
+
+
+def test_secrets_are_neither_printed_nor_shown() -> None:
+    """dbt debug and repr() of the engine's settings know nothing of `log:`."""
+    made = credentials(log={"kafka.sasl.password": "hunter2"})
+    assert "hunter2" not in str(dict(made.connection_info()))
+    assert "hunter2" not in repr(describe_warehouse(made, "."))
+
+
+def test_equal_settings_share_an_engine() -> None:
+    """The comparable form does not depend on the order of keys, and booleans are Spark's."""
+    one = describe_warehouse(credentials(spark={"master": "local[2]", "conf": {"b": True, "a": 1}}), "/x")
+    two = describe_warehouse(credentials(spark={"conf": {"a": "1", "b": "true"}, "master": "local[2]"}), "/x")
+    assert one == two
+    assert dict(one.spark_conf) == {"a": "1", "b": "true"}

@@ -1,0 +1,54 @@
+"""The adapter's imports, read from its source: import-linter cannot see a package inside dbt's namespace."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import dbt.adapters.tablestore as adapter
+
+FILES = sorted(Path(adapter.__file__).parent.glob("*.py"))
+OURS = "dbt.adapters.tablestore"
+FRONT_DOOR = ("tablestore_engine.api", "tablestore_engine.options", "tablestore_engine.errors")
+
+
+def imports_of(path: Path) -> set[str]:
+    """Modules that a file imports, wherever the statement stands."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_engine_is_entered_only_through_its_front_door(path: Path) -> None:
+    """api, options, errors; neither the engine's inside, nor Spark, nor Kafka, nor dbt-core."""
+    for name in imports_of(path):
+        assert not name.startswith("tablestore_engine") or name in FRONT_DOOR, name
+        assert not name.startswith(("pyspark", "py4j", "confluent_kafka")), name
+        assert not name.startswith("dbt.") or name.startswith(("dbt.adapters", "dbt.include")), name
+
+
+def test_the_adapters_modules_have_no_cycle() -> None:
+    """Each module can be read after those it imports."""
+    graph = {
+        path.stem: {name.removeprefix(f"{OURS}.") for name in imports_of(path) if name.startswith(f"{OURS}.")}
+        for path in FILES
+    }
+    assert len(tuple(TopologicalSorter(graph).static_order())) >= len(FILES)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_no_import_stands_inside_a_function(path: Path) -> None:
+    """Dependencies are seen at the top of a file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert not any(isinstance(inner, ast.Import | ast.ImportFrom) for inner in ast.walk(node)), (
+                node.name
+            )

@@ -1,0 +1,223 @@
+"""A model's config: every accepted form, and every refusal with its code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from dbt.adapters.tablestore.model_config import OWN_KEYS, TableSettings, read_settings
+from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
+from tablestore_engine.options import OPTIONS
+
+KEYED: Mapping[str, Any] = {"materialized": "tablestore", "primary_key": ["order_id"]}
+LOGGED: Mapping[str, Any] = {**KEYED, "log_system": "kafka", "kafka_topic": "orders"}
+
+
+def read(config: Mapping[str, Any], brokers: str | None = "b:9092") -> TableSettings:
+    """The settings of a model called orders."""
+    return read_settings("orders", config, brokers)
+
+
+def test_every_key_of_the_design_arrives_as_a_setting_or_an_option() -> None:
+    """The example of DESIGN section 5 is understood completely."""
+    settings = read(
+        {
+            "materialized": "tablestore",
+            "primary_key": ["order_id"],
+            "partition_by": ["dt"],
+            "buckets": 4,
+            "merge_engine": "deduplicate",
+            "sequence_field": "updated_at",
+            "changelog_producer": "lookup",
+            "log_system": "kafka",
+            "log_consistency": "transactional",
+            "log_format": "debezium-json",
+            "log_changelog_mode": "all",
+            "kafka_topic": "orders",
+            "kafka": {"partitions": 3},
+            "table_properties": {"snapshot.time-retained": "7 d"},
+            "delete_when": "op = 'd'",
+            "publish": "on_tests",
+            "duplicates": "last",
+        }
+    )
+    assert settings.primary_key == ("order_id",)
+    assert settings.partition_by == ("dt",)
+    assert (settings.strategy, settings.delete_when, settings.publish) == ("merge", "op = 'd'", "on_tests")
+    assert dict(settings.options) == {
+        "bucket": "4",
+        "changelog-producer": "lookup",
+        "kafka.bootstrap.servers": "b:9092",
+        "kafka.topic": "orders",
+        "log.changelog-mode": "all",
+        "log.consistency": "transactional",
+        "log.format": "debezium-json",
+        "log.system": "kafka",
+        "log.system.partitions": "3",
+        "merge-engine": "deduplicate",
+        "sequence.field": "updated_at",
+        "snapshot.time-retained": "7 d",
+        "tablestore.duplicates": "last",
+    }
+    assert set(dict(settings.options)) <= set(OPTIONS)
+
+
+@pytest.mark.parametrize("key", OWN_KEYS)
+def test_every_own_key_may_stand_under_meta(key: str) -> None:
+    """No key works at the top level only."""
+    values = {
+        "primary_key": ["id"],
+        "partition_by": ["dt"],
+        "buckets": 2,
+        "kafka": {"bootstrap.servers": "c:1"},
+        "table_properties": {"write-only": "true"},
+        "incremental_predicates": ["a > 1"],
+        "merge_update_columns": ["a"],
+        "merge_exclude_columns": ["b"],
+        "publish": "manual",
+        "duplicates": "last",
+        "sequence_field": "v",
+        "delete_when": "x",
+        "merge_engine": "deduplicate",
+        "changelog_producer": "lookup",
+        "log_system": "kafka",
+        "log_consistency": "transactional",
+        "log_format": "debezium-json",
+        "log_changelog_mode": "upsert",
+        "kafka_topic": "t",
+    }
+    logged = {"log_system": "kafka", "kafka_topic": "t"} if key.startswith(("log_", "kafka")) else {}
+    top = {"materialized": "tablestore", "primary_key": ["id"], **logged, key: values[key]}
+    nested = {
+        "materialized": "tablestore",
+        "meta": {"tablestore": {k: v for k, v in top.items() if k != "materialized"}},
+    }
+    if key in top:
+        assert read(top) == read(nested)
+
+
+@pytest.mark.parametrize(
+    ("config", "strategy", "key", "delete_key"),
+    [
+        ({}, "append", (), ()),
+        ({"unique_key": "id"}, "merge", ("id",), ()),
+        ({"unique_key": ["a", "b", "a"]}, "merge", ("a", "b"), ()),
+        ({"unique_key": ""}, "append", (), ()),
+        ({"unique_key": []}, "append", (), ()),
+        ({"primary_key": "id", "unique_key": ["id"]}, "merge", ("id",), ()),
+        ({"unique_key": "id", "incremental_strategy": "delete+insert"}, "delete+insert", (), ("id",)),
+        (
+            {"primary_key": "a", "unique_key": "b", "incremental_strategy": "delete+insert"},
+            "delete+insert",
+            ("a",),
+            ("b",),
+        ),
+        ({"primary_key": "a", "incremental_strategy": "append"}, "append", ("a",), ()),
+        ({"partition_by": "dt", "incremental_strategy": "insert_overwrite"}, "insert_overwrite", (), ()),
+    ],
+)
+def test_keys_and_strategy(
+    config: Mapping[str, Any], strategy: str, key: tuple[str, ...], delete_key: tuple[str, ...]
+) -> None:
+    """unique_key is the primary key, but for delete+insert, where rows of one key may be several."""
+    settings = read({"materialized": "incremental", **config})
+    assert (settings.strategy, settings.primary_key, settings.delete_key) == (strategy, key, delete_key)
+
+
+@pytest.mark.parametrize(
+    ("config", "code"),
+    [
+        ({"primarykey": ["id"]}, "TS1810"),
+        ({"partitioned_by": ["dt"]}, "TS1810"),
+        ({"log_sytem": "kafka"}, "TS1810"),
+        ({"meta": {"tablestore": {"anything": 1}}}, "TS1810"),
+        ({"primary_key": 5}, "TS1811"),
+        ({"primary_key": [1]}, "TS1811"),
+        ({"buckets": "many"}, "TS1811"),
+        ({"buckets": 0}, "TS1811"),
+        ({"publish": "on_test"}, "TS1811"),
+        ({"kafka": "b:9092"}, "TS1811"),
+        ({"delete_when": ""}, "TS1811"),
+        ({"meta": {"tablestore": "x"}}, "TS1811"),
+        ({"primary_key": "a", "unique_key": "b"}, "TS1812"),
+        ({"buckets": 2, "meta": {"tablestore": {"buckets": 3}}}, "TS1812"),
+        ({"buckets": 2, "table_properties": {"bucket": 3}}, "TS1812"),
+        ({"log_consistency": "transactional"}, "TS1813"),
+        ({"kafka_topic": "t"}, "TS1813"),
+        ({"kafka": {"partitions": 1}}, "TS1813"),
+        ({"log_system": "kafka", "kafka_topic": "t", "log_consistency": "eventual"}, "TS1814"),
+        ({"log_system": "kafka"}, "TS1815"),
+        ({"kafka": {"sasl.password": "x"}, **LOGGED}, "TS1818"),
+        ({"table_properties": {"kafka.ssl.key.location": "x"}}, "TS1818"),
+        ({**LOGGED, "log_consistency": "eventual"}, "TS1819"),
+        ({**KEYED, "merge_engine": "aggregation"}, "TS1820"),
+        ({"incremental_strategy": "upsert"}, "TS1824"),
+        ({"incremental_strategy": "merge"}, "TS1823"),
+        ({"incremental_strategy": "insert_overwrite"}, "TS1823"),
+        ({"delete_when": "x"}, "TS1823"),
+        ({"sequence_field": "v"}, "TS1823"),
+        ({**KEYED, "merge_update_columns": "a", "merge_exclude_columns": "b"}, "TS1823"),
+        ({**KEYED, "merge_update_columns": "a", "incremental_strategy": "append"}, "TS1823"),
+        ({**KEYED, "merge_engine": "dedup"}, "TS1007"),
+        ({"table_properties": {"target-file-sise": "1 mb"}}, "TS1006"),
+        ({"table_properties": {"target-file-size": "big"}}, "TS1001"),
+    ],
+)
+def test_a_wrong_config_is_refused_by_its_code(config: Mapping[str, Any], code: str) -> None:
+    """Unknown, misshapen, contradictory and unbuilt configs each give their own error."""
+    with pytest.raises(TablestoreError) as caught:
+        read(config)
+    assert caught.value.code == code
+    assert "orders" in str(caught.value) or code.startswith("TS10")
+
+
+def test_brokers_must_be_somewhere() -> None:
+    """Neither profile nor model names a broker: TS1816; the model's kafka map may."""
+    with pytest.raises(FixRequest) as caught:
+        read(LOGGED, brokers=None)
+    assert caught.value.code == "TS1816"
+    assert (
+        dict(read({**LOGGED, "kafka": {"bootstrap.servers": "c:1"}}, None).options)["kafka.bootstrap.servers"]
+        == "c:1"
+    )
+
+
+def test_the_nearest_key_is_named() -> None:
+    """The message tells what to write."""
+    with pytest.raises(FixRequest, match="'partition_by'"):
+        read({"partitioned_by": ["dt"]})
+
+
+@pytest.mark.parametrize(
+    "key", ["sort", "dist", "file_format", "location_root", "my_team", "event_time", "unique_key"]
+)
+def test_keys_of_others_are_left_alone(key: str) -> None:
+    """Packages and other adapters keep their own config keys."""
+    read({key: "x", "materialized": "table"})
+
+
+def test_unbuilt_features_are_unsupported_not_wrong() -> None:
+    """The class tells a caller that the request was fine and the engine is not there yet."""
+    with pytest.raises(Unsupported):
+        read({**LOGGED, "log_consistency": "eventual"})
+
+
+def test_no_secret_reaches_the_message() -> None:
+    """The refusal of a secret does not print it."""
+    with pytest.raises(FixRequest) as caught:
+        read({**LOGGED, "kafka": {"sasl.password": "hunter2"}})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_on_schema_change_of_meta_wins_over_dbts_default() -> None:
+    """dbt always fills in on_schema_change='ignore' at the top level, which is no second statement."""
+    config = {"on_schema_change": "ignore", "meta": {"tablestore": {"on_schema_change": "fail"}}}
+    assert read(config).on_schema_change == "fail"
+
+
+def test_needed_columns_are_keys_partitions_and_sequence() -> None:
+    """All columns whose absence must stop the run are listed once."""
+    settings = read({**KEYED, "partition_by": "dt", "sequence_field": ["v", "dt"]})
+    assert settings.needed_columns == ("order_id", "dt", "v")

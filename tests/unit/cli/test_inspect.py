@@ -1,0 +1,142 @@
+"""show, snapshots, files, diff, changelog on a real warehouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tablestore_engine.api import Engine
+
+from .conftest import KEYED, Run, orders
+
+
+def test_show_lists_tables_and_views(run: Run) -> None:
+    """Without a name every table and view is listed with its visible rows and newest snapshot."""
+    found = {one["name"]: one for one in run("show", "--json").json}
+    assert set(found) == {"demo.orders", "demo.events", "demo.big"}
+    assert (found["demo.orders"]["rows"], found["demo.orders"]["snapshot"]) == (3, 3)
+    assert (found["demo.big"]["kind"], found["demo.big"]["rows"]) == ("view", None)
+    assert found == {one["name"]: one for one in run("show", "demo", "--json").json}
+
+
+def test_show_table(run: Run, engine: Engine) -> None:
+    """A table shows its columns, keys, options, comment, tags and staged snapshots."""
+    engine.table("demo.orders").tag("monthly", 2)
+    shown = run("show", "demo.orders", "--json").json
+    assert [(one["name"], one["type"], one["nullable"]) for one in shown["columns"]] == [
+        ("order_id", "bigint", False),
+        ("customer", "string", True),
+        ("amount", "double", True),
+    ]
+    assert (shown["primary_key"], shown["rows"], shown["comment"]) == (["order_id"], 3, "orders of the shop")
+    assert (shown["tags"], shown["staged"]) == ({"monthly": 2}, [])
+    assert shown["options"]["merge-engine"] == "deduplicate"
+    assert "merge-engine" in run("show", "demo.orders").out
+
+
+def test_show_refuses_unknown_names(run: Run) -> None:
+    """A database or table that does not exist is an error with exit status 1 and no traceback."""
+    for name, code in (("nope", "TS1925"), ("demo.nope", "TS1926")):
+        done = run("show", name)
+        assert (done.status, done.out) == (1, "")
+        assert done.err.startswith(code)
+
+
+def test_snapshots(run: Run, engine: Engine) -> None:
+    """Each snapshot has its counts, its time in UTC and its tags, oldest first."""
+    engine.table("demo.orders").tag("monthly", 2)
+    found = run("snapshots", "demo.orders", "--json").json
+    counts = [(one["id"], one["inserted"], one["updated"], one["deleted"], one["tags"]) for one in found]
+    assert counts == [(1, 3, 0, 0, []), (2, 1, 1, 0, ["monthly"]), (3, 0, 0, 1, [])]
+    assert all(one["committed_at"].endswith("Z") and one["kind"] == "APPEND" for one in found)
+
+
+def test_snapshots_last(run: Run) -> None:
+    """--last N keeps the newest N, and more than there are is all of them."""
+    assert [one["id"] for one in run("snapshots", "demo.orders", "--last", "2", "--json").json] == [2, 3]
+    assert len(run("snapshots", "demo.orders", "--last", "9", "--json").json) == 3
+    assert run("snapshots", "demo.orders", "--last", "0", "--json").json == []
+
+
+def test_files_of_a_keyed_table(run: Run) -> None:
+    """Live files come with level, rows, deleted rows, exact size and key range."""
+    files = run("files", "demo.orders", "--json").json
+    assert sorted((one["rows"], one["deleted"], one["min_key"], one["max_key"]) for one in files) == [
+        (2, 0, [2], [4]),
+        (3, 2, [1], [3]),
+    ]
+    assert all(one["bytes"] == Path(one["path"]).stat().st_size and one["level"] > 0 for one in files)
+
+
+def test_files_of_a_past_snapshot(run: Run) -> None:
+    """--snapshot shows the files as they were, without later deletions."""
+    files = run("files", "demo.orders", "--snapshot", "1", "--json").json
+    assert [(one["rows"], one["deleted"]) for one in files] == [(3, 0)]
+
+
+def test_files_of_an_append_table(run: Run) -> None:
+    """Files of a partitioned append-only table name their partition and have no key range."""
+    files = run("files", "demo.events", "--json").json
+    assert [(one["partition"], one["rows"], one["min_key"]) for one in files] == [
+        ({"day": "mon"}, 1, None),
+        ({"day": "tue"}, 1, None),
+    ]
+    assert "day=mon" in run("files", "demo.events").out
+
+
+def test_diff_between_snapshots(run: Run) -> None:
+    """diff counts net changes of keys and shows the rows before and after."""
+    diff = run("diff", "demo.orders", "1", "3", "--json").json
+    assert (diff["from"], diff["to"]) == (1, 3)
+    assert (diff["inserted"], diff["updated"], diff["deleted"]) == (1, 1, 1)
+    four = {"order_id": 4, "customer": "dee", "amount": 4.0}
+    one = {"order_id": 1, "customer": "ann", "amount": 1.5}
+    assert (diff["samples"]["inserted"], diff["samples"]["deleted"]) == ([four], [one])
+    (updated,) = diff["samples"]["updated"]
+    assert (updated["before"]["amount"], updated["after"]["amount"]) == (2.5, 2.0)
+
+
+def test_diff_backwards_is_the_mirror(run: Run) -> None:
+    """diff B A says the opposite of diff A B, and B alone means the newest snapshot."""
+    there, back = (
+        run("diff", "demo.orders", *ends, "--json").json["samples"] for ends in (("1",), ("3", "1"))
+    )
+    assert (there["inserted"], there["deleted"]) == (back["deleted"], back["inserted"])
+    assert there["updated"][0]["before"] == back["updated"][0]["after"]
+
+
+def test_diff_samples_are_limited(run: Run, engine: Engine) -> None:
+    """At most --samples rows of each kind are shown; the counts are of all."""
+    from tablestore_engine.api import WriteSpec
+
+    engine.write("demo.orders", orders(*((n, "new", 1.0) for n in range(100, 120))), WriteSpec(table=KEYED))
+    diff = run("diff", "demo.orders", "3", "4", "--json").json
+    assert (diff["inserted"], len(diff["samples"]["inserted"])) == (20, 5)
+    assert (
+        len(run("diff", "demo.orders", "3", "4", "--samples", "7", "--json").json["samples"]["inserted"]) == 7
+    )
+
+
+def test_diff_of_a_missing_snapshot(run: Run) -> None:
+    """A snapshot that does not exist is named, and the ones that do."""
+    done = run("diff", "demo.orders", "1", "9")
+    assert done.status == 1
+    assert "TS1302" in done.err
+    assert "snapshots 1 to 3" in done.err
+
+
+def test_changelog(run: Run) -> None:
+    """changelog gives every changed row of (since, until] in order with kind and snapshot."""
+    rows = run("changelog", "demo.orders", "--since", "1", "--until", "3", "--json").json
+    assert [(one["_snapshot_id"], one["_row_kind"], one["order_id"]) for one in rows] == [
+        (2, "-U", 2),
+        (2, "+U", 2),
+        (2, "+I", 4),
+        (3, "-D", 1),
+    ]
+
+
+def test_changelog_limit_says_what_it_leaves_out(run: Run) -> None:
+    """A limit never cuts silently: the note with the total goes to stderr, so that stdout stays JSON."""
+    done = run("changelog", "demo.orders", "--limit", "2", "--json")
+    assert len(done.json) == 2
+    assert "2 of 7 rows" in done.err

@@ -1,0 +1,67 @@
+"""compact, tag, rollback, verify on a real warehouse."""
+
+from __future__ import annotations
+
+from tablestore_engine.api import Engine
+
+from .conftest import Run
+
+
+def test_compact_folds_once(run: Run, engine: Engine) -> None:
+    """compact leaves one file and all rows; a second time it has nothing to do."""
+    before = engine.table("demo.orders").scan().to_arrow().sort_by("order_id")
+    first, second = (run("compact", "demo.orders", "--json").json for _ in range(2))
+    assert (first["compacted"], first["files_before"], first["files_after"]) == (True, 2, 1)
+    assert (second["compacted"], second["snapshot"]) == (False, first["snapshot"])
+    assert engine.table("demo.orders").scan().to_arrow().sort_by("order_id") == before
+
+
+def test_tags_come_and_go(run: Run) -> None:
+    """A tag is created on a snapshot or the newest, listed with its snapshot, and deleted."""
+    assert run("tag", "create", "demo.orders", "old", "--snapshot", "1", "--json").json == {"old": 1}
+    assert run("tag", "create", "demo.orders", "new", "--json").json == {"new": 3, "old": 1}
+    assert run("tag", "delete", "demo.orders", "old", "--json").json == {"new": 3}
+    assert run("tag", "list", "demo.orders", "--json").json == {"new": 3}
+
+
+def test_a_missing_tag_is_an_error(run: Run) -> None:
+    """Deleting a tag that does not exist says which ones do."""
+    run("tag", "create", "demo.orders", "new")
+    done = run("tag", "delete", "demo.orders", "old")
+    assert done.status == 1
+    assert "TS1321" in done.err
+    assert "new" in done.err
+
+
+def test_rollback_asks_first(run: Run, engine: Engine) -> None:
+    """Without --yes nothing is deleted, and the message names the snapshots and tags that would be."""
+    engine.table("demo.orders").tag("newest")
+    done = run("rollback", "demo.orders", "--to", "1")
+    assert done.status == 1
+    assert "snapshots 2 to 3 and the tags newest" in done.err
+    assert engine.table("demo.orders").latest_snapshot_id() == 3
+
+
+def test_rollback_goes_back(run: Run, engine: Engine) -> None:
+    """With --yes the later snapshots are gone and the old rows are the table again."""
+    done = run("rollback", "demo.orders", "--to", "1", "--yes", "--json")
+    assert done.json == {"table": "demo.orders", "snapshot": 1, "deleted": [2, 3]}
+    assert engine.table("demo.orders").scan().to_arrow().num_rows == 3
+    assert run("rollback", "demo.orders", "--to", "1", "--json").json["deleted"] == []
+
+
+def test_verify_of_a_sound_warehouse(run: Run) -> None:
+    """verify without a name checks every table and ends with status 0."""
+    done = run("verify", "--json")
+    assert done.status == 0
+    assert done.json == [{"table": "demo.events", "problems": []}, {"table": "demo.orders", "problems": []}]
+
+
+def test_verify_finds_a_missing_file(run: Run, engine: Engine) -> None:
+    """A data file that is gone is listed as a problem and makes the exit status 1."""
+    lost = engine.table("demo.orders").scan().plan().files[0]
+    engine.table("demo.orders").store.fileio.delete(lost.path)
+    done = run("verify", "demo.orders", "--json")
+    assert done.status == 1
+    assert lost.meta.file_name in "".join(done.json[0]["problems"])
+    assert run("verify", "demo.orders").status == 1

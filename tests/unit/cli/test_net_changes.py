@@ -1,0 +1,55 @@
+"""Net changes as sample rows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tablestore_engine.cli.net_changes import NetChange, pick_samples
+
+
+def changes(*rows: tuple[str, int, str]) -> pa.Table:
+    """Changelog rows: kind, key, value."""
+    kinds, keys, values = zip(*rows, strict=True)
+    return pa.table(
+        {"k": list(keys), "v": list(values), "_row_kind": list(kinds), "_snapshot_id": [1] * len(rows)}
+    )
+
+
+def row(key: int, value: str) -> dict[str, object]:
+    """A row as a sample shows it."""
+    return {"k": key, "v": value}
+
+
+def test_first_and_last_row_of_a_key_decide() -> None:
+    """Whatever happened in between, a key is inserted, updated or deleted once; one that came and went is nothing."""
+    found = pick_samples(
+        changes(
+            ("-U", 1, "a"), ("+U", 1, "b"), ("-U", 1, "b"), ("+U", 1, "c"),
+            ("+I", 2, "x"), ("-D", 2, "x"),
+            ("-D", 3, "q"), ("+I", 3, "r"),
+            ("+I", 4, "n"),
+            ("-U", 5, "o"), ("+U", 5, "p"), ("-D", 5, "p"),
+        ),
+        ["k"],
+        5,
+    )  # fmt: skip
+    assert found == (
+        NetChange(None, row(4, "n")),
+        NetChange(row(1, "a"), row(1, "c")),
+        NetChange(row(3, "q"), row(3, "r")),
+        NetChange(row(5, "o"), None),
+    )
+    assert [one.kind for one in found] == ["inserted", "updated", "updated", "deleted"]
+
+
+def test_rows_without_a_key() -> None:
+    """Rows of append-only tables are inserted or deleted, each for itself."""
+    found = pick_samples(changes(("+I", 1, "a"), ("+I", 1, "a"), ("-D", 1, "a")), [], 5)
+    assert [one.kind for one in found] == ["inserted", "inserted", "deleted"]
+
+
+def test_no_changes() -> None:
+    """An empty changelog has no samples, and a limit of 0 shows none."""
+    some = changes(("+I", 1, "a"))
+    assert pick_samples(some.slice(0, 0), ["k"], 5) == ()
+    assert pick_samples(some, ["k"], 0) == ()

@@ -1,0 +1,62 @@
+"""Which warehouse a command means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tablestore_engine.cli.place import find_warehouse
+from tablestore_engine.errors import FixRequest, NotFound
+
+from .conftest import Run
+
+
+def make(*folders: Path) -> None:
+    """Warehouses with one database each."""
+    for folder in folders:
+        (folder / "demo.db").mkdir(parents=True)
+
+
+def test_what_is_named_wins(tmp_path: Path) -> None:
+    """--warehouse goes before the environment, and that before ./warehouse."""
+    make(tmp_path / "a", tmp_path / "b", tmp_path / "warehouse")
+    assert find_warehouse("a", {"TABLESTORE_WAREHOUSE": "b"}, tmp_path) == tmp_path / "a"
+    assert find_warehouse(None, {"TABLESTORE_WAREHOUSE": "b"}, tmp_path) == tmp_path / "b"
+    assert find_warehouse(None, {}, tmp_path) == tmp_path / "warehouse"
+
+
+def test_found_above_and_below(tmp_path: Path) -> None:
+    """From inside a project the warehouse above is found; from its parent folder the one below."""
+    make(tmp_path / "project" / "warehouse")
+    (tmp_path / "project" / "models" / "marts").mkdir(parents=True)
+    wanted = tmp_path / "project" / "warehouse"
+    assert find_warehouse(None, {}, tmp_path / "project" / "models" / "marts") == wanted
+    assert find_warehouse(None, {}, tmp_path) == wanted
+
+
+def test_a_folder_of_other_things_is_none(tmp_path: Path) -> None:
+    """A folder that is only called warehouse, with code in it, is passed over."""
+    make(tmp_path / "warehouse")
+    (tmp_path / "code" / "warehouse").mkdir(parents=True)
+    (tmp_path / "code" / "warehouse" / "module.py").write_text("")
+    assert find_warehouse(None, {}, tmp_path / "code") == tmp_path / "warehouse"
+
+
+def test_none_or_several_is_an_error(tmp_path: Path) -> None:
+    """Nothing is guessed: no warehouse, two below, or a named one that is missing are refused."""
+    with pytest.raises(FixRequest, match=r"TS1921.*\n.*no folder"):
+        find_warehouse(None, {}, tmp_path)
+    make(tmp_path / "a" / "warehouse", tmp_path / "b" / "warehouse")
+    with pytest.raises(FixRequest, match="a/warehouse, b/warehouse"):
+        find_warehouse(None, {}, tmp_path)
+    with pytest.raises(NotFound, match="TS1920"):
+        find_warehouse("c", {}, tmp_path)
+
+
+def test_a_command_finds_it_by_option(run: Run, monkeypatch: pytest.MonkeyPatch, warehouse: Path) -> None:
+    """Commands work from anywhere with --warehouse or the environment variable."""
+    monkeypatch.chdir("/")
+    assert run("show", "--warehouse", str(warehouse), "--json").json
+    monkeypatch.setenv("TABLESTORE_WAREHOUSE", str(warehouse))
+    assert run("snapshots", "demo.orders", "--json").json

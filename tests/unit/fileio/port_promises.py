@@ -1,0 +1,140 @@
+"""The promises of fileio/base.py as tests: any FileIO passes them. Subclass with a `fileio` and a `root` fixture."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.fileio.base import FileIO
+
+
+class PortPromises:
+    """Needs fixtures `fileio: FileIO` and `root: str`, a folder of its own."""
+
+    def test_written_bytes_are_read_back_and_parents_appear(self, fileio: FileIO, root: str) -> None:
+        """Promise 1: write makes parents, and the content is complete."""
+        fileio.write(f"{root}/a/b/c", b"abc")
+        assert fileio.read(f"{root}/a/b/c") == b"abc"
+        assert fileio.size(f"{root}/a/b/c") == 3
+
+    def test_write_never_replaces(self, fileio: FileIO, root: str) -> None:
+        """Promise 1: a taken name is an error, its content stays."""
+        fileio.write(f"{root}/x", b"1")
+        with pytest.raises(OSError):
+            fileio.write(f"{root}/x", b"2")
+        assert fileio.read(f"{root}/x") == b"1"
+
+    def test_a_missing_file_is_not_found(self, fileio: FileIO, root: str) -> None:
+        """Reading, opening and measuring a missing file raise NotFound TS1201."""
+        for call in (fileio.read, fileio.open_input, fileio.size):
+            with pytest.raises(NotFound, match="TS1201"):
+                call(f"{root}/none")
+
+    def test_exactly_one_exclusive_create_wins(self, fileio: FileIO, root: str) -> None:
+        """Promise 2: of many threads one wins, and the file holds the winner's bytes."""
+        barrier = threading.Barrier(8)
+
+        def claim(number: int) -> bool:
+            barrier.wait()
+            return fileio.create_exclusive(f"{root}/claim", b"%d" % number * 5000)
+
+        with ThreadPoolExecutor(8) as pool:
+            won = list(pool.map(claim, range(8)))
+        assert won.count(True) == 1
+        assert fileio.read(f"{root}/claim") == b"%d" % won.index(True) * 5000
+
+    def test_exclusive_create_leaves_nothing_behind_when_it_loses(self, fileio: FileIO, root: str) -> None:
+        """Promise 2: the loser changes nothing and leaves no other name."""
+        assert fileio.create_exclusive(f"{root}/d/claim", b"first")
+        assert not fileio.create_exclusive(f"{root}/d/claim", b"second")
+        assert fileio.read(f"{root}/d/claim") == b"first"
+        assert [one.name for one in fileio.list(f"{root}/d")] == ["claim"]
+
+    def test_replace_shows_old_or_new_never_a_mixture(self, fileio: FileIO, root: str) -> None:
+        """Promise 3: a reader beside a replacing writer sees whole contents only."""
+        path, old, new = f"{root}/hint", b"a" * 100_000, b"b" * 50_000
+        fileio.replace(path, old)
+
+        def swap() -> None:
+            for turn in range(20):
+                fileio.replace(path, new if turn % 2 else old)
+
+        writer = threading.Thread(target=swap)
+        writer.start()
+        seen = {fileio.read(path) for _ in range(100)}
+        writer.join()
+        assert seen <= {old, new}
+
+    def test_list_is_sorted_complete_and_without_temporary_files(self, fileio: FileIO, root: str) -> None:
+        """Promise 4: names sorted, sizes exact, folders marked, dot files hidden, a missing folder is empty."""
+        for name in ("b", "a", "c/inner", ".hidden"):
+            fileio.write(f"{root}/l/{name}", b"12")
+        found = fileio.list(f"{root}/l")
+        assert [(one.name, one.is_dir) for one in found] == [("a", False), ("b", False), ("c", True)]
+        assert found[0].size_bytes == 2
+        assert found[0].path == f"{root}/l/a"
+        assert list(fileio.list(f"{root}/missing")) == []
+
+    def test_delete_takes_files_and_empty_folders_only(self, fileio: FileIO, root: str) -> None:
+        """Promise 5: missing is fine, a folder with content stays."""
+        fileio.write(f"{root}/d/f", b"1")
+        fileio.delete(f"{root}/none")
+        with pytest.raises(OSError):
+            fileio.delete(f"{root}/d")
+        fileio.delete(f"{root}/d/f")
+        fileio.delete(f"{root}/d")
+        assert not fileio.exists(f"{root}/d")
+
+    def test_output_appears_on_success_and_vanishes_on_error(self, fileio: FileIO, root: str) -> None:
+        """Promise 6: a streamed file is complete after the block, and gone when the block raised."""
+        with fileio.open_output(f"{root}/o/good") as sink:
+            sink.write(b"hello")
+        assert fileio.read(f"{root}/o/good") == b"hello"
+
+        def fail() -> None:
+            with fileio.open_output(f"{root}/o/bad") as sink:
+                sink.write(b"hello")
+                raise ValueError("stop")
+
+        with pytest.raises(ValueError, match="stop"):
+            fail()
+        assert [one.name for one in fileio.list(f"{root}/o")] == ["good"]
+
+    def test_input_is_random_access(self, fileio: FileIO, root: str) -> None:
+        """An opened input seeks and reads."""
+        fileio.write(f"{root}/r", b"0123456789")
+        with fileio.open_input(f"{root}/r") as source:
+            source.seek(7)
+            assert source.read(2) == b"78"
+
+    def test_rename_moves_files_and_folders_but_never_onto_something(self, fileio: FileIO, root: str) -> None:
+        """Rename is False when the target exists, and both stay as they were."""
+        fileio.write(f"{root}/m/a", b"a")
+        fileio.write(f"{root}/n/b", b"b")
+        assert not fileio.rename(f"{root}/m", f"{root}/n")
+        assert not fileio.rename(f"{root}/m/a", f"{root}/n/b")
+        assert fileio.read(f"{root}/n/b") == b"b"
+        assert fileio.rename(f"{root}/m/a", f"{root}/p/q/a")
+        assert fileio.rename(f"{root}/n", f"{root}/o")
+        assert (fileio.read(f"{root}/p/q/a"), fileio.read(f"{root}/o/b")) == (b"a", b"b")
+        with pytest.raises(NotFound, match="TS1201"):
+            fileio.rename(f"{root}/none", f"{root}/other")
+
+    def test_mkdirs_and_delete_tree(self, fileio: FileIO, root: str) -> None:
+        """Folders are made with parents, again without error, and removed with content."""
+        fileio.mkdirs(f"{root}/t/u")
+        fileio.mkdirs(f"{root}/t/u")
+        fileio.write(f"{root}/t/u/f", b"1")
+        fileio.delete_tree(f"{root}/t")
+        fileio.delete_tree(f"{root}/t")
+        assert not fileio.exists(f"{root}/t")
+
+    @pytest.mark.parametrize("path", ["{root}/../x", "relative", "/etc/passwd", "{root}x/y"])
+    def test_paths_never_leave_the_root(self, fileio: FileIO, root: str, path: str) -> None:
+        """A path with `..`, a relative one and one beside the root are refused with TS1202."""
+        for call in (fileio.read, fileio.list, fileio.delete, fileio.delete_tree, fileio.exists):
+            with pytest.raises(FixRequest, match="TS1202"):
+                call(path.format(root=root))

@@ -1,0 +1,176 @@
+"""Capabilities: what is refused, for which action, and that the message names it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.errors import Unsupported
+from tablestore_engine.format.capability import (
+    CAPABILITIES,
+    check_data_file,
+    check_readable,
+    check_writable,
+    list_refusals,
+)
+from tablestore_engine.format.schema import TableSchema, new_schema
+from tablestore_engine.format.types import DataField, DataType, parse_type
+
+ARROW = pa.schema([("id", pa.int64()), ("dt", pa.string()), ("v", pa.string())])
+OURS = {
+    "bucket": "2",
+    "deletion-vectors.enabled": "true",
+    "changelog-producer": "lookup",
+    "write-only": "true",
+    "merge-engine": "deduplicate",
+    "num-levels": "20",
+    "file.format": "parquet",
+    "file.compression": "zstd",
+}
+
+
+def _keyed(**options: str) -> TableSchema:
+    merged = OURS | {key.replace("__", "."): value for key, value in options.items()}
+    return new_schema(ARROW, primary_keys=["id"], options=merged)
+
+
+def _with(options: dict[str, str]) -> TableSchema:
+    return new_schema(ARROW, primary_keys=["id"], options=OURS | options)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        _keyed(),
+        new_schema(ARROW),
+        new_schema(ARROW, options={"bucket": "3", "bucket-key": "v"}),
+        new_schema(ARROW, partition_keys=["dt"], primary_keys=["dt", "id"], options={"bucket": "1"}),
+        _with(
+            {"changelog-producer": "none", "sequence.field": "v", "type": "table", "ignore-delete": "false"}
+        ),
+    ],
+)
+def test_tables_of_ours_are_read_and_written(schema: TableSchema) -> None:
+    """Keyed tables with fixed buckets and append tables of both kinds are fully supported."""
+    check_readable(schema)
+    check_writable(schema)
+
+
+@pytest.mark.parametrize(
+    ("options", "read"),
+    [
+        ({"row-tracking.enabled": "true"}, False),
+        ({"data-evolution.enabled": "TRUE"}, False),
+        ({"pk-clustering-override": "true"}, False),
+        ({"sequence.snapshot-ordering": "true"}, False),
+        ({"write.sequence-number-init-mode": "snapshot"}, False),
+        ({"chain-table.enabled": "true"}, False),
+        ({"data-file.external-paths": "s3://x"}, False),
+        ({"data-file.path-directory": "data"}, False),
+        ({"type": "format-table"}, False),
+        ({"map.storage-layout": "x"}, False),
+        ({"pk-vector.index.columns": "v"}, False),
+        ({"merge-engine": "partial-update"}, False),
+        ({"merge-engine": "aggregation"}, False),
+        ({"merge-engine": "first-row"}, False),
+        ({"ignore-delete": "true"}, False),
+        ({"deduplicate.ignore-delete": "true"}, False),
+        ({"record-level.expire-time": "1 d"}, False),
+        ({"fields.v.default-value": "1"}, False),
+        ({"scan.fallback-branch": "b"}, False),
+        ({"bucket": "-2"}, False),
+        ({"deletion-vectors.merge-on-read": "true"}, False),
+        ({"primary-key.nullable": "true"}, False),
+        ({"bucket": "0"}, False),
+        ({"bucket": "-1"}, True),
+        ({"changelog-producer": "input"}, True),
+        ({"changelog-producer": "full-compaction"}, True),
+        ({"deletion-vectors.bitmap64": "true"}, True),
+        ({"file.format": "orc"}, True),
+        ({"file.format.per.level": "0:avro"}, True),
+        ({"rowkind.field": "v"}, True),
+        ({"ignore-update-before": "true"}, True),
+        ({"bucket-function.type": "other"}, True),
+    ],
+)
+def test_refused_options(options: dict[str, str], *, read: bool) -> None:
+    """Each option that we do not implement stops writing, and reading unless reads stay right; it is named."""
+    schema = _with(options)
+    name = next(iter(options))
+    with pytest.raises(Unsupported) as raised:
+        check_writable(schema, table="d.t")
+    assert raised.value.code == "TS1127"
+    assert f"{name}={options[name]}" in str(raised.value)
+    assert "d.t" in str(raised.value)
+    if read:
+        check_readable(schema)
+    else:
+        with pytest.raises(Unsupported, match="TS1126"):
+            check_readable(schema)
+
+
+@pytest.mark.parametrize("text", ["VARIANT", "BLOB"])
+def test_unreadable_column_types_are_found_at_any_depth(text: str) -> None:
+    """A VARIANT or BLOB inside an array stops reading and writing, with the column's name."""
+    nested = DataType("ARRAY", element=parse_type(text))
+    schema = TableSchema(0, (DataField(0, "deep", nested),), 0)
+    for check in (check_readable, check_writable):
+        with pytest.raises(Unsupported, match=f"deep has {text}"):
+            check(schema)
+    vector = TableSchema(
+        0, (DataField(0, "vec", DataType("VECTOR", element=parse_type("FLOAT"), length=2)),), 0
+    )
+    with pytest.raises(Unsupported, match="VECTOR"):
+        check_readable(vector)
+
+
+def test_shapes_that_are_only_read() -> None:
+    """Keys over partitions, nanoseconds and buckets without a key are read but not written."""
+    for schema in (
+        new_schema(ARROW, partition_keys=["dt"], primary_keys=["id"], options=OURS),
+        new_schema(pa.schema([("t", pa.timestamp("ns"))])),
+        new_schema(pa.schema([("f", pa.float32()), ("v", pa.int8())]), partition_keys=["f"]),
+        new_schema(ARROW, options={"bucket": "4"}),
+    ):
+        check_readable(schema)
+        with pytest.raises(Unsupported):
+            check_writable(schema)
+
+
+def test_scan_options_stop_reading_not_writing() -> None:
+    """A stored time-travel option would make every read partial."""
+    schema = _with({"scan.snapshot-id": "3", "incremental-between": "1,2"})
+    assert {c.feature for c, _ in list_refusals(schema, write=False)} == {
+        "fixed scan position",
+        "incremental scan",
+    }
+    with pytest.raises(Unsupported, match="TS1126"):
+        check_writable(schema)
+
+
+def test_all_reasons_are_named_at_once() -> None:
+    """Two features against a table are both in the message, so that nobody fixes them one by one."""
+    with pytest.raises(
+        Unsupported, match=r"row tracking.*(?s:.)*merge engine|merge engine.*(?s:.)*row tracking"
+    ):
+        check_readable(_with({"row-tracking.enabled": "true", "merge-engine": "aggregation"}))
+
+
+def test_binary_partitions_are_refused() -> None:
+    """A binary partition column has no portable directory name."""
+    with pytest.raises(Unsupported, match="partition column b"):
+        check_readable(new_schema(pa.schema([("b", pa.binary()), ("v", pa.int8())]), partition_keys=["b"]))
+
+
+@pytest.mark.parametrize("name", ["data-1.orc", "data-1.avro", "data-1"])
+def test_the_extension_of_a_file_decides(name: str) -> None:
+    """A data file that is no parquet is refused by its name, whatever the table option says."""
+    with pytest.raises(Unsupported, match="TS1128"):
+        check_data_file(name)
+    check_data_file("data-1.zstd.parquet")
+
+
+def test_the_table_is_complete() -> None:
+    """Each capability is refused for something, named once, and says why."""
+    assert len({c.feature for c in CAPABILITIES}) == len(CAPABILITIES)
+    assert all(c.why and not (c.read and c.write) for c in CAPABILITIES)

@@ -1,0 +1,115 @@
+"""Markers, progress, hybrid start and fold: the pure half of the log."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.log.envelope import ChangelogMode
+from tablestore_engine.log.marker import Marker, decode_marker, encode_marker, plan_progress, read_span
+from tablestore_engine.log.reader import fold_messages, plan_hybrid_start
+from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.runtime.system import Runtime
+
+_IDS = st.integers(0, 2**31 - 1)
+_MARKERS = st.builds(
+    Marker,
+    table_uuid=st.text(),
+    snapshot_id=st.integers(0, 2**62),
+    commit=st.text(),
+    topic_id=st.text(),
+    schema_id=_IDS,
+    chunk=_IDS,
+    last=st.booleans(),
+    counts=st.dictionaries(_IDS, _IDS),
+    offsets=st.dictionaries(_IDS, st.tuples(_IDS, _IDS)),
+)
+
+
+@given(marker=_MARKERS)
+def test_decode_gives_back_the_marker(marker: Marker) -> None:
+    """decode(encode(marker)) = marker, whatever the texts are."""
+    key, value = encode_marker(marker)
+    assert key == f"s-{marker.snapshot_id}".encode()
+    assert decode_marker(value) == marker
+
+
+@pytest.mark.parametrize("value", [b"", b"[]", b"null", b"{}", b'{"table":1}', b"\xff"])
+def test_a_foreign_record_is_refused(value: bytes) -> None:
+    """A record that we did not write is TS1719, not a guess."""
+    with pytest.raises(FixRequest, match="TS1719"):
+        decode_marker(value)
+
+
+def test_progress_after_a_complete_snapshot() -> None:
+    """P is the snapshot itself, and nothing of the next one is visible."""
+    progress = plan_progress(Marker("u", 7, "me:1", "topic", chunk=2, counts={0: 5}, offsets={0: (10, 15)}))
+    assert (progress.published, progress.commit, progress.partial, progress.chunks) == (7, "me:1", {}, 0)
+    assert progress.next_offsets == {0: 15}
+
+
+def test_progress_inside_a_snapshot() -> None:
+    """After a chunk that is not the last, P is the snapshot before, and the counts say what to leave out."""
+    progress = plan_progress(Marker("u", 7, "me:1", "topic", chunk=2, last=False, counts={0: 5, 1: 1}))
+    assert (progress.published, progress.partial, progress.chunks) == (6, {0: 5, 1: 1}, 3)
+
+
+def _marker(snapshot_id: int, end: int, *, last: bool = True, topic: str = "t") -> Marker:
+    return Marker("u", snapshot_id, "", topic, last=last, offsets={0: (0, end)})
+
+
+def test_hybrid_start_is_behind_the_newest_complete_marker() -> None:
+    """Missing markers and chunks only make the start earlier; another topic's offsets are not used."""
+    markers = (_marker(0, 0), _marker(2, 20), _marker(5, 40, last=False), _marker(5, 50))
+    starts = {s: plan_hybrid_start(markers, s) for s in range(7)}
+    assert starts == {0: {0: 0}, 1: {0: 0}, 2: {0: 20}, 3: {0: 20}, 4: {0: 20}, 5: {0: 50}, 6: {0: 50}}
+    assert plan_hybrid_start((_marker(2, 20), _marker(5, 50, topic="new")), 3) == {}
+    assert plan_hybrid_start((), 3) == {}
+
+
+def test_fold_keeps_the_last_value_of_each_key() -> None:
+    """Later messages win, tombstones and deletes remove, a key may come back."""
+    messages = [
+        LogMessage(0, 0, b"a", b"1", kind=RowKind.INSERT),
+        LogMessage(0, 1, b"b", b"1", kind=RowKind.INSERT),
+        LogMessage(0, 2, b"a", None),
+        LogMessage(0, 3, b"b", b"2", kind=RowKind.UPDATE_AFTER),
+        LogMessage(0, 4, b"c", b"1", kind=RowKind.INSERT),
+        LogMessage(0, 5, b"c", b"1", kind=RowKind.DELETE),
+        LogMessage(0, 6, b"a", b"3", kind=RowKind.INSERT),
+    ]
+    assert [(m.key, m.value) for m in fold_messages(messages)] == [(b"a", b"3"), (b"b", b"2")]
+
+
+class _NewTopic:
+    """A consumer whose topic has no leader for the first `failures` questions."""
+
+    def __init__(self, failures: int, code: int) -> None:
+        self.failures, self.code = failures, code
+
+    def get_watermark_offsets(self, _place: object, timeout: float) -> tuple[int, int]:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise KafkaException(KafkaError(self.code))
+        return 3, 7
+
+
+def _span(consumer: _NewTopic) -> tuple[int, int]:
+    settings = LogSettings("t", "u", "topic", 1, ChangelogMode.UPSERT, {})
+    clock = iter(range(0, 10**6, 500))
+    runtime = Runtime(now_ms=lambda: next(clock), sleep=lambda _: None)
+    return read_span(consumer, TopicPartition("topic", 0), settings, runtime)
+
+
+def test_a_new_topic_may_have_no_leader_yet() -> None:
+    """Leader changes are waited out for a moment; a lasting one and any other error are raised."""
+    assert _span(_NewTopic(3, KafkaError.NOT_LEADER_FOR_PARTITION)) == (3, 7)
+    with pytest.raises(KafkaException):
+        _span(_NewTopic(100, KafkaError.NOT_LEADER_FOR_PARTITION))
+    with pytest.raises(KafkaException):
+        _span(_NewTopic(1, KafkaError.TOPIC_AUTHORIZATION_FAILED))

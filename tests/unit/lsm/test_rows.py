@@ -1,0 +1,95 @@
+"""rows: a value that does not fit stops the batch and is shown; nothing is rounded or cut."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.errors import FixData
+from tablestore_engine.format.schema import TableSchema, new_schema
+from tablestore_engine.format.types import DataField, parse_type
+from tablestore_engine.lsm.rows import conform, rows_identical
+
+
+def _schema(**columns: str) -> TableSchema:
+    fields = [DataField(0, name, parse_type(text)) for name, text in columns.items()]
+    return new_schema(fields, primary_keys=("id",))
+
+
+def test_columns_are_ordered_cast_and_filled() -> None:
+    """Columns come by name, integers widen, integers become DECIMAL, a missing nullable column is NULL."""
+    schema = _schema(id="BIGINT", price="DECIMAL(10, 2)", note="STRING")
+    made = conform(pa.table({"price": [1, 2], "id": pa.array([1, 2], pa.int8())}), schema)
+    assert made.to_pylist() == [
+        {"id": 1, "price": Decimal("1.00"), "note": None},
+        {"id": 2, "price": Decimal("2.00"), "note": None},
+    ]
+    assert made.schema.equals(schema.arrow_schema())
+
+
+MISFITS = {
+    "int too large": ("TINYINT", pa.array([1, 300]), "300"),
+    "text too long": ("VARCHAR(3)", pa.array(["abc", "äbcd"]), "äbcd"),
+    "bytes too long": ("VARBINARY(2)", pa.array([b"ab", b"abc"]), "abc"),
+    "decimal overflow": ("DECIMAL(4, 2)", pa.array([Decimal("99.99"), Decimal("100.00")]), "100.00"),
+    "int beyond decimal": ("DECIMAL(4, 2)", pa.array([99, 100]), "100"),
+    "decimal digits lost": ("DECIMAL(6, 2)", pa.array([Decimal("1.000"), Decimal("1.001")]), "1.001"),
+    "fraction to int": ("INT", pa.array([1.0, 1.5]), "1.5"),
+    "time digits lost": ("TIMESTAMP(3)", pa.array([1000, 1001], pa.timestamp("us")), "1001"),
+    "text to int": ("INT", pa.array(["1", "x"]), "x"),
+    "instant to wall clock": ("TIMESTAMP(6)", pa.array([0, 0], pa.timestamp("us", "UTC")), "UTC"),
+    "null in not null": ("INT NOT NULL", pa.array([1, None]), "no value"),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_misfits_name_column_and_value(name: str) -> None:
+    """Each kind of value that does not fit is refused with TS1603, the column and the value."""
+    text, column, shown = MISFITS[name]
+    with pytest.raises(FixData) as caught:
+        conform(pa.table({"id": [1, 2], "v": column}), _schema(id="BIGINT", v=text))
+    assert caught.value.code == "TS1603"
+    assert "'v'" in str(caught.value)
+    assert shown in str(caught.value)
+
+
+def test_null_key() -> None:
+    """A null key is refused with the number of such rows and a sample."""
+    with pytest.raises(FixData, match="2 rows have no key") as caught:
+        conform(pa.table({"id": [1, None, None], "v": [7, 8, 9]}), _schema(id="BIGINT", v="INT"))
+    assert caught.value.code == "TS1602"
+    assert "'v': 8" in str(caught.value)
+
+
+def test_unknown_column() -> None:
+    """A column that the table lacks is refused, never dropped silently."""
+    with pytest.raises(FixData) as caught:
+        conform(pa.table({"id": [1], "w": [1]}), _schema(id="BIGINT", v="INT"))
+    assert caught.value.code == "TS1604"
+
+
+def test_deletes_need_only_their_key() -> None:
+    """NOT NULL of other columns is not asked of rows that delete, and is of all others."""
+    schema = _schema(id="BIGINT", v="INT NOT NULL")
+    rows = pa.table({"id": [1, 2], "v": [1, None]})
+    assert conform(rows, schema, np.array([False, True])).num_rows == 2
+    with pytest.raises(FixData):
+        conform(rows, schema, np.array([True, False]))
+
+
+def test_identical_rows() -> None:
+    """NULL equals NULL, NaN equals NaN, −0.0 differs from 0.0, nested values compare by content."""
+    nan = float("nan")
+    one = pa.table(
+        {"a": [None, nan, 0.0, 1.0], "n": [[1], None, [{}], [2]]} | {"n": [[1], None, [2], [3, None]]}
+    )
+    two = pa.table({"a": [None, nan, -0.0, 1.0], "n": [[1], None, [2], [3, None]]})
+    assert rows_identical(one, two).tolist() == [True, True, False, True]
+    days = pa.table({"d": [dt.date(2026, 1, 1), None]})
+    assert rows_identical(
+        days, pa.table({"d": pa.array([dt.date(2026, 1, 1), dt.date(1970, 1, 1)])})
+    ).tolist() == [True, False]

@@ -1,0 +1,101 @@
+"""The SQL of views and the deletion map, without Spark."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.types import STRING, DataField, DataType, parse_type
+from tablestore_engine.spark.types import from_spark_type, spark_ddl, spark_type
+from tablestore_engine.spark.view_sql import FileGroup, deletion_map, group_files, select_group, view_query
+
+_SCHEMA = TableSchema(0, (DataField(0, "a", DataType("INT")), DataField(1, "b c", DataType("BIGINT"))), 1)
+
+
+def _file(name: str, rows: int, deleted: set[int], schema: TableSchema = _SCHEMA) -> Any:
+    meta = SimpleNamespace(file_name=name, row_count=rows)
+    return SimpleNamespace(
+        path=f"/{name}", meta=meta, schema=schema, deleted=BitMap(deleted) if deleted else None
+    )
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 300), st.sets(st.integers(0, 299))), min_size=1, max_size=4))
+def test_deletion_map(parts: list[tuple[int, set[int]]]) -> None:
+    """Bit i of word w is set exactly for dead row 64 w + i, and every row has a bit."""
+    files = tuple(_file(f"f{i}", rows, {p for p in dead if p < rows}) for i, (rows, dead) in enumerate(parts))
+    (entries,) = deletion_map(FileGroup(_SCHEMA, True, files)).column("m").to_pylist()
+    for (name, words), file, (rows, dead) in zip(entries, files, parts, strict=True):
+        assert name == file.meta.file_name
+        bits = [(words[row >> 6] >> (row & 63)) & 1 for row in range(rows)]
+        assert {row for row, bit in enumerate(bits) if bit} == {p for p in dead if p < rows}
+
+
+def test_groups_and_selects() -> None:
+    """Unchanged columns pass untouched, changed ones are cast, groups are apart by schema and deletions."""
+    newer = TableSchema(
+        1, (DataField(0, "z", DataType("BIGINT")), _SCHEMA.fields[1], DataField(2, "n", DataType("DATE"))), 2
+    )
+    plan = SimpleNamespace(
+        schema=newer, files=(_file("x", 9, {1}), _file("y", 9, set()), _file("z", 9, set(), newer))
+    )
+    groups = group_files(plan)
+    assert [(group.key, len(group.files)) for group in groups] == [("0", 1), ("0d", 1), ("1", 1)]
+    assert select_group(groups[0], newer, "h", None) == (
+        "select cast(t.`a` as bigint) as `z`, t.`b c` as `b c`, cast(null as date) as `n` from h as t"
+    )
+    assert (
+        select_group(groups[2], newer, "h", None)
+        == "select t.`z` as `z`, t.`b c` as `b c`, t.`n` as `n` from h as t"
+    )
+    assert " where getbit(" in select_group(groups[1], newer, "h", "m")
+    assert view_query(["s1", "s2"], newer) == "s1 union all s2"
+    assert (
+        view_query([], _SCHEMA)
+        == "select cast(null as int) as `a`, cast(null as bigint) as `b c` where false"
+    )
+
+
+_NESTED = DataType(
+    "ROW",
+    fields=(
+        DataField(0, "a", DataType("INT")),
+        DataField(1, "b", DataType("ARRAY", element=DataType("DATE"))),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("type_", "ddl"),
+    [
+        (DataType("BOOLEAN"), "boolean"),
+        (DataType("DECIMAL", precision=20, scale=3), "decimal(20,3)"),
+        (DataType("VARCHAR", length=9), "string"),
+        (DataType("TIMESTAMP", precision=3), "timestamp_ntz"),
+        (DataType("TIMESTAMP_LTZ", precision=6), "timestamp"),
+        (DataType("MAP", key=STRING, value=_NESTED), "map<string,struct<`a`:int,`b`:array<date>>>"),
+        (DataType("MULTISET", element=STRING), "map<string,int>"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_types(type_: DataType, ddl: str) -> None:
+    """Each type has its Spark form, and comes back as a type with the same Spark form."""
+    assert spark_ddl(type_) == ddl
+    assert spark_ddl(from_spark_type(spark_type(type_))) == ddl
+
+
+def test_types_without_counterpart() -> None:
+    """What Spark or the format does not have is refused by name."""
+    with pytest.raises(Unsupported, match="TS1508"):
+        spark_ddl(parse_type("TIME(3)"))
+    from pyspark.sql import types as spark_types
+
+    with pytest.raises(FixRequest, match="TS1509"):
+        from_spark_type(spark_types.DayTimeIntervalType())

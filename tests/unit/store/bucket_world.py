@@ -1,0 +1,123 @@
+"""One bucket on disk with its writer, for tests: apply changes, read back rows and changelogs as Python values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND, DataFileMeta
+from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.schema import TableSchema, new_schema
+from tablestore_engine.format.types import DataField, parse_type
+from tablestore_engine.lsm.compaction import needs_fold, pick, pick_full
+from tablestore_engine.options import OptionSet
+from tablestore_engine.runtime.system import SYSTEM
+from tablestore_engine.store.bucket_state import BucketChange, BucketState
+from tablestore_engine.store.bucket_writer import BucketWriter
+from tablestore_engine.store.data_files import RunRows
+from tablestore_engine.store.lookup import KeyCache
+
+Row = dict[str, object]
+TABLE_OPTIONS = {"changelog-producer": "lookup", "num-levels": "20", "deletion-vectors.enabled": "true"}
+
+
+def make_schema(
+    columns: Mapping[str, str], keys: Sequence[str] = ("id",), options: Mapping[str, str] | None = None
+) -> TableSchema:
+    """A schema from column name → type text."""
+    fields = [DataField(0, name, parse_type(text)) for name, text in columns.items()]
+    chosen = {**(TABLE_OPTIONS if keys else {}), **(options or {})}
+    return new_schema(fields, primary_keys=tuple(keys), options=chosen)
+
+
+@dataclass
+class World:
+    """The bucket as it stands; every operation replaces `state`."""
+
+    root: Path
+    schema: TableSchema
+    older: dict[int, TableSchema] = field(default_factory=dict)
+    state: BucketState = field(default_factory=lambda: BucketState((), bytes(12), "", 0))
+    cache: KeyCache = field(default_factory=KeyCache)
+
+    @property
+    def writer(self) -> BucketWriter:
+        """The writer of the present schema."""
+        return BucketWriter(
+            LocalFileIO(str(self.root)),
+            TableLayout(str(self.root / "t")),
+            self.schema,
+            lambda number: {**self.older, self.schema.id: self.schema}[number],
+            SYSTEM,
+            OptionSet(self.schema.options),
+            self.cache,
+        )
+
+    def table(self, rows: Sequence[Row]) -> pa.Table:
+        """Rows as Arrow in the table's types."""
+        return pa.Table.from_pylist(list(rows), schema=self.schema.arrow_schema())
+
+    def upsert(
+        self, rows: Sequence[Row], kinds: Sequence[int] | None = None, *, replace: bool = False
+    ) -> BucketChange:
+        """Fold if it must be, upsert, and take the change as committed."""
+        if needs_fold(self.writer.levels(self.state)):
+            self.fold()
+        given = None if kinds is None else pa.array(kinds, pa.int8())
+        return self.take(self.writer.upsert(self.state, self.table(rows), given, replace=replace))
+
+    def fold(self, *, full: bool = False) -> BucketChange | None:
+        """Fold what pick (or pick_full) chooses."""
+        choose = pick_full if full else pick
+        unit = choose(self.writer.levels(self.state), target_bytes=self.writer.files.target_bytes)
+        return None if unit is None else self.take(self.writer.fold(self.state, unit))
+
+    def take(self, change: BucketChange) -> BucketChange:
+        """Make the change the present state."""
+        self.state = self.writer.apply(self.state, change)
+        return change
+
+    def rows(self) -> list[Row]:
+        """All visible rows, sorted by their text."""
+        tables = [self.writer.read_visible(file) for file in self.state.files]
+        return sorted((row for table in tables for row in table.to_pylist()), key=repr)
+
+    def changelog(self, change: BucketChange) -> list[tuple[int, Row]]:
+        """(kind, row) of the changelog files, in file order."""
+        names = self.schema.field_names
+        return [
+            (int(str(row[VALUE_KIND])), {name: row[name] for name in names})
+            for meta in change.changelog
+            for row in self.physical(meta)
+        ]
+
+    def physical(self, meta: DataFileMeta) -> list[Row]:
+        """All rows of a file with all its columns, deleted ones included."""
+        path = self.writer.layout.data_file("", self.state.bucket, meta.file_name)
+        return list(pq.ParquetFile(path).read().to_pylist())
+
+    def numbers(self) -> dict[str, int]:
+        """Row text → sequence number, of visible rows."""
+        found = {}
+        for file in self.state.files:
+            for row in self.writer.files.read_visible(file, keep=(SEQUENCE_NUMBER,)).to_pylist():
+                number = row.pop(SEQUENCE_NUMBER)
+                found[repr(row)] = number
+        return found
+
+    def add_level_zero(self, rows: Sequence[tuple[int, int, Row]]) -> DataFileMeta:
+        """A level 0 file of (number, kind, row), as another engine's writer would leave it."""
+        run = RunRows(
+            self.table([row for _, _, row in rows]),
+            np.array([number for number, _, _ in rows], dtype=np.int64),
+            np.array([kind for _, kind, _ in rows], dtype=np.int8),
+        )
+        (meta,) = self.writer.files.write_run(self.state, run, level=0)
+        self.take(BucketChange(self.state.partition_bytes, self.state.bucket, added=(meta,)))
+        return meta

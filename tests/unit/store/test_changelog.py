@@ -1,0 +1,154 @@
+"""Changes of a snapshot: exact, in a fixed order, whoever wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.errors import NotFound
+from tablestore_engine.format.snapshot import CommitKind
+from tablestore_engine.store.bucket_state import BucketChange
+from tablestore_engine.store.changelog import multiset_difference
+from tablestore_engine.store.commit_report import CommitIdentity
+from tablestore_engine.store.conflict import Scope
+from tablestore_engine.store.data_files import RunRows
+from tablestore_engine.store.snapshot_files import Planned
+from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.write import WriteMode
+from tests.unit.store.table_world import as_table, changes, changes_of, delete, make_table, put, row, rows_of
+
+
+def foreign_level_zero(store: TableStore, rows: list[dict[str, object]], kinds: list[int]) -> None:
+    """What a Java writer with write-only leaves: an APPEND snapshot with one level-0 file, no changelog."""
+    schema = store.schema
+    latest = store.latest()
+    states = store.bucket_states(latest)
+    state = states[0] if states else store.parts.scanner.empty_state(schema, (), 0)
+    first = state.next_sequence
+    run = RunRows(as_table(rows, schema), np.arange(first, first + len(rows)), np.array(kinds, np.int8))
+    files = store.parts.writer(schema).files.write_run(state, run, level=0)
+    change = BucketChange(state.partition_bytes, state.bucket, added=files)
+    plan = Planned(CommitKind.APPEND, schema, (change,), Scope(everything=True))
+    store._committer().commit(lambda _: plan, CommitIdentity("java", 1, is_new=True))
+
+
+def test_changes_are_the_same_every_time_and_in_order(tmp_path: Path) -> None:
+    """Two readings give equal batches: bucket by bucket, by key, -U before +U."""
+    store = make_table(tmp_path, options={"bucket": "3"})
+    put(store, *[row(number) for number in range(30)])
+    put(store, *[row(number, "b") for number in range(10, 40)])
+    first, again = (
+        [(batch.bucket, batch.rows) for batch in store.read_changes(store.snapshots.get(2))] for _ in range(2)
+    )
+    assert first == again
+    assert [bucket for bucket, _ in first] == [0, 1, 2]
+    for _, rows in first:
+        order = [(one["id"], one["_ROW_KIND"]) for one in rows.to_pylist()]
+        assert order == sorted(order)
+        assert rows.schema.names[-1] == "_ROW_KIND"
+        assert rows.schema.field("_ROW_KIND").type == pa.int8()
+
+
+def test_folds_change_nothing(tmp_path: Path) -> None:
+    """A COMPACT snapshot has no changes."""
+    store = make_table(tmp_path)
+    put(store, row(1))
+    put(store, row(1, "b"))
+    store.compact()
+    newest = store.latest()
+    assert newest is not None
+    assert newest.commit_kind is CommitKind.COMPACT
+    assert not store.has_changes(newest)
+    assert changes_of(store, newest.id) == changes()
+    assert store.has_changes(store.snapshots.get(2))
+
+
+def test_foreign_level_zero_is_invisible_until_our_next_commit_takes_it_in(tmp_path: Path) -> None:
+    """K6: the next write makes a COMPACT snapshot with the changelog of the foreign rows, then its own."""
+    store = make_table(tmp_path)
+    put(store, row(1), row(2))
+    foreign_level_zero(store, [row(1, "java"), row(2), row(3)], [0, 3, 0])
+    assert rows_of(store) == [row(1), row(2)]
+    put(store, row(9))
+    assert [one.commit_kind for one in store.snapshots.list_all()] == [
+        "APPEND",
+        "APPEND",
+        "COMPACT",
+        "APPEND",
+    ]
+    taken = changes_of(store, 3)
+    assert taken == changes(("-U", row(1)), ("+U", row(1, "java")), ("-D", row(2)), ("+I", row(3)))
+    assert rows_of(store) == [row(1, "java"), row(3), row(9)]
+    assert store.verify() == ()
+
+
+def test_compacting_takes_level_zero_in_as_well(tmp_path: Path) -> None:
+    """CALL compact on a table with foreign rows makes them visible and leaves one run."""
+    store = make_table(tmp_path)
+    put(store, row(1))
+    foreign_level_zero(store, [row(2)], [0])
+    store.compact()
+    assert rows_of(store) == [row(1), row(2)]
+    assert {file.meta.level for file in store.plan_scan().files} == {19}
+    assert store.verify() == ()
+
+
+def test_a_range_of_snapshots_in_one_go(tmp_path: Path) -> None:
+    """(after, until], with the columns of the last snapshot. A snapshot that is gone is NotFound."""
+    store = make_table(tmp_path)
+    for name in "abc":
+        put(store, row(1, name))
+    batches = list(store.read_changes_between(1, 3))
+    assert [batch.snapshot_id for batch in batches] == [2, 3]
+    assert [one["name"] for batch in batches for one in batch.rows.to_pylist()] == ["a", "b", "b", "c"]
+    with pytest.raises(NotFound, match="TS1302"):
+        list(store.read_changes_between(3, 9))
+
+
+def test_partition_values_and_bucket_come_with_the_batch(tmp_path: Path) -> None:
+    """Append-only tables say bucket -1, keyed ones their bucket."""
+    store = make_table(tmp_path, keys=(), partitions=("dt",), columns={"id": "INT", "dt": "STRING"})
+    put(store, {"id": 1, "dt": "x"})
+    [batch] = store.read_changes(store.snapshots.get(1))
+    assert (batch.partition, batch.bucket) == (("x",), -1)
+
+
+def test_an_overwrite_whose_past_is_expired_is_not_found(tmp_path: Path) -> None:
+    """The difference needs the snapshot before: TS1315, not wrong changes."""
+    store = make_table(tmp_path, keys=())
+    put(store, row(1))
+    put(store, row(2), mode=WriteMode.OVERWRITE_TABLE)
+    store.fileio.delete(store.layout.snapshot_path(1))
+    with pytest.raises(NotFound, match="TS1315"):
+        list(store.read_changes(store.snapshots.get(2)))
+
+
+def test_the_multiset_difference_counts_occurrences() -> None:
+    """Two of three equal rows stay; NULL and NaN equal themselves; nested rows compare too."""
+    before = pa.table({"a": [1, 1, 1, None, float("nan")], "l": [[1], [1], [1], None, [2]]})
+    after = pa.table({"a": [1, 1, None, float("nan"), 2], "l": [[1], [1], None, [2], [3]]})
+    found = multiset_difference(before, after).to_pylist()
+    assert found == [{"a": 1, "l": [1], "_ROW_KIND": 3}, {"a": 2, "l": [3], "_ROW_KIND": 0}]
+
+
+def test_delete_only_commits_have_changes(tmp_path: Path) -> None:
+    """No added file, but a changelog."""
+    store = make_table(tmp_path)
+    put(store, row(1))
+    delete(store, {"id": 1})
+    assert store.has_changes(store.snapshots.get(2))
+    assert changes_of(store, 2) == changes(("-D", row(1)))
+
+
+def test_foreign_rows_are_told_once(tmp_path: Path) -> None:
+    """Without a producer: kinds as they lie in the files. With one: when they are taken in, not before."""
+    store = make_table(tmp_path / "none", options={"changelog-producer": "none"})
+    foreign_level_zero(store, [row(1), row(2)], [0, 3])
+    assert changes_of(store, 1) == changes(("+I", row(1)), ("-D", row(2)))
+    store = make_table(tmp_path / "lookup")
+    foreign_level_zero(store, [row(1), row(2)], [0, 3])
+    assert not store.has_changes(store.snapshots.get(1))
+    assert changes_of(store, 1) == changes()

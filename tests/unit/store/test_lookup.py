@@ -1,0 +1,90 @@
+"""lookup: stored rows are found wherever they lie, skipping never hides one, memory stays bounded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.errors import EngineBug
+from tablestore_engine.lsm.key_order import order_columns
+from tablestore_engine.store.lookup import KeyCache, fetch, find_hits
+from tests.unit.store.bucket_world import World, make_schema
+
+SMALL_GROUPS = {"parquet.row-group-rows": "10"}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Even keys 0 … 998 in one file of 50 row groups."""
+    made = World(tmp_path, make_schema({"id": "BIGINT", "v": "STRING"}, options=SMALL_GROUPS))
+    made.upsert([{"id": 2 * key, "v": str(key)} for key in range(500)])
+    return made
+
+
+def _find(world: World, keys: list[int], cache: KeyCache | None):
+    frame = order_columns(pa.table({"id": pa.array(keys, pa.int64())}), ("id",))
+    return find_hits(world.writer.files, world.state.files, frame, cache)
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize(
+    "keys", [[0], [998], [500, 502, 503], [-5, 0, 998, 2000], [999], [-1], list(range(1000))]
+)
+def test_hits_and_rows(world: World, keys: list[int], cached: bool) -> None:
+    """Exactly the stored keys are hit, at positions from which their own rows are fetched; with and without memory."""
+    cache = KeyCache() if cached else None
+    for _ in range(2):
+        hits = _find(world, keys, cache)
+        assert [keys[at] for at in hits.incoming] == [key for key in keys if key in range(0, 1000, 2)]
+        rows = fetch(world.writer.files, hits.by_file, None)
+        found = [] if rows is None else rows.to_pylist()
+        assert found == [{"id": keys[at], "v": str(keys[at] // 2)} for at in hits.incoming]
+
+
+def test_deleted_positions_are_no_hits(world: World) -> None:
+    """A row that a vector hides is not found."""
+    world.upsert([{"id": 4, "v": None}], [3])
+    hits = _find(world, [2, 4, 6], None)
+    assert hits.incoming.tolist() == [0, 2]
+
+
+def test_only_the_newest_of_several_runs(world: World) -> None:
+    """After updates a key is found once, in the run that has its visible row."""
+    world.upsert([{"id": 4, "v": "x"}])
+    world.upsert([{"id": 4, "v": "y"}, {"id": 6, "v": "z"}])
+    hits = _find(world, [2, 4, 6], None)
+    rows = fetch(world.writer.files, hits.by_file, ("v",))
+    assert rows is not None
+    assert rows.take(pa.array(hits.order)).column("v").to_pylist() == ["1", "y", "z"]
+
+
+def test_two_visible_rows_stop_the_commit(world: World) -> None:
+    """A key that is visible twice is corruption and is refused, never resolved by chance."""
+    twice = type(world.state)((), world.state.partition_bytes, "", 0, world.state.files * 2)
+    world.state = twice
+    with pytest.raises(EngineBug, match="TS1652"):
+        _find(world, [2], None)
+
+
+def test_string_keys_of_other_files_are_skipped(tmp_path: Path) -> None:
+    """Text keys outside of every file's range open no file."""
+    world = World(tmp_path, make_schema({"id": "STRING", "v": "INT"}))
+    world.upsert([{"id": "b", "v": 1}, {"id": "d", "v": 2}])
+    Path(world.state.files[0].path).unlink()
+    frame = pl.DataFrame({"0": ["e", "f"]})
+    assert find_hits(world.writer.files, world.state.files, frame, None).incoming.tolist() == []
+
+
+def test_cache_is_bounded_and_forgets_the_oldest() -> None:
+    """What does not fit pushes out what was used longest ago; a frame of half the capacity is not kept."""
+    cache, frame = KeyCache(capacity_bytes=2000), pl.DataFrame({"0": [0] * 100})
+    for name in ("a", "b"):
+        cache.put(name, ("id",), frame)
+    assert cache.find("a", ("id",)) is not None
+    cache.put("c", ("id",), frame)
+    assert [cache.find(name, ("id",)) is not None for name in "abc"] == [True, False, True]
+    cache.put("large", ("id",), pl.DataFrame({"0": [0] * 200}))
+    assert cache.find("large", ("id",)) is None

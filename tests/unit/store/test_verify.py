@@ -1,0 +1,81 @@
+"""verify finds each kind of damage, and none in a good table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tablestore_engine.format.snapshot import encode_snapshot
+from tests.unit.store.table_world import delete, make_table, open_table, put, row
+
+
+def good(root: Path) -> None:
+    """Three snapshots with a vector and a changelog."""
+    store = make_table(root)
+    put(store, row(1), row(2))
+    put(store, row(2, "b"), row(3))
+    delete(store, {"id": 1})
+    assert store.verify() == ()
+
+
+def rewrite(root: Path, **facts: object) -> None:
+    """Change facts of the newest snapshot file."""
+    store = open_table(root)
+    newest = store.latest()
+    assert newest is not None
+    store.fileio.replace(store.layout.snapshot_path(newest.id), encode_snapshot(replace(newest, **facts)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"base_manifest_list_size": 1}, "bytes long"),
+        ({"total_record_count": 99}, "totalRecordCount"),
+        ({"delta_record_count": 99}, "deltaRecordCount"),
+        ({"changelog_record_count": 99}, "changelogRecordCount"),
+        ({"index_manifest": None}, "visible twice"),
+    ],
+)
+def test_wrong_facts_of_a_snapshot_are_found(tmp_path: Path, facts: dict[str, object], said: str) -> None:
+    """Sizes, counts and a lost index manifest."""
+    good(tmp_path)
+    rewrite(tmp_path, **facts)
+    assert said in "\n".join(open_table(tmp_path).verify())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "damage", "said"),
+    [
+        ("bucket-0/data-*", lambda path: path.unlink(), "missing"),
+        ("bucket-0/changelog-*", lambda path: path.write_bytes(path.read_bytes() + b"x"), "bytes long"),
+        ("manifest/manifest-list-*", lambda path: path.write_bytes(b"junk"), "TS11"),
+        ("index/index-*", lambda path: path.write_bytes(path.read_bytes()[:-1] + b"\xff"), "TS11"),
+        ("manifest/manifest-*", lambda path: path.unlink(), "TS1201"),
+    ],
+)
+def test_damaged_files_are_found(
+    tmp_path: Path, pattern: str, damage: Callable[[Path], object], said: str
+) -> None:
+    """A missing, longer, torn or flipped file is named."""
+    good(tmp_path)
+    for path in (tmp_path / "demo.db/t").glob(pattern):
+        damage(path)
+    assert said in "\n".join(open_table(tmp_path).verify())
+
+
+def test_a_gap_in_the_ids_is_found(tmp_path: Path) -> None:
+    """Snapshot 2 is missing."""
+    good(tmp_path)
+    store = open_table(tmp_path)
+    store.fileio.delete(store.layout.snapshot_path(2))
+    assert "gaps" in store.verify()[0]
+
+
+def test_it_can_stay_with_the_metadata(tmp_path: Path) -> None:
+    """deep=False does not read key columns; a lost vector stays unseen, sizes do not."""
+    good(tmp_path)
+    rewrite(tmp_path, index_manifest=None)
+    assert open_table(tmp_path).verify(deep=False) == ()

@@ -1,0 +1,253 @@
+"""Writing modes: upsert, append, the three overwrites, buckets and partitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.errors import FixData, FixRequest, RetryError, Unsupported
+from tablestore_engine.format.snapshot import CommitKind
+from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.write import WriteMode, WriteRequest
+from tests.unit.store.table_world import (
+    Row,
+    as_table,
+    changes,
+    changes_of,
+    delete,
+    make_table,
+    open_table,
+    overwrite,
+    put,
+    row,
+    rows_of,
+)
+
+PARTITIONED = {"id": "INT", "v": "STRING", "dt": "STRING"}
+
+
+def keyed_by_day(root: Path, **options: str) -> TableStore:
+    """A keyed table with partition dt and two buckets."""
+    return make_table(
+        root, keys=("id", "dt"), partitions=("dt",), columns=PARTITIONED, options={"bucket": "2", **options}
+    )
+
+
+def appended(root: Path, **options: str) -> TableStore:
+    """An append-only table with partition dt."""
+    return make_table(root, keys=(), partitions=("dt",), columns=PARTITIONED, options=options)
+
+
+def day(number: int, dt: str | None, v: str = "a") -> Row:
+    """A row of PARTITIONED."""
+    return {"id": number, "v": v, "dt": dt}
+
+
+def test_rows_reach_their_partition_and_bucket(tmp_path: Path) -> None:
+    """Every (partition, bucket) gets its rows, NULL is a partition, and everything reads back."""
+    store = keyed_by_day(tmp_path)
+    rows = [day(number, dt) for number in range(20) for dt in ("x", "y/z", None)]
+    report = put(store, *[one for one in rows if one["dt"] is not None])
+    assert report.inserted == 40
+    assert rows_of(store) == sorted([one for one in rows if one["dt"] is not None], key=repr)
+    places = {(file.partition, file.bucket) for file in store.plan_scan().files}
+    assert places == {(("x",), 0), (("x",), 1), (("y/z",), 0), (("y/z",), 1)}
+    assert store.verify() == ()
+
+
+def test_an_update_changes_only_its_bucket(tmp_path: Path) -> None:
+    """One key: one file is added, others stay the same files; the changelog has old and new row."""
+    store = keyed_by_day(tmp_path)
+    put(store, *[day(number, dt) for number in range(20) for dt in ("x", "y")])
+    before = {file.meta.file_name for file in store.plan_scan().files}
+    put(store, day(3, "x", "b"))
+    after = {file.meta.file_name for file in store.plan_scan().files}
+    assert len(after - before) == 1
+    assert before < after
+    assert changes_of(store, 2) == changes(("-U", day(3, "x")), ("+U", day(3, "x", "b")))
+
+
+def test_deletes_need_only_the_key(tmp_path: Path) -> None:
+    """A delete row with NULLs elsewhere removes the key; an absent key is no change."""
+    store = make_table(tmp_path)
+    put(store, row(1), row(2))
+    report = delete(store, {"id": 1}, {"id": 77})
+    assert (report.deleted, rows_of(store)) == (1, [row(2)])
+    assert changes_of(store, 2) == changes(("-D", row(1)))
+    assert store.snapshots.get(2).delta_record_count == 0
+
+
+def test_a_full_refresh_is_the_difference(tmp_path: Path) -> None:
+    """Overwriting a keyed table keeps equal rows and says exactly what changed (K2)."""
+    store = keyed_by_day(tmp_path)
+    put(store, day(1, "x"), day(2, "x"), day(3, "y"))
+    report = overwrite(store, day(1, "x"), day(2, "x", "b"), day(4, "z"))
+    assert (report.inserted, report.updated, report.deleted, report.unchanged) == (1, 1, 1, 1)
+    assert store.snapshots.get(2).commit_kind is CommitKind.APPEND
+    assert changes_of(store, 2) == changes(
+        ("-U", day(2, "x")), ("+U", day(2, "x", "b")), ("-D", day(3, "y")), ("+I", day(4, "z"))
+    )
+    assert overwrite(store).deleted == 3
+    assert rows_of(store) == []
+    assert store.verify() == ()
+
+
+def test_dynamic_overwrite_touches_only_partitions_in_the_rows(tmp_path: Path) -> None:
+    """Rows of partition x replace x, in all its buckets; y stays; no rows change nothing."""
+    for name, make in (("keyed", keyed_by_day), ("append", appended)):
+        store = make(tmp_path / name)
+        put(store, *[day(number, dt) for number in range(8) for dt in ("x", "y")])
+        put(store, day(1, "x", "new"), mode=WriteMode.OVERWRITE_PARTITIONS)
+        expected = [day(1, "x", "new"), *[day(number, "y") for number in range(8)]]
+        assert rows_of(store) == sorted(expected, key=repr)
+        newest = store.snapshots.find_latest_id()
+        assert put(store, mode=WriteMode.OVERWRITE_PARTITIONS).snapshot_id == newest
+        assert store.verify() == ()
+
+
+def test_static_overwrite_fills_in_and_checks_its_partition(tmp_path: Path) -> None:
+    """PARTITION (dt='x'): rows may lack dt; rows of another partition are refused before anything is written."""
+    store = keyed_by_day(tmp_path)
+    put(store, day(1, "x"), day(2, "x"), day(3, "y"))
+    rows = pa.table({"id": pa.array([9], pa.int32()), "v": ["n"]})
+    store.write(WriteRequest(rows, mode=WriteMode.OVERWRITE_STATIC, partition={"dt": "x"}))
+    assert rows_of(store) == sorted([day(9, "x", "n"), day(3, "y")], key=repr)
+    with pytest.raises(FixData, match="TS1620"):
+        put(store, day(1, "y"), mode=WriteMode.OVERWRITE_STATIC, partition={"dt": "x"})
+    with pytest.raises(FixRequest, match="TS1311"):
+        put(store, day(1, "y"), mode=WriteMode.OVERWRITE_STATIC, partition={"v": "x"})
+    put(store, mode=WriteMode.OVERWRITE_STATIC, partition={"dt": "x"})
+    assert rows_of(store) == [day(3, "y")]
+
+
+def test_an_append_only_overwrite_is_an_overwrite_snapshot(tmp_path: Path) -> None:
+    """All old files go, kind OVERWRITE, and the changes are the multiset difference (K3)."""
+    store = appended(tmp_path)
+    put(store, day(1, "x"), day(1, "x"), day(2, "x"), day(3, "y"))
+    put(store, day(1, "x"), day(4, "x"), mode=WriteMode.OVERWRITE_TABLE)
+    assert store.snapshots.get(2).commit_kind is CommitKind.OVERWRITE
+    assert rows_of(store) == [day(1, "x"), day(4, "x")]
+    assert changes_of(store, 2) == changes(
+        ("-D", day(1, "x")), ("-D", day(2, "x")), ("-D", day(3, "y")), ("+I", day(4, "x"))
+    )
+    assert store.verify() == ()
+
+
+def test_append_only_rows_are_appended_even_when_equal(tmp_path: Path) -> None:
+    """No key: each write adds its rows; upsert means append; deletes by kind are refused."""
+    store = appended(tmp_path)
+    put(store, day(1, "x"))
+    report = put(store, day(1, "x"), day(2, None))
+    assert (report.inserted, len(rows_of(store))) == (2, 3)
+    assert changes_of(store, 2) == changes(("+I", day(1, "x")), ("+I", day(2, None)))
+    with pytest.raises(FixRequest, match="TS1312"):
+        delete(store, day(1, "x"))
+
+
+def test_append_only_with_buckets_counts_on(tmp_path: Path) -> None:
+    """bucket=2 with bucket-key: sequence numbers continue per bucket."""
+    store = make_table(tmp_path, keys=(), columns={"id": "INT"}, options={"bucket": "2", "bucket-key": "id"})
+    for _ in range(2):
+        put(store, *[{"id": number} for number in range(10)])
+    ends: dict[int, list[tuple[int, int]]] = {}
+    for file in store.plan_scan().files:
+        span = (file.meta.min_sequence_number, file.meta.max_sequence_number)
+        ends.setdefault(file.bucket, []).append(span)
+        assert file.total_buckets == 2
+    for spans in ends.values():
+        first, second = sorted(spans)
+        assert second[0] == first[1] + 1
+
+
+def test_repeated_keys_are_refused_or_the_last_wins(tmp_path: Path) -> None:
+    """duplicates of the request replaces the table's option."""
+    store = make_table(tmp_path)
+    with pytest.raises(FixData, match="TS1601"):
+        put(store, row(1, "a"), row(1, "b"))
+    assert store.snapshots.list_ids() == ()
+    put(store, row(1, "a"), row(1, "b"), duplicates="last")
+    assert rows_of(store) == [row(1, "b")]
+
+
+def test_another_bucket_count_needs_an_overwrite(tmp_path: Path) -> None:
+    """A rescale rewrites everything as OVERWRITE; an upsert into the old partition is refused (field bug 10)."""
+    store = keyed_by_day(tmp_path)
+    rows = [day(number, "x") for number in range(30)]
+    put(store, *rows)
+    wider = replace(store.schema, id=1, options={**store.schema.options, "bucket": "4"})
+    with pytest.raises(FixRequest, match="TS1314"):
+        store.write(WriteRequest(as_table(rows[:1], wider), new_schema=wider))
+    store.write(WriteRequest(as_table(rows, wider), mode=WriteMode.OVERWRITE_TABLE, new_schema=wider))
+    assert store.snapshots.get(2).commit_kind is CommitKind.OVERWRITE
+    assert rows_of(store) == sorted(rows, key=repr)
+    assert {file.total_buckets for file in store.plan_scan().files} == {4}
+    put(store, day(5, "x", "b"))
+    assert store.verify() == ()
+    assert not [path for path in tmp_path.rglob("changelog-*") if _is_unnamed(store, path.name)]
+
+
+def _is_unnamed(store: TableStore, name: str) -> bool:
+    manifests = store.parts.manifests
+    return not any(
+        entry.file.file_name == name
+        for snapshot in store.snapshots.list_all()
+        for entry in manifests.read_changelog_entries(snapshot)
+    )
+
+
+def test_a_rescale_of_a_table_with_log_is_refused(tmp_path: Path) -> None:
+    """The topic has one partition per bucket: TS1314, and the table is as it was."""
+    store = keyed_by_day(tmp_path, **{"log.system": "kafka"})
+    put(store, day(1, "x"))
+    wider = replace(store.schema, id=1, options={**store.schema.options, "bucket": "4"})
+    with pytest.raises(FixRequest, match="TS1314"):
+        store.write(WriteRequest(as_table([], wider), mode=WriteMode.OVERWRITE_TABLE, new_schema=wider))
+    assert rows_of(store) == [day(1, "x")]
+
+
+def test_keyed_tables_without_vectors_are_not_written(tmp_path: Path) -> None:
+    """Merge-on-read tables of other engines are refused by name."""
+    store = make_table(tmp_path, options={"deletion-vectors.enabled": "false"})
+    with pytest.raises(Unsupported, match="TS1309"):
+        put(store, row(1))
+
+
+def test_bad_rows_leave_nothing_behind(tmp_path: Path) -> None:
+    """An unknown column and a NULL key stop the write before a file exists (P7)."""
+    store = make_table(tmp_path)
+    for rows in (pa.table({"id": [1], "zzz": [1]}), pa.table({"id": pa.array([None], pa.int64())})):
+        with pytest.raises(FixData):
+            store.write(WriteRequest(rows))
+    assert [path.name for path in (tmp_path / "demo.db/t").iterdir()] == ["schema"]
+
+
+def test_changes_from_elsewhere_are_committed_like_rows(tmp_path: Path) -> None:
+    """The distributed path: changes computed by tasks, an overwrite empties buckets without rows."""
+    store = keyed_by_day(tmp_path)
+    put(store, *[day(number, dt) for number in range(10) for dt in ("x", "y")])
+    worker = open_table(tmp_path)
+
+    def tasks(base):  # type: ignore[no-untyped-def]
+        state = next(one for one in worker.bucket_states(base) if one.partition == ("x",))
+        writer = worker.parts.writer(worker.schema)
+        kept = writer.read_visible(state.files[0]).slice(0, 1)
+        return [writer.upsert(state, kept, None, replace=True)]
+
+    report = store.write_changes(tasks, WriteRequest(mode=WriteMode.OVERWRITE_PARTITIONS))
+    assert report.deleted == 9
+    assert len(rows_of(store)) == 11
+    assert store.verify() == ()
+
+
+def test_rows_computed_from_an_older_snapshot_are_refused(tmp_path: Path) -> None:
+    """An UPDATE whose table moved on commits nothing; a fold in between does not matter."""
+    store = make_table(tmp_path)
+    put(store, row(1))
+    put(store, row(2))
+    with pytest.raises(RetryError, match="TS1324"):
+        put(store, row(1), computed_from=1)
+    store.compact()
+    assert put(store, row(3), computed_from=2).inserted == 1
