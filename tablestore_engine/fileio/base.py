@@ -10,6 +10,8 @@ Promises   each is a test in tests/unit/fileio/port_promises.py that any impleme
              (leading dot) are never listed
            5 `delete` of a missing file is no error; folders are never deleted with content by `delete`
            6 `open_output` makes the file durable when closed without error, and leaves none otherwise
+           7 `copy` gives a file's bytes a second, independent name, durably: deleting either keeps the other
+             (files never change in place, so a store may share the bytes)
 INVARIANT  paths are absolute text with `/`; a path never leaves the root the FileIO was made for.
 """
 
@@ -48,6 +50,9 @@ class FileIO(Protocol):
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
         """A streaming Arrow output; durable on a clean exit, removed on an exception."""
+
+    def copy(self, source: str, target: str) -> None:
+        """The bytes of `source` under the new name `target`, durable on return."""
 
     def create_exclusive(self, path: str, data: bytes) -> bool:
         """Create `path` with `data` if and only if it does not exist; False when it does."""

@@ -145,6 +145,16 @@ class LocalFileIO:
             _write_new(clean, data)
         _fsync_folder(_parent(clean))
 
+    def copy(self, source: str, target: str) -> None:
+        """A second hard link: no byte is written. Raises FileExistsError, NotFound TS1201, Unsupported TS1203."""
+        old, new = self._inside(source), self._inside(target)
+        if not os.path.lexists(old):
+            raise _missing(source)
+        self._make_parent_of(new)
+        if not _link(old, new):
+            raise FileExistsError(new)
+        _fsync_folder(_parent(new))
+
     def replace(self, path: str, data: bytes) -> None:
         """Old or new content, never a mixture; durable on return."""
         clean = self._inside(path)

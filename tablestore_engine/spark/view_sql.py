@@ -1,7 +1,7 @@
 """The SQL of a table's view over hidden Parquet tables: casts and renames by field id, deleted rows filtered.
 
 Names      FileGroup       files that share a schema and whether they have deletions: one hidden table
-           group_files()   plan -> groups, in a stable order
+           group_files()   plan -> groups, in a stable order: one scan where that is cheaper than two
            select_group()  the SELECT of one group
            view_query()    all groups as one query; no rows but the right columns for an empty table
            column_list()   names and comments for CREATE VIEW
@@ -29,6 +29,9 @@ from tablestore_engine.spark.source import PlannedScan, ScannedFile
 from tablestore_engine.spark.types import spark_ddl
 
 _WORD_BITS = 64
+_JOINING_SHARE = (
+    0.25  # rows that may pass the filter for nothing: cheaper than planning and starting another scan
+)
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,25 @@ class FileGroup:
 
 
 def group_files(plan: PlannedScan) -> tuple[FileGroup, ...]:
-    """The files by (schema id, deletions)."""
-    groups: dict[tuple[int, bool], list[ScannedFile]] = {}
+    """The files by (schema id, deletions); a few rows without deletions join the scan of those with deletions."""
+    by_schema: dict[int, tuple[list[ScannedFile], list[ScannedFile]]] = {}
     for file in plan.files:
-        groups.setdefault((file.schema.id, bool(file.deleted)), []).append(file)
-    return tuple(
-        FileGroup(files[0].schema, flag, tuple(files)) for (_, flag), files in sorted(groups.items())
-    )
+        by_schema.setdefault(file.schema.id, ([], []))[bool(file.deleted)].append(file)
+    groups: list[FileGroup] = []
+    for _, (clean, filtered) in sorted(by_schema.items()):
+        if _rows(clean) <= _JOINING_SHARE * _rows(filtered):
+            clean, filtered = [], [*clean, *filtered]
+        schema = (clean or filtered)[0].schema
+        groups += [
+            FileGroup(schema, flag, tuple(files))
+            for flag, files in ((False, clean), (True, filtered))
+            if files
+        ]
+    return tuple(groups)
+
+
+def _rows(files: Sequence[ScannedFile]) -> int:
+    return sum(file.meta.row_count for file in files)
 
 
 def select_group(group: FileGroup, table_schema: TableSchema, hidden: str, map_table: str | None) -> str:
@@ -89,9 +104,13 @@ def column_list(schema: TableSchema) -> str:
 
 
 def deletion_map(group: FileGroup) -> pa.Table:
-    """One row, one column `m`: map of file name -> array of BIGINT words, bit i of word w = row 64·w + i is dead."""
-    names = [file.meta.file_name for file in group.files]
-    words = [_words(file) for file in group.files]
+    """One row, one column `m`: map of file name -> array of BIGINT words, bit i of word w = row 64·w + i is dead.
+
+    Spark looks a name up from the front, for each row: the files with the most rows come first.
+    """
+    files = sorted(group.files, key=lambda file: file.meta.row_count, reverse=True)
+    names = [file.meta.file_name for file in files]
+    words = [_words(file) for file in files]
     offsets = np.cumsum([0, *(len(part) for part in words)])
     items = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(np.concatenate(words)))
     maps = pa.MapArray.from_arrays(pa.array([0, len(names)], pa.int32()), pa.array(names, pa.string()), items)

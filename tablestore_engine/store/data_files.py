@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablestore_engine.fileio.base import FileIO
@@ -43,6 +44,10 @@ KEYED_FILE_BYTES = 128 << 20
 APPEND_FILE_BYTES = 256 << 20
 APPEND_GROUP_ROWS = 131_072
 DICTIONARY_PAGE_BYTES = 128 << 10  # a row group whose values do not repeat gives up its dictionary early
+DICTIONARY_SHARE = (
+    0.4  # more distinct values among the rows than this: the column is smaller and faster without
+)
+_SAMPLE_ROWS = 8_192
 _PLAIN_ROOTS = ("FLOAT", "DOUBLE")  # measured values rarely repeat: no dictionary is tried
 
 
@@ -88,15 +93,14 @@ class DataFiles:
     def copy_as_changelog(
         self, state: BucketState, files: Sequence[DataFileMeta]
     ) -> tuple[DataFileMeta, ...]:
-        """Changelog of a run that only inserts: the same bytes under their own names, never the same file.
+        """Changelog of a run that only inserts: the same bytes under names of their own.
 
-        Expiry deletes changelog files earlier than data files, so sharing one would lose rows.
+        Expiry deletes changelog files earlier than data files, so sharing a name would lose rows.
         """
         copies = []
         for meta in files:
             name = self._new_name("changelog")
-            data = self.fileio.read(self._path(state, meta.file_name))
-            self.fileio.write(self._path(state, name), data)
+            self.fileio.copy(self._path(state, meta.file_name), self._path(state, name))
             copies.append(replace(meta, file_name=name, file_source=SOURCE_APPEND))
         return tuple(copies)
 
@@ -171,7 +175,8 @@ class DataFiles:
             path = self._path(state, name)
             stop = start
             with self.fileio.open_output(path) as sink:
-                with pq.ParquetWriter(sink, schema, **self._parquet_options()) as writer:
+                options = self._parquet_options(table.slice(start, _SAMPLE_ROWS))
+                with pq.ParquetWriter(sink, schema, **options) as writer:
                     while stop < table.num_rows and (stop == start or sink.tell() < self.target_bytes):
                         group = table.slice(stop, min(group_rows, table.num_rows - stop))
                         writer.write_table(group.cast(schema), row_group_size=group_rows)
@@ -181,20 +186,22 @@ class DataFiles:
             start = stop
         return written
 
-    def _parquet_options(self) -> dict[str, object]:
+    def _parquet_options(self, sample: pa.Table) -> dict[str, object]:
         codec = self.options.text("file.compression")
         never = {*self.schema.trimmed_primary_keys}
-        plain = [
+        repeating = [
             field.name
             for field in self.schema.fields
-            if _takes_dictionary(field.type) and field.name not in never
+            if field.name not in never
+            and _takes_dictionary(field.type)
+            and _repeats(sample.column(field.name))
         ]
         return {
             "compression": codec,
             "compression_level": self.options.integer("file.compression.zstd-level")
             if codec == "zstd"
             else None,
-            "use_dictionary": [VALUE_KIND, *plain],
+            "use_dictionary": [VALUE_KIND, *repeating],
             "dictionary_pagesize_limit": DICTIONARY_PAGE_BYTES,
             "store_decimal_as_integer": True,
             "store_schema": False,
@@ -271,6 +278,11 @@ def _takes_dictionary(type_: DataType) -> bool:
     """
     wide = type_.root == "DECIMAL" and (type_.precision or 0) > 18
     return type_.is_atomic and type_.root not in _PLAIN_ROOTS and not wide
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    """Whether values occur often enough: pyarrow keeps any dictionary that fits its page, however little it saves."""
+    return int(pc.count_distinct(column, mode="all").as_py()) <= DICTIONARY_SHARE * len(column)
 
 
 def _retract_count(kinds: npt.NDArray[np.int8]) -> int:

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore_engine.errors import TablestoreError
@@ -154,8 +155,12 @@ class _Check:
         if self.parts.fileio.size(path) != meta.file_size:
             yield f"{path} is not {meta.file_size} bytes long"
             return
-        with self.parts.fileio.open_input(path) as source:
-            rows = pq.read_metadata(source).num_rows
+        try:
+            with self.parts.fileio.open_input(path) as source:
+                rows = pq.read_metadata(source).num_rows
+        except (pa.ArrowException, OSError) as error:
+            yield f"{path} cannot be read: {error}"
+            return
         if rows != meta.row_count:
             yield f"{path} has {rows} rows, its metadata says {meta.row_count}"
 
@@ -167,8 +172,12 @@ class _Check:
         if not self.schema.is_keyed:
             return
         yield from (f"{place}: {problem}" for problem in self._levels(state))
-        if deep and not any(not self.parts.fileio.exists(file.path) for file in state.files):
+        if deep and all(self._is_whole(file) for file in state.files):
             yield from (f"{place}: {problem}" for problem in self._keys(state))
+
+    def _is_whole(self, file: LiveFile) -> bool:
+        fileio = self.parts.fileio
+        return fileio.exists(file.path) and fileio.size(file.path) == file.meta.file_size
 
     def _levels(self, state: BucketState) -> Iterator[str]:
         reader = self.parts.writer(self.schema).files
@@ -186,13 +195,13 @@ class _Check:
         visible: list[pl.DataFrame] = []
         names = self.schema.trimmed_primary_keys
         for file in state.files:
-            rows = read_file(
-                self.parts.fileio,
-                FileSource(file.path, self.parts.schemas.get(file.schema_id)),
-                self.schema,
-                columns=names,
-                keep=(SEQUENCE_NUMBER, VALUE_KIND),
-            )
+            source = FileSource(file.path, self.parts.schemas.get(file.schema_id))
+            system = (SEQUENCE_NUMBER, VALUE_KIND)
+            try:
+                rows = read_file(self.parts.fileio, source, self.schema, columns=names, keep=system)
+            except (pa.ArrowException, OSError) as error:
+                yield f"{file.meta.file_name} cannot be read: {error}"
+                return
             keys = order_columns(rows, names)
             order = order_permutation(keys)
             if bool((order[1:] < order[:-1]).any()) or not bool(starts_of_groups(keys).all()):

@@ -118,6 +118,10 @@ class FaultyFileIO:
         if kind is FaultKind.AFTER:
             raise self._failure("open_output", path)
 
+    def copy(self, source: str, target: str) -> None:
+        """As FileIO."""
+        self._run("copy", target, lambda: self.inner.copy(source, target))
+
     def create_exclusive(self, path: str, data: bytes) -> bool:
         """As FileIO."""
         return self._run("create_exclusive", path, lambda: self.inner.create_exclusive(path, data))

@@ -103,6 +103,21 @@ class PortPromises:
             fail()
         assert [one.name for one in fileio.list(f"{root}/o")] == ["good"]
 
+    def test_a_copy_lives_and_dies_on_its_own(self, fileio: FileIO, root: str) -> None:
+        """Promise 7: parents appear, a taken name and a missing source are errors, either name outlives the other."""
+        fileio.write(f"{root}/c/a", b"abc")
+        fileio.copy(f"{root}/c/a", f"{root}/new/b")
+        fileio.write(f"{root}/taken", b"other")
+        with pytest.raises(FileExistsError):
+            fileio.copy(f"{root}/c/a", f"{root}/taken")
+        with pytest.raises(NotFound, match="TS1201"):
+            fileio.copy(f"{root}/none", f"{root}/new/c")
+        fileio.delete(f"{root}/c/a")
+        assert fileio.read(f"{root}/new/b") == b"abc"
+        fileio.copy(f"{root}/new/b", f"{root}/c/a")
+        fileio.delete(f"{root}/new/b")
+        assert fileio.read(f"{root}/c/a") == b"abc"
+
     def test_input_is_random_access(self, fileio: FileIO, root: str) -> None:
         """An opened input seeks and reads."""
         fileio.write(f"{root}/r", b"0123456789")

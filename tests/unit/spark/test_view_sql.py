@@ -29,11 +29,15 @@ def _file(name: str, rows: int, deleted: set[int], schema: TableSchema = _SCHEMA
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 300), st.sets(st.integers(0, 299))), min_size=1, max_size=4))
 def test_deletion_map(parts: list[tuple[int, set[int]]]) -> None:
-    """Bit i of word w is set exactly for dead row 64 w + i, and every row has a bit."""
+    """Bit i of word w is set exactly for dead row 64 w + i, every row has a bit, large files come first."""
     files = tuple(_file(f"f{i}", rows, {p for p in dead if p < rows}) for i, (rows, dead) in enumerate(parts))
     (entries,) = deletion_map(FileGroup(_SCHEMA, True, files)).column("m").to_pylist()
-    for (name, words), file, (rows, dead) in zip(entries, files, parts, strict=True):
-        assert name == file.meta.file_name
+    assert [64 * len(words) for _, words in entries] == sorted(
+        (-(-rows // 64) * 64 for rows, _ in parts), reverse=True
+    )
+    by_name = dict(entries)
+    for file, (rows, dead) in zip(files, parts, strict=True):
+        words = by_name[file.meta.file_name]
         bits = [(words[row >> 6] >> (row & 63)) & 1 for row in range(rows)]
         assert {row for row, bit in enumerate(bits) if bit} == {p for p in dead if p < rows}
 
@@ -61,6 +65,15 @@ def test_groups_and_selects() -> None:
         view_query([], _SCHEMA)
         == "select cast(null as int) as `a`, cast(null as bigint) as `b c` where false"
     )
+
+
+@pytest.mark.parametrize(("clean", "expected"), [(20, [("0d", 3)]), (21, [("0", 2), ("0d", 1)])])
+def test_few_clean_rows_share_the_scan(clean: int, expected: list[tuple[str, int]]) -> None:
+    """Up to a quarter of the filtered rows, clean files join the filtered scan; beyond, they have their own."""
+    plan = SimpleNamespace(
+        schema=_SCHEMA, files=(_file("a", 80, {1}), _file("b", 1, set()), _file("c", clean - 1, set()))
+    )
+    assert [(group.key, len(group.files)) for group in group_files(plan)] == expected
 
 
 _NESTED = DataType(

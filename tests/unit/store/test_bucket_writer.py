@@ -209,6 +209,16 @@ def test_file_is_as_java_readers_expect(world: World) -> None:
     assert change.added[0].value_stats.null_counts == (0, 0, 0)
 
 
+def test_only_columns_that_repeat_have_a_dictionary(tmp_path: Path) -> None:
+    """A column of unique values is written plain, one of few values with a dictionary, each by its first rows."""
+    world = World(tmp_path, make_schema(COLUMNS))
+    world.upsert([_row(key, f"value {key}", at=key % 3) for key in range(2000)])
+    group = pq.ParquetFile(world.state.files[0].path).metadata.row_group(0)
+    encodings = {group.column(i).path_in_schema: group.column(i).encodings for i in range(group.num_columns)}
+    assert "RLE_DICTIONARY" not in encodings["v"]
+    assert "RLE_DICTIONARY" in encodings["at"]
+
+
 def test_files_roll_into_disjoint_ranges(tmp_path: Path) -> None:
     """A run larger than target-file-size becomes several files of one level whose key ranges do not meet."""
     options = {"target-file-size": "4 kb", "parquet.row-group-rows": "500"}

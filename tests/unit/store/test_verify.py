@@ -29,6 +29,13 @@ def rewrite(root: Path, **facts: object) -> None:
     store.fileio.replace(store.layout.snapshot_path(newest.id), encode_snapshot(replace(newest, **facts)))  # type: ignore[arg-type]
 
 
+def _overwrite(path: Path, start: int, data: bytes) -> None:
+    content = bytearray(path.read_bytes())
+    start %= len(content)
+    content[start : start + len(data)] = data
+    path.write_bytes(content)
+
+
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
@@ -51,6 +58,9 @@ def test_wrong_facts_of_a_snapshot_are_found(tmp_path: Path, facts: dict[str, ob
     [
         ("bucket-0/data-*", lambda path: path.unlink(), "missing"),
         ("bucket-0/changelog-*", lambda path: path.write_bytes(path.read_bytes() + b"x"), "bytes long"),
+        ("bucket-0/data-*", lambda path: path.write_bytes(path.read_bytes() + b"x"), "bytes long"),
+        ("bucket-0/data-*", lambda path: _overwrite(path, 4, b"\0" * 200), "cannot be read"),
+        ("bucket-0/data-*", lambda path: _overwrite(path, -12, b"\0" * 12), "cannot be read"),
         ("manifest/manifest-list-*", lambda path: path.write_bytes(b"junk"), "TS11"),
         ("index/index-*", lambda path: path.write_bytes(path.read_bytes()[:-1] + b"\xff"), "TS11"),
         ("manifest/manifest-*", lambda path: path.unlink(), "TS1201"),
