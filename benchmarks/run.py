@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import limits
 from benchmarks.data import Sizes, base_rows, merge_expected, upsert_rows
+from benchmarks.dbt_build import measure_dbt_build
 from benchmarks.kafka import measure_kafka
 from benchmarks.peers import run_pypaimon
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
@@ -208,6 +209,7 @@ def main(argv: list[str]) -> int:
                 measure_kafka(sheet, folder, rows=50_000 if arguments.small else 500_000)
         finally:
             engine.close()
+        measure_dbt_build(sheet, folder)
         if not arguments.no_peer:
             run_pypaimon(sheet, folder, base, batches, peer_expected)
     result = {

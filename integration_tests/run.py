@@ -32,6 +32,7 @@ SUITES: dict[str, list[str]] = {
     "adapter": ["integration_tests/adapter"],
     "conformance": ["integration_tests/conformance"],
     "interop": ["integration_tests/interop"],
+    "demo": ["integration_tests/demo"],
     "kills": ["integration_tests/kills"],
 }
 

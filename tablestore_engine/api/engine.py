@@ -9,7 +9,7 @@ INVARIANT  no JVM before the first statement that needs one: names, Arrow reads 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -51,6 +51,13 @@ class Engine:
     def warehouse(self) -> str:
         """The folder, absolute."""
         return self._warehouse.path
+
+    def __enter__(self) -> Self:
+        """`with Engine(…) as engine:` closes it at the end."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Give producers up; the Spark session stays for others in this process."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tablestore_engine.log.beginning import prepare_log
+from tablestore_engine.log.beginning import prepare_log, reset_log
 from tablestore_engine.log.changes import PublishReport, SnapshotChanges
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.publisher import Publisher
@@ -41,6 +41,11 @@ class TablePublisher:
         """Make topic and marker topic; True when the topic is ours. Raises TS17xx."""
         beginning = prepare_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime)
         return self.settings.topic in beginning.created
+
+    def reset(self, after_snapshot: int) -> None:
+        """A new beginning of the log: snapshots up to this one count as published. Raises TS17xx."""
+        self.close()
+        reset_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime)
 
     def publish(self, store: TableStore) -> PublishReport | None:
         """Send every committed snapshot that the log lacks; None when the table has no snapshot."""

@@ -143,6 +143,10 @@ class Table:
             self.identifier, WriteReport(self.identifier, self.latest_snapshot_id())
         )
 
+    def reset_log(self, after_snapshot: int) -> None:
+        """Begin the log anew: snapshots up to this one count as published; what the topic holds stays there."""
+        self.warehouse.reset_log(self.identifier, after_snapshot)
+
     # staging -------------------------------------------------------------------------------------
 
     def staged(self) -> tuple[StagedInfo, ...]:

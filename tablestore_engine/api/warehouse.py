@@ -214,6 +214,26 @@ class Warehouse:
             return report
         return report.with_log(publisher.settings.topic, sent.offsets)
 
+    def reset_log(self, identifier: Identifier, after_snapshot: int) -> None:
+        """Begin the log anew behind a snapshot. Raises FixRequest TS1030, TS1031; TS17xx."""
+        latest = self.get_store(identifier).snapshots.find_latest_id() or 0
+        publisher = self.find_publisher(identifier)
+        if publisher is None:
+            raise FixRequest(
+                "TS1030",
+                f"{identifier} has no log to begin anew",
+                why="its option log.system is not kafka",
+                fix="set log.system and kafka.topic first",
+            )
+        if not 0 <= after_snapshot <= latest:
+            raise FixRequest(
+                "TS1031",
+                f"the log of {identifier} cannot begin behind snapshot {after_snapshot}",
+                why=f"the table has snapshots up to {latest}",
+                fix=f"give a number from 0 (everything is sent again) to {latest} (only what comes next is sent)",
+            )
+        publisher.reset(after_snapshot)
+
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log. Raises RetryError TS1308 when main moved meanwhile."""
         report = self.get_store(identifier).staging.publish(stage)

@@ -78,6 +78,9 @@ def _register_publish(parser: argparse.ArgumentParser) -> Run:
     add_place(parser)
     parser.add_argument("--staged", metavar="NAME", help="make this staged snapshot the current one first")
     parser.add_argument("--force", action="store_true", help="even though a test of it is red")
+    parser.add_argument(
+        "--reset", metavar="N", type=int, help="repair: a new beginning, snapshots up to N count as published"
+    )
     add_brokers(parser)
     return _publish
 
@@ -89,6 +92,8 @@ def _publish(arguments: argparse.Namespace) -> int:
             report = engine.table(arguments.table).publish_staged(arguments.staged)
         else:
             _check_log(engine, arguments.table)
+            if arguments.reset is not None:
+                engine.table(arguments.table).reset_log(arguments.reset)
             report = engine.table(arguments.table).publish()
     if arguments.json:
         print_json(report_record(report))

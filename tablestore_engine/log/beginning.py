@@ -175,7 +175,7 @@ def _progress_from_tails(settings: LogSettings, data: TopicFacts, runtime: Runti
             "TS1707",
             f"how far {settings.table} is published cannot be told",
             why=f"topic {settings.marker_topic} has no marker and topic {settings.topic} has no row of ours",
-            fix="say where to go on with `tablestore publish --reset`; it never guesses",
+            fix="say where to go on with `tablestore publish --reset N`; it never guesses",
         )
     newest = max(message.snapshot_id or 0 for message in known)
     return Progress(

@@ -105,7 +105,8 @@ def check_topics(settings: LogSettings, topics: LogTopics, topic_id: str) -> Non
             "TS1705",
             f"topic {settings.topic} of {settings.table} does not exist",
             why="it was there when the table was made; someone deleted it, or the brokers are others",
-            fix="correct 'kafka.bootstrap.servers', or give the log a new beginning with `tablestore publish --reset`",
+            fix="correct 'kafka.bootstrap.servers', "
+            "or give the log a new beginning with `tablestore publish --reset N`",
         )
     _check_partitions(settings, topics)
     check_topic_id(settings, topics.data, topic_id)
@@ -119,7 +120,7 @@ def check_topic_id(settings: LogSettings, data: TopicFacts, topic_id: str) -> No
             f"topic {settings.topic} of {settings.table} is another one than before",
             why=f"expected topic id {topic_id}, got {data.topic_id}: it was deleted and made again, "
             "so what was published is gone",
-            fix="give the log a new beginning with `tablestore publish --reset`",
+            fix="give the log a new beginning with `tablestore publish --reset N`",
         )
 
 

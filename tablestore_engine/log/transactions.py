@@ -104,7 +104,7 @@ def history_differs(settings: LogSettings, why: str) -> FixRequest:
         "TS1708",
         f"topic {settings.topic} and the snapshots of {settings.table} do not fit together",
         why=f"{why}: the table was rolled back, or restored, behind its log",
-        fix="give the log a new beginning with `tablestore publish --reset`",
+        fix="give the log a new beginning with `tablestore publish --reset N`",
     )
 
 

@@ -31,6 +31,7 @@ from tablestore_engine.errors import EngineBug, FixRequest
 
 FEED = "airline.flight_events"
 FLIGHTS = "demo.flights"
+DAYS_MAX = 364
 SEEDED = ("--exclude-resource-type", "seed")  # airports and airlines do not change from day to day
 
 
@@ -136,8 +137,8 @@ def _red_day(demo: Demo, day: int) -> None:
     )
 
 
-def _look_around(demo: Demo) -> None:
-    """Time travel, a diff, and another reader."""
+def _look_around(demo: Demo) -> int:
+    """Time travel, a diff, and another reader; the early snapshot that was looked at."""
     table = demo.engine.table(FLIGHTS)
     ids = table.snapshot_ids()
     early = ids[min(2, len(ids) - 1)]
@@ -154,6 +155,7 @@ def _look_around(demo: Demo) -> None:
         raise EngineBug(
             "TS1855", "two readers disagree", why=f"ours {now}, Paimon's {other}", fix="report this"
         )
+    return early
 
 
 _DELAYS = """
@@ -171,14 +173,14 @@ def _draw(demo: Demo) -> None:
         _print(f"  {line}")
 
 
-def _next_steps(folder: Path) -> None:
+def _next_steps(folder: Path, early: int) -> None:
     _print(f"\nNow yours: cd {folder}")
     for text in (
         "tablestore snapshots demo.flights",
-        "tablestore diff demo.flights 3 4",
-        "tablestore changelog demo.flights --since 3",
-        'tablestore sql "select * from demo.airport_delays version as of 5"',
-        "dbt test --select flights --vars '{tablestore_as_of: {flights: 5}}'",
+        f"tablestore diff demo.flights {early - 1} {early}",
+        f"tablestore changelog demo.flights --since {early}",
+        f'tablestore sql "select count(*) from demo.flights version as of {early}"',
+        f"dbt test --select flights --vars '{{tablestore_as_of: {{flights: {early}}}}}'",
     ):
         _print(f"  {text}")
 
@@ -199,6 +201,13 @@ def _broker(folder: Path, action: str) -> str:
 def _run(arguments: argparse.Namespace) -> int:
     """The whole demo."""
     started = time.monotonic()
+    if not 1 <= arguments.days <= DAYS_MAX:
+        raise FixRequest(
+            "TS1857",
+            f"the demo cannot run {arguments.days} days",
+            why="the feed is the year 2013, and one more day is needed for the red one",
+            fix=f"give --days from 1 to {DAYS_MAX}",
+        )
     folder = Path(arguments.folder).absolute()
     if (folder / BROKER).exists():
         _broker(folder, "stop")  # left by a demo that died
@@ -208,16 +217,16 @@ def _run(arguments: argparse.Namespace) -> int:
         _print("Starting a Kafka broker (fetched once) and loading 336,776 flights …")
         url = json.loads(_broker(folder, "start"))["url"]
     try:
-        _demo(arguments.days, folder, url)
+        early = _demo(arguments.days, folder, url)
     finally:
         if url is not None and not arguments.keep_broker:
             _broker(folder, "stop")
-    _next_steps(folder)
+    _next_steps(folder, early)
     _print(f"\nDone in {time.monotonic() - started:.0f} s.")
     return 0
 
 
-def _demo(days: int, folder: Path, url: str | None) -> None:
+def _demo(days: int, folder: Path, url: str | None) -> int:
     write_project(folder, url)
     log = {"kafka.bootstrap.servers": url} if url else {}
     engine = Engine(str(folder / "warehouse"), spark=SparkSettings(master="local[2]"), log=log)
@@ -229,8 +238,9 @@ def _demo(days: int, folder: Path, url: str | None) -> None:
         for day in range(1, days + 1):
             _build_day(demo, day)
         _red_day(demo, days + 1)
-        _look_around(demo)
+        early = _look_around(demo)
         _draw(demo)
+        return early
     finally:
         engine.close()
 

@@ -1,0 +1,85 @@
+"""`tablestore demo` as a stranger runs it, shorter: its own claims, and the commands that it suggests at the end."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dbt.adapters.tablestore.demo.project_folder import BROKER
+from tablestore_engine.cli.main import main
+from tablestore_engine.log.dev_broker import stop_broker
+
+BIN = Path(sys.executable).parent
+DAYS = 2
+ROUND = re.compile(
+    r"day +(\d+) +\d+ events  snapshot +(\d+)  \+(\d+) +~(\d+) +-(\d+) +topic +(\d+) \(\+(\d+)\)"
+)
+
+
+def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(BIN / command[0]), *command[1:]], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """The project that a demo of two days leaves, and what it printed."""
+    place = tmp_path_factory.mktemp("demo")
+    done = _run(["tablestore", "demo", "--days", str(DAYS), "--folder", "project"], place)
+    assert done.returncode == 0, done.stdout + done.stderr
+    yield place / "project", done.stdout
+    stop_broker(place / "project" / BROKER)
+
+
+def test_topic_grows_by_what_snapshots_change(demo: tuple[Path, str]) -> None:
+    """One line per day; the topic's growth is inserted + updated + deleted, and sums up to its length."""
+    rounds = [[int(number) for number in match] for match in ROUND.findall(demo[1])]
+    assert [one[0] for one in rounds] == list(range(1, DAYS + 1))
+    total = 0
+    for _, _, inserted, updated, deleted, length, grown in rounds:
+        assert grown == inserted + updated + deleted
+        total += grown
+        assert length == total
+
+
+def test_red_day_moves_nothing_and_another_reader_agrees(demo: tuple[Path, str]) -> None:
+    """The poisoned day names its red test and leaves snapshot and topic; Paimon's reader counts the same rows."""
+    text = demo[1]
+    last = ROUND.findall(text)[-1]
+    assert "dbt build is red: no_delay_over_a_day" in text
+    assert f"snapshot is still {last[1]}, the topic still has {last[5]} messages" in text
+    assert "dbt build is green" in text
+    travel = re.search(r"Time travel: (\d+) flights at snapshot \d+, (\d+) now", text)
+    assert travel is not None
+    assert int(travel[1]) < int(travel[2])
+    assert f"Rust reader: {travel[2]} flights" in text
+    assert text.count("█") > DAYS
+
+
+def test_suggested_commands_work(demo: tuple[Path, str]) -> None:
+    """Each line under `Now yours` runs in the project and prints something."""
+    folder, text = demo
+    lines = [line.strip() for line in text.partition("Now yours:")[2].splitlines()[1:]]
+    commands = [line for line in lines if line.startswith(("tablestore ", "dbt "))]
+    assert len(commands) >= 5
+    for command in commands:
+        done = _run(shlex.split(command), folder)
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("days", ["0", "365"])
+def test_days_outside_of_the_year_are_refused(
+    days: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The feed has 365 days and the red one follows the last; nothing is made."""
+    assert main(["demo", "--days", days, "--folder", str(tmp_path / "never")]) != 0
+    assert "TS1857" in capsys.readouterr().err
+    assert not (tmp_path / "never").exists()
