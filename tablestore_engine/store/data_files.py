@@ -245,12 +245,32 @@ class DataFiles:
     ) -> pa.Table:
         """All physical rows (of some row groups) as the write schema has them; `keep` are system columns, first."""
         file_schema = self.schemas(file.schema_id)
-        wanted = [*keep, *source_columns(plan_columns(file_schema, self.schema, columns))]
+        names = self._stored_names(file_schema, columns, keep)
         with self.fileio.open_input(file.path) as source, pq.ParquetFile(source) as parquet:
             everything = range(parquet.num_row_groups) if groups is None else groups
-            names = list(dict.fromkeys(wanted))
             rows = parquet.read_row_groups(list(everything), columns=names, use_threads=False)
         return evolve(rows, file_schema, self.schema, columns, keep=keep)
+
+    def read_positions(
+        self,
+        file: LiveFile,
+        positions: npt.NDArray[np.int64],
+        columns: Sequence[str] | None = None,
+        *,
+        keep: Sequence[str] = (),
+    ) -> pa.Table:
+        """The rows at `positions`, in that order; only the row groups that hold them are decoded."""
+        file_schema = self.schemas(file.schema_id)
+        names = self._stored_names(file_schema, columns, keep)
+        with self.fileio.open_input(file.path) as source, pq.ParquetFile(source) as parquet:
+            starts = group_starts(parquet.metadata)
+            group_of = np.searchsorted(starts, positions, side="right") - 1
+            groups = np.unique(group_of)
+            rows = parquet.read_row_groups(groups.tolist(), columns=names, use_threads=False)
+        lengths = starts[groups + 1] - starts[groups]
+        offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])  # where each group begins in what was read
+        local = positions - starts[group_of] + offsets[np.searchsorted(groups, group_of)]
+        return evolve(rows.take(pa.array(local)), file_schema, self.schema, columns, keep=keep)
 
     def read_visible(
         self, file: LiveFile, columns: Sequence[str] | None = None, *, keep: Sequence[str] = ()
@@ -258,6 +278,18 @@ class DataFiles:
         """The rows of a file that its deletion vector does not hide, in file order."""
         rows = self.read(file, columns, keep=keep)
         return rows if not file.deleted else rows.filter(pa.array(visible_mask(file)))
+
+    def _stored_names(
+        self, file_schema: TableSchema, columns: Sequence[str] | None, keep: Sequence[str]
+    ) -> list[str]:
+        """The file's columns that are needed for `columns` of the write schema."""
+        return list(dict.fromkeys([*keep, *source_columns(plan_columns(file_schema, self.schema, columns))]))
+
+
+def group_starts(metadata: pq.FileMetaData) -> npt.NDArray[np.int64]:
+    """First row of each row group, and the row count at the end."""
+    counts = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def visible_mask(file: LiveFile) -> npt.NDArray[np.bool_]:

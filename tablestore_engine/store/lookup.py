@@ -34,7 +34,7 @@ from tablestore_engine.lsm.key_order import (
     order_frame,
 )
 from tablestore_engine.store.bucket_state import LiveFile
-from tablestore_engine.store.data_files import DataFiles, visible_mask
+from tablestore_engine.store.data_files import DataFiles, group_starts, visible_mask
 
 KEY_CACHE_BYTES = 256 << 20
 WHOLE_FILE_SHARE = 0.5  # from here on the whole key column is read, and remembered
@@ -137,7 +137,7 @@ def fetch(
     files: DataFiles, by_file: Sequence[FileHits], columns: Sequence[str] | None, *, keep: Sequence[str] = ()
 ) -> pa.Table | None:
     """The hit rows, file by file; None when there are none. Only row groups that were hit are decoded."""
-    tables = [_fetch_of_file(files, one, columns, keep) for one in by_file]
+    tables = [files.read_positions(one.file, one.positions, columns, keep=keep) for one in by_file]
     return pa.concat_tables(tables) if tables else None
 
 
@@ -191,7 +191,7 @@ def _groups_in_range(files: DataFiles, file: LiveFile, keys: pl.DataFrame) -> tu
     """
     with files.fileio.open_input(file.path) as source:
         metadata = pq.read_metadata(source)
-    starts = _starts(metadata)
+    starts = group_starts(metadata)
     everything = np.arange(metadata.num_row_groups, dtype=np.int64)
     words = fixed_words(keys)
     bounds = None if words is None else _integer_bounds(metadata, _stored_key_name(files, file))
@@ -222,28 +222,3 @@ def _integer_bounds(metadata: pq.FileMetaData, name: str) -> tuple[Index, Index]
         low.append(statistics.min)
         high.append(statistics.max)
     return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
-
-
-def _starts(metadata: pq.FileMetaData) -> Index:
-    """First row of each row group, and the row count at the end."""
-    counts = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-
-def row_group_starts(files: DataFiles, file: LiveFile) -> Index:
-    """First row of each row group of a file, and its row count at the end."""
-    with files.fileio.open_input(file.path) as source:
-        return _starts(pq.read_metadata(source))
-
-
-def _fetch_of_file(
-    files: DataFiles, hits: FileHits, columns: Sequence[str] | None, keep: Sequence[str]
-) -> pa.Table:
-    starts = row_group_starts(files, hits.file)
-    group_of = np.searchsorted(starts, hits.positions, side="right") - 1
-    groups = np.unique(group_of)
-    lengths = starts[groups + 1] - starts[groups]
-    offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])  # where each chosen group begins in what is read
-    local = hits.positions - starts[group_of] + offsets[np.searchsorted(groups, group_of)]
-    rows = files.read(hits.file, columns, keep=keep, groups=groups.tolist())
-    return rows.take(pa.array(local))
