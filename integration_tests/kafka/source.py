@@ -2,6 +2,7 @@
 
 Names      Source        snapshots as lists of (bucket, kinds, ids); the same call always gives the same rows
            settings_of   LogSettings of a source on a broker
+           new_table     a source and its settings, topics prepared
            expected      the messages that must be in the topic: per partition (snapshot, kind, id) in order
            await_published   published, once it is what is wanted
            published     what a reader sees, in the same shape
@@ -20,7 +21,9 @@ import pyarrow as pa
 
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import new_schema
+from tablestore_engine.log.beginning import prepare_log
 from tablestore_engine.log.changes import ChangeBatch, SnapshotChanges
+from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.reader import read_messages
 from tablestore_engine.log.settings import LogSettings, resolve_log
 
@@ -90,6 +93,15 @@ def settings_of(source: Source, url: str, **options: str) -> LogSettings:
     )
     assert resolved is not None
     return resolved
+
+
+def new_table(broker: BrokerInfo, snapshots: int, **options: str) -> tuple[Source, LogSettings]:
+    """A source with that many snapshots and its prepared topics."""
+    source = Source()
+    source.grow(snapshots)
+    settings = settings_of(source, broker.url, **options)
+    prepare_log(settings)
+    return source, settings
 
 
 def expected(source: Source, snapshots: range | None = None) -> Mapping[int, list[Row]]:

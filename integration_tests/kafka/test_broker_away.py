@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from integration_tests.kafka.source import Source, expected, published, settings_of
+from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
 from tablestore_engine.errors import (
     EngineBug,
     OutcomeUnknown,
@@ -25,16 +25,6 @@ from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.publisher import Publisher
-from tablestore_engine.log.settings import LogSettings
-
-
-def new_table(broker: BrokerInfo, snapshots: int, **options: str) -> tuple[Source, LogSettings]:
-    """A source with that many snapshots and its prepared topics."""
-    source = Source()
-    source.grow(snapshots)
-    settings = settings_of(source, broker.url, **options)
-    prepare_log(settings)
-    return source, settings
 
 
 def test_broker_down(tmp_path: Path) -> None:

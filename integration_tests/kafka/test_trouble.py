@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from integration_tests.kafka.source import Source, expected, published, settings_of
+from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
 from tablestore_engine.errors import (
     FixData,
     FixRequest,
@@ -24,15 +24,6 @@ from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.reader import fold_messages, read_after, read_log_markers, read_messages
 from tablestore_engine.log.settings import LogSettings, resolve_log
-
-
-def new_table(broker: BrokerInfo, snapshots: int, **options: str) -> tuple[Source, LogSettings]:
-    """A source with that many snapshots and its prepared topics."""
-    source = Source()
-    source.grow(snapshots)
-    settings = settings_of(source, broker.url, **options)
-    prepare_log(settings)
-    return source, settings
 
 
 def delete_topic(broker: BrokerInfo, name: str) -> None:
