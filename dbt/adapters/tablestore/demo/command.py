@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -141,7 +143,7 @@ def _look_around(demo: Demo) -> int:
     """Time travel, a diff, and another reader; the early snapshot that was looked at."""
     table = demo.engine.table(FLIGHTS)
     ids = table.snapshot_ids()
-    early = ids[min(2, len(ids) - 1)]
+    early = ids[min(2, len(ids) - 2)]
     old = demo.engine.sql(f"select count(*) from demo.flights version as of {early}").rows[0][0]
     now = demo.engine.sql("select count(*) from demo.flights").rows[0][0]
     _print(f"\nTime travel: {old} flights at snapshot {early}, {now} now.")
@@ -174,10 +176,14 @@ def _draw(demo: Demo) -> None:
 
 
 def _next_steps(folder: Path, early: int) -> None:
-    _print(f"\nNow yours: cd {folder}")
+    _print("\nNow yours:")
+    activate = Path(sys.executable).with_name("activate")
+    is_on_path = shutil.which("tablestore") is not None
     for text in (
+        *([] if is_on_path or not activate.exists() else [f"source {shlex.quote(str(activate))}"]),
+        f"cd {shlex.quote(str(folder))}",
         "tablestore snapshots demo.flights",
-        f"tablestore diff demo.flights {early - 1} {early}",
+        f"tablestore diff demo.flights {early} {early + 1}",
         f"tablestore changelog demo.flights --since {early}",
         f'tablestore sql "select count(*) from demo.flights version as of {early}"',
         f"dbt test --select flights --vars '{{tablestore_as_of: {{flights: {early}}}}}'",
