@@ -2,7 +2,8 @@
 
 Names      read_changes_table   changelog rows of (since, until] with _row_kind and _snapshot_id
            ChangeCounts, count_changes   net inserted, updated, deleted keys between two states
-Steps      counts: the first and last row kind of each key decide; a key that came and went counts as nothing
+Steps      each file's columns are found by id, so that renamed, dropped and added columns mean what they mean today
+           counts: the first and last row kind of each key decide; a key that came and went counts as nothing
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class ChangeCounts:
 
 
 def read_changes_table(store: TableStore, since: int, until: int | None) -> pa.Table:
-    """Rows in order, table columns first, then _row_kind ('+I' '-U' '+U' '-D') and _snapshot_id."""
+    """Rows in order: the columns of the newest schema, _row_kind (+I -U +U -D), _snapshot_id. Raises TS1016, TS1302."""
     last = until if until is not None else store.snapshots.find_latest_id() or since
     if last < since:
         raise FixRequest(
@@ -39,28 +40,19 @@ def read_changes_table(store: TableStore, since: int, until: int | None) -> pa.T
             why=f"from snapshot {since} to {last}",
             fix="swap the two snapshots",
         )
-    target = pa.schema([*store.schema.arrow_schema(), (ROW_KIND, pa.string()), (SNAPSHOT_ID, pa.int64())])
+    schema = store.schema
+    target = pa.schema([*schema.arrow_schema(), (ROW_KIND, pa.string()), (SNAPSHOT_ID, pa.int64())])
+    target = pa.schema([field.with_nullable(True) for field in target])
     texts = pa.array([RowKind(number).short_string for number in range(4)])
     parts = []
     for snapshot_id in range(since + 1, last + 1):
-        for batch in store.read_changes(store.snapshots.get(snapshot_id)):
+        for batch in store.read_changes(store.snapshots.get(snapshot_id), schema):
             kinds = batch.rows.column(_KIND_BYTES)
             rows = batch.rows.drop_columns([_KIND_BYTES])
             rows = rows.append_column(ROW_KIND, texts.take(kinds.combine_chunks()))
             rows = rows.append_column(SNAPSHOT_ID, pa.array([snapshot_id] * rows.num_rows, pa.int64()))
-            parts.append(_shaped(rows, target))
+            parts.append(pa.Table.from_arrays(rows.columns, schema=target))
     return pa.concat_tables(parts) if parts else target.empty_table()
-
-
-def _shaped(rows: pa.Table, target: pa.Schema) -> pa.Table:
-    """Columns of the newest schema; what an older snapshot did not have is NULL."""
-    columns = [
-        rows.column(field.name).cast(field.type)
-        if field.name in rows.column_names
-        else pa.nulls(rows.num_rows, field.type)
-        for field in target
-    ]
-    return pa.Table.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in target]))
 
 
 def count_changes(store: TableStore, since: int, until: int) -> ChangeCounts:

@@ -1,0 +1,44 @@
+"""Changelogs through the front door: what old snapshots changed, in the columns of today."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.api import Engine, OnSchemaChange, Table, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.api.changes import ChangeCounts
+from tablestore_engine.format.schema_change import rename_column
+
+KEYED = TableSpec(primary_key=("id",))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """`d.t` with keys 1 and 2, written in one snapshot each."""
+    engine = Engine(str(tmp_path))
+    for number in (1, 2):
+        engine.write("d.t", pa.table({"id": [number], "v": ["a"]}), WriteSpec(table=KEYED))
+    return engine.table("d.t")
+
+
+def test_renamed_columns_keep_their_values(table: Table) -> None:
+    """A rename must not turn older changes into NULL, and keys are still told apart."""
+    for old, new in (("id", "number"), ("v", "text")):
+        table.warehouse.catalog.alter_table(
+            table.identifier, lambda schema, old=old, new=new: rename_column(schema, old, new)
+        )
+    assert table.changes(0).select(["number", "text"]).to_pylist() == [
+        {"number": 1, "text": "a"},
+        {"number": 2, "text": "a"},
+    ]
+    assert table.diff(0) == ChangeCounts(2, 0, 0)
+
+
+def test_a_column_of_another_type_is_another_column(table: Table) -> None:
+    """A full refresh that gives a name a new type: older changes have no value for the new column."""
+    refresh = WriteSpec(mode=WriteMode.OVERWRITE_TABLE, on_schema_change=OnSchemaChange.REPLACE)
+    table.write(pa.table({"id": [1, 2], "v": pa.array([True, False])}), refresh)
+    assert table.changes(0, 2).column("v").to_pylist() == [None, None]
+    assert table.diff(0) == ChangeCounts(2, 0, 0)
