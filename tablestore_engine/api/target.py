@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from tablestore_engine.api.spec import OnSchemaChange, TableSpec
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.cast import is_widening
-from tablestore_engine.format.schema import TableSchema, new_schema
+from tablestore_engine.format.schema import TableSchema, assign_type_ids, new_schema
 from tablestore_engine.format.schema_change import (
     add_column,
     drop_column,
@@ -179,7 +179,12 @@ def _is_key(schema: TableSchema, name: str) -> bool:
 
 
 def _differs(have: DataType, given: DataType) -> bool:
-    return have.with_nullable(True) != given.with_nullable(True)
+    """Whether two types differ apart from NOT NULL; children of a given ROW have no ids of the table yet."""
+    return _without_ids(have) != _without_ids(given)
+
+
+def _without_ids(type_: DataType) -> DataType:
+    return assign_type_ids(type_.with_nullable(True), highest=0)[0]
 
 
 def _names(fields: Sequence[DataField]) -> str:
