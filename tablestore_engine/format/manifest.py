@@ -1,8 +1,8 @@
 """Manifest files: one record per added or removed data file (section 4.2), and their merging (section 4.5).
 
 Names      FileKind, ManifestEntry   one change
-           encode_manifest, decode_manifest   entries ⇄ Avro bytes
-           encode_rolled   entries -> several manifests of a target size
+           encode_rolled   entries -> Avro bytes of one or more manifests of a target size
+           decode_manifest Avro bytes of one manifest -> entries
            merge_entries   base and delta in order -> live files
 PAIMON     pypaimon reads fields 0-16 by key: all are written. Level is part of a file's identity, so an upgrade
            is DELETE + ADD of one name. A null _NULL_COUNTS crashes Java.
@@ -106,11 +106,6 @@ _CODEC = AvroCodec.of(
         {"name": "_FILE", "type": _FILE},
     ],
 )
-
-
-def encode_manifest(entries: Iterable[ManifestEntry], compression: str = "zstd") -> bytes:
-    """Avro bytes of the entries in order."""
-    return _CODEC.write((_to_record(entry) for entry in entries), compression)
 
 
 def encode_rolled(

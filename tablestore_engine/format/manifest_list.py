@@ -3,7 +3,6 @@
 Names      ManifestFileMeta   one manifest: exact size, counts, partition statistics, bucket and level range
            encode_manifest_list, decode_manifest_list
            describe_manifest  entries -> the facts of their manifest
-           plan_manifest_merge   which manifests to write anew at a commit (section 4.5)
 PAIMON     bucket and level ranges are used for pruning when present: right, or absent.
 """
 
@@ -101,36 +100,6 @@ def partition_stats(partitions: Iterable[bytes], types: Sequence[DataType]) -> S
     high = [max(values) if values else None for values in known]
     nulls = tuple(len(column) - len(values) for column, values in zip(columns, known, strict=True))
     return SimpleStats(encode_row(low, nullable), encode_row(high, nullable), nulls)
-
-
-def plan_manifest_merge(
-    metas: Sequence[ManifestFileMeta], *, target_bytes: int, full_bytes: int, merge_min_count: int
-) -> tuple[tuple[ManifestFileMeta, ...], tuple[ManifestFileMeta, ...]]:
-    """(kept as they are, to be merged into new ones behind them), both in order; nothing to do gives (all, ()).
-
-    All manifests with deletes and all small ones once these sum to `full_bytes`; else the small ones once there are
-    `merge_min_count` of them. A DELETE is dropped only together with its ADD, which may be in any earlier manifest:
-    a full merge with deletes therefore takes everything, and no DELETE is ever kept in front of what is merged.
-    """
-    small = [meta.file_size < target_bytes for meta in metas]
-    untidy = [few or meta.num_deleted_files > 0 for few, meta in zip(small, metas, strict=True)]
-    untidy_bytes = sum(meta.file_size for meta, flag in zip(metas, untidy, strict=True) if flag)
-    if sum(untidy) > 1 and untidy_bytes >= full_bytes:
-        if any(meta.num_deleted_files for meta in metas):
-            return (), tuple(metas)
-        return _split(metas, untidy)
-    if sum(small) < max(merge_min_count, 2):
-        return tuple(metas), ()
-    kept, merged = _split(metas, small)
-    return ((), tuple(metas)) if any(meta.num_deleted_files for meta in kept) else (kept, merged)
-
-
-def _split(
-    metas: Sequence[ManifestFileMeta], flags: Sequence[bool]
-) -> tuple[tuple[ManifestFileMeta, ...], tuple[ManifestFileMeta, ...]]:
-    """(without flag, with flag), both in order."""
-    pairs = list(zip(metas, flags, strict=True))
-    return tuple(meta for meta, flag in pairs if not flag), tuple(meta for meta, flag in pairs if flag)
 
 
 def _to_record(meta: ManifestFileMeta) -> dict[str, object]:

@@ -76,7 +76,7 @@ _ROWS = (  # one option, one row
     Option("parquet.row-group-rows", _I, "8192", Scope.WRITE, True, "Rows per row group of keyed files (ours). Small groups make upserts and point reads cheap, large ones full scans."),
     Option("manifest.compression", _S, "zstd", Scope.WRITE, True, "Avro codec of manifests."),
     Option("manifest.target-file-size", _Z, "8 mb", Scope.MAINTENANCE, True, "Manifests are rolled at this size." ),
-    Option("manifest.full-compaction-threshold-size", _Z, "16 mb", Scope.MAINTENANCE, True, "Small or delete-carrying manifests are rewritten together once they sum to this."),
+    Option("manifest.full-compaction-threshold-size", _Z, "16 mb", Scope.MAINTENANCE, True, "Small or delete-carrying manifests are rewritten together once they sum to this, and to a quarter of the others."),
     Option("manifest.merge-min-count", _I, "30", Scope.MAINTENANCE, True, "Small manifests are joined once there are this many."),
     Option("metadata.stats-mode", _S, "truncate(16)", Scope.WRITE, True, "Statistics kept per file: none, counts, truncate(n) or full."),
     Option("num-levels", _I, "20", Scope.MAINTENANCE, False, "Levels of the LSM tree. Paimon's default is 6; ours is 20 so that folds are rare."),

@@ -26,7 +26,7 @@ from tablestore_engine.format.index_manifest import (
     encode_index_manifest,
 )
 from tablestore_engine.format.layout import TableLayout
-from tablestore_engine.format.manifest import ManifestEntry, decode_manifest, encode_manifest
+from tablestore_engine.format.manifest import ManifestEntry, decode_manifest, encode_rolled
 from tablestore_engine.format.manifest_list import (
     ManifestFileMeta,
     decode_manifest_list,
@@ -123,15 +123,22 @@ class ManifestStore:
 
     # ---- writing -------------------------------------------------------------------------------------------
 
-    def write_manifest(
-        self, entries: Sequence[ManifestEntry], partition_types: Sequence[DataType], compression: str
-    ) -> ManifestFileMeta:
-        """One new manifest with these entries (at least one)."""
-        name = f"manifest-{self.runtime.new_uuid()}-0"
-        data = encode_manifest(entries, compression)
-        self.fileio.write(self.layout.manifest_path(name), data)
-        self.memory.put(name, tuple(entries), len(entries) + 1)
-        return describe_manifest(name, len(data), entries, partition_types)
+    def write_manifests(
+        self,
+        entries: Iterable[ManifestEntry],
+        partition_types: Sequence[DataType],
+        *,
+        compression: str,
+        target_bytes: int,
+    ) -> list[ManifestFileMeta]:
+        """New manifests with these entries in order, each but the last of the target size; no entries, no manifest."""
+        metas = []
+        for data, held in encode_rolled(entries, target_bytes=target_bytes, compression=compression):
+            name = f"manifest-{self.runtime.new_uuid()}-0"
+            self.fileio.write(self.layout.manifest_path(name), data)
+            self.memory.put(name, held, len(held) + 1)
+            metas.append(describe_manifest(name, len(data), held, partition_types))
+        return metas
 
     def write_list(self, metas: Iterable[ManifestFileMeta], compression: str) -> tuple[str, int]:
         """(name, exact bytes) of a new manifest list."""

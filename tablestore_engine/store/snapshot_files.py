@@ -4,7 +4,7 @@ Names      Planned        what one commit changes, decided on some base
            DeltaFiles     what was written once for a plan and survives a rebase
            SnapshotFiles  writes both parts
 Steps      delta part (once per plan): index files → delta manifest and list → changelog manifest and list
-           base part (once per base): base list, merged when there are many small manifests → index manifest
+           base part (once per base): base list, its manifests merged when it is time → index manifest
 INVARIANT  everything is durable before the snapshot that names it is claimed.
 INVARIANT  record counts are physical: deletion vectors do not lower them (mow-interop section 4).
 CRASH      all these files have new names that nothing refers to yet: orphan cleaning finds them.
@@ -12,15 +12,16 @@ CRASH      all these files have new names that nothing refers to yet: orphan cle
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.index_manifest import IndexEntry, replace_deletion_vectors
 from tablestore_engine.format.layout import TableLayout
-from tablestore_engine.format.manifest import FileKind, ManifestEntry, merge_entries
-from tablestore_engine.format.manifest_list import ManifestFileMeta, plan_manifest_merge
+from tablestore_engine.format.manifest import FileKind, ManifestEntry
+from tablestore_engine.format.manifest_list import ManifestFileMeta
+from tablestore_engine.format.manifest_merge import MergeLimits
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
@@ -28,10 +29,10 @@ from tablestore_engine.options import OptionSet
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.conflict import BucketId, Scope
+from tablestore_engine.store.manifest_merge import merge_manifests
 from tablestore_engine.store.manifests import ManifestStore
 
 WRITER_VERSION = "dbt-tablestore"
-MANIFEST_ENTRIES_MAX = 30_000  # about 8 MB
 
 
 @dataclass(frozen=True)
@@ -172,41 +173,36 @@ class SnapshotFiles:
         return listed, [self.layout.manifest_path(name) for name in names]
 
     def _write_manifests(
-        self, entries: Sequence[ManifestEntry], schema: TableSchema
+        self, entries: Iterable[ManifestEntry], schema: TableSchema
     ) -> list[ManifestFileMeta]:
-        types = PartitionSpec.of(schema).types
-        compression = OptionSet(schema.options).text("manifest.compression")
-        return [
-            self.manifests.write_manifest(entries[at : at + MANIFEST_ENTRIES_MAX], types, compression)
-            for at in range(0, len(entries), MANIFEST_ENTRIES_MAX)
-        ]
+        options = OptionSet(schema.options)
+        return self.manifests.write_manifests(
+            entries,
+            PartitionSpec.of(schema).types,
+            compression=options.text("manifest.compression"),
+            target_bytes=options.size_bytes("manifest.target-file-size"),
+        )
 
     def _base_manifests(
         self, base: Snapshot | None, schema: TableSchema
     ) -> tuple[list[ManifestFileMeta], list[str]]:
-        """Base and delta of the previous snapshot, tidied up when it is time (format section 4.5)."""
+        """Base and delta of the previous snapshot, tidied up when it is time; with the paths written for that."""
         if base is None:
             return [], []
-        metas = [
+        before = [
             meta
             for name in (base.base_manifest_list, base.delta_manifest_list)
             for meta in self.manifests.read_list(name)
         ]
-        options = OptionSet(schema.options)
-        kept, merged = plan_manifest_merge(
-            metas,
-            target_bytes=options.size_bytes("manifest.target-file-size"),
-            full_bytes=options.size_bytes("manifest.full-compaction-threshold-size"),
-            merge_min_count=options.integer("manifest.merge-min-count"),
+        metas = merge_manifests(
+            before,
+            _merge_limits(OptionSet(schema.options)),
+            self.manifests.read_manifest,
+            lambda entries: self._write_manifests(entries, schema),
         )
-        if not merged:
-            return metas, []
-        if any(meta.num_deleted_files for meta in kept):
-            # a kept DELETE must stay behind its ADD, which may be in the merged part: write all of it anew
-            kept, merged = (), tuple(metas)
-        entries = [entry for meta in merged for entry in self.manifests.read_manifest(meta.file_name)]
-        made = self._write_manifests(list(merge_entries(entries).values()), schema)
-        return [*kept, *made], [self.layout.manifest_path(meta.file_name) for meta in made]
+        known = {meta.file_name for meta in before}
+        made = [meta.file_name for meta in metas if meta.file_name not in known]
+        return metas, [self.layout.manifest_path(name) for name in made]
 
     def _write_index(
         self, base: Snapshot | None, delta: DeltaFiles, compression: str
@@ -220,6 +216,14 @@ class SnapshotFiles:
         if after == entries:
             return before, False
         return self.manifests.write_index(after, compression), True
+
+
+def _merge_limits(options: OptionSet) -> MergeLimits:
+    return MergeLimits(
+        target_bytes=options.size_bytes("manifest.target-file-size"),
+        full_bytes=options.size_bytes("manifest.full-compaction-threshold-size"),
+        merge_min_count=options.integer("manifest.merge-min-count"),
+    )
 
 
 def _entries(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixData, Unsupported
-from tablestore_engine.format.data_file import EMPTY_STATS, DataFileMeta, SimpleStats
+from tablestore_engine.format.data_file import DataFileMeta, SimpleStats
 from tablestore_engine.format.index_manifest import (
     DELETION_VECTORS,
     HASH_INDEX,
@@ -22,16 +24,17 @@ from tablestore_engine.format.manifest import (
     FileKind,
     ManifestEntry,
     decode_manifest,
-    encode_manifest,
     merge_entries,
 )
 from tablestore_engine.format.manifest_list import (
     ManifestFileMeta,
     decode_manifest_list,
+    describe_manifest,
     encode_manifest_list,
-    plan_manifest_merge,
 )
-from tests.unit.format.manifest_samples import make_entry
+from tablestore_engine.format.manifest_merge import MergeLimits, is_full_merge_due, is_untidy
+from tablestore_engine.store.manifest_merge import merge_manifests
+from tests.unit.format.manifest_samples import encode_manifest, make_entry
 
 INTS, LONGS = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 BYTES, NAMES = st.binary(max_size=40), st.text(st.characters(codec="utf-8"), max_size=20)
@@ -44,7 +47,9 @@ FILES = st.builds(
     value_stats_cols=st.none() | TEXTS, external_path=st.none() | NAMES, first_row_id=st.none() | LONGS,
     write_cols=st.none() | TEXTS,
 )  # fmt: skip
-ENTRIES = st.lists(st.builds(ManifestEntry, st.sampled_from(FileKind), BYTES, INTS, INTS, FILES), max_size=5)
+ENTRIES = st.lists(
+    st.builds(ManifestEntry, st.sampled_from(FileKind), BYTES, INTS, INTS, FILES), min_size=1, max_size=5
+)
 RANGE = INTS | st.none()
 METAS = st.lists(
     st.builds(ManifestFileMeta, NAMES, LONGS, LONGS, LONGS, STATS, LONGS, RANGE, RANGE, RANGE, RANGE), max_size=5
@@ -120,6 +125,13 @@ def _flat(manifests: list[list[ManifestEntry]]) -> list[ManifestEntry]:
     return [entry for part in manifests for entry in part]
 
 
+def batched(entries: Iterable[ManifestEntry], size: int) -> Iterator[tuple[ManifestEntry, ...]]:
+    """Tuples of `size` entries, the last one maybe shorter (itertools has it from Python 3.12 on)."""
+    rest = iter(entries)
+    while part := tuple(islice(rest, size)):
+        yield part
+
+
 def _live(entries: list[ManifestEntry]) -> set[ManifestEntry]:
     return set(merge_entries(entries).values())
 
@@ -137,25 +149,31 @@ def test_merging_any_stretch_changes_nothing(
     assert all(entry.kind is FileKind.ADD for entry in _live(entries))
 
 
-@given(histories(), st.integers(1, 8), st.integers(1, 40), st.integers(2, 6))
+@given(histories(), st.integers(1, 8), st.integers(1, 40), st.integers(1, 6))
 def test_merging_as_planned_changes_nothing(
     history: list[list[ManifestEntry]], target: int, full: int, min_count: int
 ) -> None:
-    """Kept manifests and behind them the merged rest have the same live files; the plan loses no manifest."""
-    parts = {f"m{i}": part for i, part in enumerate(history)}
-    metas = [
-        ManifestFileMeta(
-            name, len(part), sum(e.kind is FileKind.ADD for e in part), sum(e.kind is FileKind.DELETE for e in part),
-            EMPTY_STATS, 0,
-        )
-        for name, part in parts.items()
-    ]  # fmt: skip
-    kept, merged = plan_manifest_merge(metas, target_bytes=target, full_bytes=full, merge_min_count=min_count)
-    assert sorted([*kept, *merged], key=metas.index) == metas
-    assert list(kept) == [meta for meta in metas if meta in kept]
-    assert list(merged) == [meta for meta in metas if meta in merged]
-    anew = list(merge_entries(_flat([parts[meta.file_name] for meta in merged])).values())
-    assert _live([*_flat([parts[meta.file_name] for meta in kept]), *anew]) == _live(_flat(history))
+    """Whatever the limits, the new list has the same live files; after a full merge nothing but them."""
+    limits = MergeLimits(target, full, min_count)
+    parts: dict[str, Sequence[ManifestEntry]] = {}
+
+    def write(entries: Iterable[ManifestEntry]) -> list[ManifestFileMeta]:
+        made = []
+        for part in batched(entries, target):  # a byte per entry
+            name = f"m{len(parts)}"
+            parts[name] = part
+            made.append(describe_manifest(name, len(part), part, []))
+        return made
+
+    metas = [meta for part in history for meta in write(part)]
+    new = merge_manifests(metas, limits, parts.__getitem__, write)
+    entries = [entry for meta in new for entry in parts[meta.file_name]]
+    assert _live(entries) == _live(_flat(history))
+    if is_full_merge_due(metas, limits):
+        assert all(entry.kind is FileKind.ADD for entry in entries)
+    full_size = {meta for meta in metas if not is_untidy(meta, limits)}
+    if not is_full_merge_due(metas, limits):
+        assert full_size <= set(new)
 
 
 @given(st.lists(VECTORS | HASHES, max_size=6), VECTORS)

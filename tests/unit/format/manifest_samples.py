@@ -1,6 +1,7 @@
 """Data files and manifest entries for tests: small facts, everything overridable.
 
 Names      make_file, make_entry   one value with defaults
+           encode_manifest         bytes of one manifest, however large
            raw_avro                an Avro file of any schema, as another writer would leave it
            STATS_FIELDS            Avro fields of SimpleStats (reference 4.3)
            writer_schema           the schema in the header of Avro bytes
@@ -10,13 +11,14 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import fastavro
 
 from tablestore_engine.format.binary_row import EMPTY_ROW, encode_row
 from tablestore_engine.format.data_file import EMPTY_STATS, DataFileMeta, SimpleStats
-from tablestore_engine.format.manifest import FileKind, ManifestEntry
+from tablestore_engine.format.manifest import FileKind, ManifestEntry, encode_rolled
 from tablestore_engine.format.types import BIGINT
 
 STATS_FIELDS = [
@@ -48,6 +50,13 @@ def make_entry(
 ) -> ManifestEntry:
     """An entry of a table with two buckets."""
     return ManifestEntry(kind, partition, bucket, 2, make_file(name, **facts))
+
+
+def encode_manifest(entries: Sequence[ManifestEntry], compression: str = "zstd") -> bytes:
+    """Bytes of the one manifest that holds all `entries` (at least one)."""
+    ((data, held),) = encode_rolled(entries, target_bytes=1 << 40, compression=compression)
+    assert list(held) == list(entries)
+    return data
 
 
 def raw_avro(fields: list[dict[str, Any]], records: list[dict[str, Any]], codec: str = "null") -> bytes:

@@ -1,4 +1,4 @@
-"""Manifest lists: fields on disk, facts of a manifest, and which manifests a commit merges."""
+"""Manifest lists: fields on disk and the facts of a manifest."""
 
 from __future__ import annotations
 
@@ -18,24 +18,11 @@ from tablestore_engine.format.manifest_list import (
     describe_manifest,
     encode_manifest_list,
     partition_stats,
-    plan_manifest_merge,
 )
 from tablestore_engine.format.types import INT, STRING, DataType
 from tests.unit.format.manifest_samples import STATS_FIELDS, make_entry, raw_avro, writer_schema
 
 META = ManifestFileMeta("manifest-1", 100, 3, 1, EMPTY_STATS, 2, 0, 1, 4, 5)
-LIMITS = {"target_bytes": 8, "full_bytes": 16, "merge_min_count": 30}
-
-
-def _metas(*sizes: int, deletes: tuple[int, ...] = ()) -> list[ManifestFileMeta]:
-    """One manifest per size; those whose index is in `deletes` have a DELETE entry."""
-    return [
-        ManifestFileMeta(f"m{i}", size, 1, int(i in deletes), EMPTY_STATS, 0) for i, size in enumerate(sizes)
-    ]
-
-
-def _names(metas: tuple[ManifestFileMeta, ...]) -> list[str]:
-    return [meta.file_name for meta in metas]
 
 
 def test_the_schema_on_disk_is_the_formats() -> None:
@@ -112,43 +99,3 @@ def test_partition_bounds_of_several_types() -> None:
     assert stats.max_values == encode_row([2, dt.date(2024, 1, 2), None], types)
     assert stats.null_counts == (0, 0, 2)
     assert partition_stats([bytes(12)], []) == EMPTY_STATS
-
-
-def test_few_small_manifests_stay() -> None:
-    """Below both thresholds nothing is rewritten."""
-    metas = _metas(*[1] * 15)
-    assert plan_manifest_merge(metas, **LIMITS) == (tuple(metas), ())
-    assert plan_manifest_merge([], **LIMITS) == ((), ())
-
-
-def test_many_small_manifests_are_joined() -> None:
-    """At merge-min-count the small ones are joined in order; those of full size stay."""
-    metas = _metas(9, *[0] * 15, 8, *[0] * 15)
-    kept, merged = plan_manifest_merge(metas, **LIMITS)
-    assert _names(kept) == ["m0", "m16"]
-    assert _names(merged) == [meta.file_name for meta in metas if meta.file_size == 0]
-
-
-def test_small_manifests_of_the_threshold_size_are_merged() -> None:
-    """Once the small ones sum to full-compaction-threshold-size they are merged; tidy large ones stay."""
-    kept, merged = plan_manifest_merge(_metas(9, 7, 7, 2), **LIMITS)
-    assert (_names(kept), _names(merged)) == (["m0"], ["m1", "m2", "m3"])
-
-
-def test_a_full_merge_with_deletes_takes_everything() -> None:
-    """The ADD of a DELETE may lie in a tidy manifest: leaving that out would keep the DELETE for ever."""
-    kept, merged = plan_manifest_merge(_metas(9, 7, 9, deletes=(2,)), **LIMITS)
-    assert (_names(kept), _names(merged)) == ([], ["m0", "m1", "m2"])
-
-
-def test_a_kept_delete_never_moves_in_front_of_its_add() -> None:
-    """Joining small manifests behind a large one with deletes would put its DELETE before the ADD: all are taken."""
-    metas = _metas(*[0] * 30, 9, deletes=(30,))
-    assert plan_manifest_merge(metas, **LIMITS) == ((), tuple(metas))
-
-
-@pytest.mark.parametrize("deletes", [(), (0,)])
-def test_one_manifest_is_never_merged_with_itself(deletes: tuple[int, ...]) -> None:
-    """A single manifest, small or with deletes, above every threshold, is left alone."""
-    metas = _metas(100, deletes=deletes)
-    assert plan_manifest_merge(metas, target_bytes=200, full_bytes=1, merge_min_count=1) == (tuple(metas), ())
