@@ -4,7 +4,7 @@ Names      conform         rows → rows of the table's Arrow schema, or one cle
            rows_identical  for aligned tables: whether a row is the same in all columns
 Steps      columns by name → cast that loses nothing → lengths → NOT NULL → keys without null
 INVARIANT  nothing is rounded, cut or wrapped: a value that does not fit stops the whole batch (P7). Floats that
-           become DECIMAL are the exception, they have no exact form.
+           become DECIMAL or FLOAT are the exception, they have no exact form.
 INVARIANT  a row that deletes needs only its key: NOT NULL of other columns is not asked of it.
 """
 
@@ -21,10 +21,9 @@ from tablestore_engine.format.data_type import BINARY_ROOTS, CHARACTER_ROOTS, ST
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.types import type_to_arrow, type_to_text
 from tablestore_engine.lsm.key_order import Mask, order_frame
+from tablestore_engine.lsm.safe_cast import safe_cast
 
 SAMPLES = 5
-_INT64_DIGITS = 19
-_DECIMAL_DIGITS_MAX = 38
 
 
 def conform(rows: pa.Table, schema: TableSchema, deletes: Mask | None = None) -> pa.Table:
@@ -91,18 +90,10 @@ def _cast(column: pa.ChunkedArray, target: pa.DataType, field: DataField) -> pa.
             sample=column.slice(0, 1).to_pylist(),
         )
     try:
-        return _safe_cast(column, target)
+        return safe_cast(column, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as wrong:
         sample = _first_misfit(column, target)
         raise _misfit(field, why=str(wrong).splitlines()[0], sample=sample) from wrong
-
-
-def _safe_cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    if pat.is_decimal(target) and pat.is_integer(column.type):
-        # Arrow asks for room for every int64; the real check is the second cast
-        wide = pa.decimal128(min(_INT64_DIGITS + target.scale, _DECIMAL_DIGITS_MAX), target.scale)
-        return column.cast(wide).cast(target)
-    return column.cast(target)
 
 
 def _first_misfit(column: pa.ChunkedArray, target: pa.DataType) -> list[object]:
@@ -110,7 +101,7 @@ def _first_misfit(column: pa.ChunkedArray, target: pa.DataType) -> list[object]:
     while len(column) > 1:
         half = column.slice(0, len(column) // 2)
         try:
-            _safe_cast(half, target)
+            safe_cast(half, target)
             column = column.slice(len(column) // 2)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             column = half

@@ -11,7 +11,7 @@ import pytest
 
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.schema import TableSchema, new_schema
-from tablestore_engine.format.types import DataField, parse_type
+from tablestore_engine.format.types import DataField, parse_type, type_from_arrow
 from tablestore_engine.lsm.rows import conform, rows_identical
 
 
@@ -42,6 +42,9 @@ MISFITS = {
     "time digits lost": ("TIMESTAMP(3)", pa.array([1000, 1001], pa.timestamp("us")), "1001"),
     "text to int": ("INT", pa.array(["1", "x"]), "x"),
     "instant to wall clock": ("TIMESTAMP(6)", pa.array([0, 0], pa.timestamp("us", "UTC")), "UTC"),
+    "time of day to date": ("DATE", pa.array([0, 3_600_000_000], pa.timestamp("us")), "1, 0)"),
+    "beyond float": ("FLOAT", pa.array([0.1, 1e300]), "1e+300"),
+    "number to boolean": ("BOOLEAN", pa.array([1, 2]), "2"),
     "null in not null": ("INT NOT NULL", pa.array([1, None]), "no value"),
 }
 
@@ -55,6 +58,31 @@ def test_misfits_name_column_and_value(name: str) -> None:
     assert caught.value.code == "TS1603"
     assert "'v'" in str(caught.value)
     assert shown in str(caught.value)
+
+
+def _nested_schema(arrow: pa.DataType) -> TableSchema:
+    return new_schema(
+        [*_schema(id="BIGINT").fields, DataField(0, "v", type_from_arrow(arrow))], primary_keys=("id",)
+    )
+
+
+def test_children_of_rows_have_no_case() -> None:
+    """Names inside of ROW, ARRAY and MAP match as column names do; they never become NULL for their case."""
+
+    def nested(a: str, m: str, b: str) -> pa.DataType:
+        inner = pa.map_(pa.string(), pa.list_(pa.struct([(b, pa.string())])))
+        return pa.struct([(a, pa.int32()), (m, inner)])
+
+    given = pa.array([{"A": 7, "M": [("k", [{"B": "x"}])]}, None], nested("A", "M", "B"))
+    made = conform(pa.table({"id": [1, 2], "v": given}), _nested_schema(nested("a", "m", "b")))
+    assert made.column("v").to_pylist() == [{"a": 7, "m": [("k", [{"b": "x"}])]}, None]
+
+
+def test_misfits_inside_of_lists() -> None:
+    """What does not fit a column does not fit the elements of a list either."""
+    given = pa.array([[0], [1]], pa.list_(pa.timestamp("us")))
+    with pytest.raises(FixData, match="TS1603"):
+        conform(pa.table({"id": [1, 2], "v": given}), _nested_schema(pa.list_(pa.date32())))
 
 
 def test_null_key() -> None:
