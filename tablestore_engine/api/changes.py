@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.lsm.key_order import order_columns
 from tablestore_engine.store.table_store import TableStore
 
 ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
@@ -62,12 +63,14 @@ def count_changes(store: TableStore, since: int, until: int) -> ChangeCounts:
         return ChangeCounts(back.deleted, back.updated, back.inserted)
     rows = read_changes_table(store, since, until)
     keys = list(store.schema.primary_keys)
-    frame = pl.DataFrame(rows.select([*keys, ROW_KIND]))
+    kinds = pl.Series(ROW_KIND, rows.column(ROW_KIND).to_pylist(), dtype=pl.String)
     if not keys:
-        kinds = frame.get_column(ROW_KIND)
         return ChangeCounts(int((kinds == "+I").sum()), 0, int((kinds == "-D").sum()))
-    ends = frame.group_by(keys, maintain_order=True).agg(
-        pl.col(ROW_KIND).first().alias("first"), pl.col(ROW_KIND).last().alias("last")
+    frame = order_columns(rows, keys)  # groups as keys do: -0.0 is another key than 0.0
+    ends = (
+        frame.with_columns(kinds)
+        .group_by(frame.columns, maintain_order=True)
+        .agg(pl.col(ROW_KIND).first().alias("first"), pl.col(ROW_KIND).last().alias("last"))
     )
     came, stays = pl.col("first") == "+I", pl.col("last").is_in(["+I", "+U"])
     counted = ends.select(

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
+from tablestore_engine.lsm.key_order import order_columns
+
 ROW_KIND = "_row_kind"
 _HELPERS = (ROW_KIND, "_snapshot_id")
 Row = Mapping[str, object]
@@ -51,11 +53,10 @@ def pick_samples(changes: pa.Table, keys: Sequence[str], limit: int) -> tuple[Ne
         return tuple(_change(changes, None, at) for at in came) + tuple(
             _change(changes, at, None) for at in went
         )
-    names = [f"key{number}" for number in range(len(keys))]
-    key_columns = pl.DataFrame(changes.select(keys).rename_columns(names))
+    key_columns = order_columns(changes, keys)  # groups as keys do: -0.0 is another key than 0.0
     ends = (
         numbered.hstack(key_columns)
-        .group_by(names, maintain_order=True)
+        .group_by(key_columns.columns, maintain_order=True)
         .agg(
             pl.col("at").first().alias("first"),
             pl.col("at").last().alias("last"),

@@ -27,6 +27,7 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.lsm.key_order import order_frame
 from tablestore_engine.store.file_read import FileSource, read_file
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.read import read_scan_file
@@ -155,7 +156,8 @@ def with_kind(rows: pa.Table, kind: RowKind) -> pa.Table:
 def multiset_difference(before: pa.Table, after: pa.Table) -> pa.Table:
     """-D for each row of `before` that `after` has fewer times, +I for the others; deletes first, order kept.
 
-    The k-th occurrence of a row in one table cancels the k-th in the other. NULL equals NULL, NaN equals NaN.
+    The k-th occurrence of a row in one table cancels the k-th in the other. NULL equals NULL, NaN equals NaN,
+    -0.0 differs from 0.0.
     """
     old, new = _numbered(before), _numbered(after)
     gone = old.join(new, on=list(old.columns[1:]), how="anti", nulls_equal=True).get_column("#row")
@@ -177,15 +179,13 @@ def _numbered(rows: pa.Table) -> pl.DataFrame:
 
 
 def _comparable(rows: pa.Table) -> pl.DataFrame:
-    """Polars columns; what it cannot group (maps) is compared by its text."""
+    """Columns in which equal rows are the same rows; nested ones are compared by their text."""
     arrays = []
     for column in rows.columns:
-        if pa.types.is_map(column.type) or pa.types.is_nested(column.type):
+        if pa.types.is_nested(column.type):
             column = pa.chunked_array([pa.array([repr(value) for value in column.to_pylist()], pa.string())])
         arrays.append(column)
-    frame = pl.from_arrow(pa.table(arrays, names=[str(i) for i in range(len(arrays))]))
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return order_frame(arrays)
 
 
 def _bucket(schema: TableSchema, bucket: int) -> int:

@@ -9,6 +9,7 @@ import pytest
 
 from tablestore_engine.api import Engine, OnSchemaChange, Table, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.api.changes import ChangeCounts
+from tablestore_engine.cli.net_changes import pick_samples
 from tablestore_engine.format.schema_change import rename_column
 
 KEYED = TableSpec(primary_key=("id",))
@@ -42,3 +43,12 @@ def test_a_column_of_another_type_is_another_column(table: Table) -> None:
     table.write(pa.table({"id": [1, 2], "v": pa.array([True, False])}), refresh)
     assert table.changes(0, 2).column("v").to_pylist() == [None, None]
     assert table.diff(0) == ChangeCounts(2, 0, 0)
+
+
+def test_zeros_of_both_signs_are_two_keys(tmp_path: Path) -> None:
+    """Counts and samples group as keys do."""
+    engine = Engine(str(tmp_path))
+    engine.write("d.t", pa.table({"id": [0.0, -0.0]}), WriteSpec(table=KEYED))
+    table = engine.table("d.t")
+    assert table.diff(0) == ChangeCounts(2, 0, 0)
+    assert len(pick_samples(table.changes(0), ("id",), 5)) == 2

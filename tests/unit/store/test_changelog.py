@@ -134,6 +134,13 @@ def test_the_multiset_difference_counts_occurrences() -> None:
     assert found == [{"a": 1, "l": [1], "_ROW_KIND": 3}, {"a": 2, "l": [3], "_ROW_KIND": 0}]
 
 
+def test_a_zero_that_changes_its_sign_is_a_change() -> None:
+    """Rows are compared as keys are: -0.0 differs from 0.0, NaN does not differ from NaN."""
+    before, after = pa.table({"n": [0.0, float("nan")]}), pa.table({"n": [-0.0, float("nan")]})
+    found = multiset_difference(before, after)
+    assert [(str(one["n"]), one["_ROW_KIND"]) for one in found.to_pylist()] == [("0.0", 3), ("-0.0", 0)]
+
+
 def test_delete_only_commits_have_changes(tmp_path: Path) -> None:
     """No added file, but a changelog."""
     store = make_table(tmp_path)
