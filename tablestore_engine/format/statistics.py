@@ -2,11 +2,6 @@
 
 Names      collect_stats   Arrow columns -> SimpleStats
            empty_stats     no statistics at all
-           decode_bounds   SimpleStats -> (minimum, maximum) per column, None = unknown
-           stats_bounds    the same by column name, with null counts, whichever columns the statistics cover
-           evolve_bounds   bounds of an old file for the columns of today's schema
-           parse_mode      'truncate(16)' -> StatsMode
-           column_modes    table options -> the mode of each column
 Steps      per column: count nulls -> min and max where the type has an order -> truncate -> encode both rows
 PAIMON     strings are cut by code points, binaries by bytes; a cut maximum is rounded up, and where that is
            impossible both bounds are unknown. Nested types have no bounds. Floats compare as in Java: -0.0 is
@@ -16,55 +11,21 @@ INVARIANT  a bound never excludes a value of the file.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.binary_row import decode_row, encode_row
+from tablestore_engine.format.binary_row import encode_row
 from tablestore_engine.format.data_file import EMPTY_STATS, SimpleStats
-from tablestore_engine.format.data_type import BINARY_ROOTS, CHARACTER_ROOTS, DataField, DataType
+from tablestore_engine.format.data_type import BINARY_ROOTS, CHARACTER_ROOTS, DataType
 from tablestore_engine.format.scalar import python_values
+from tablestore_engine.options import StatsMode
 
-DEFAULT_MODE = "truncate(16)"
+DEFAULT_MODE = StatsMode(counts=True, bounds=True, length=16)
 _FLOATING = ("FLOAT", "DOUBLE")
-_TRUNCATE = re.compile(r"truncate\((\d+)\)")
 _CODE_POINT_MAX = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
-
-
-@dataclass(frozen=True)
-class StatsMode:
-    """What is kept: null counts, bounds, and at what length texts are cut (None = never)."""
-
-    counts: bool
-    bounds: bool
-    length: int | None = None
-
-
-def parse_mode(text: str) -> StatsMode:
-    """none, counts, full or truncate(n). Raises FixRequest TS1130."""
-    named = {"none": StatsMode(False, False), "counts": StatsMode(True, False), "full": StatsMode(True, True)}
-    if text in named:
-        return named[text]
-    match = _TRUNCATE.fullmatch(text.replace(" ", ""))
-    if match is None or int(match[1]) < 1:
-        raise FixRequest(
-            "TS1130",
-            f"metadata.stats-mode {text!r} is not known",
-            why="expected none, counts, full or truncate(n)",
-            fix="set metadata.stats-mode to one of these",
-        )
-    return StatsMode(True, True, int(match[1]))
-
-
-def column_modes(names: Sequence[str], options: Mapping[str, str]) -> tuple[str, ...]:
-    """The mode of each column: option `fields.<column>.stats-mode`, else `metadata.stats-mode`, else truncate(16)."""
-    default = options.get("metadata.stats-mode", DEFAULT_MODE)
-    return tuple(options.get(f"fields.{name}.stats-mode", default) for name in names)
 
 
 def empty_stats() -> SimpleStats:
@@ -73,13 +34,13 @@ def empty_stats() -> SimpleStats:
 
 
 def collect_stats(
-    rows: pa.Table, types: Sequence[DataType], mode: str | Sequence[str] = DEFAULT_MODE
+    rows: pa.Table, types: Sequence[DataType], mode: StatsMode | Sequence[StatsMode] = DEFAULT_MODE
 ) -> SimpleStats:
     """Statistics of all columns of `rows`, whose types are `types`. O(rows x columns) in Arrow kernels.
 
-    `mode` holds for all columns, or is one mode per column. Raises FixRequest TS1130.
+    `mode` holds for all columns, or is one mode per column.
     """
-    modes = [parse_mode(mode)] * len(types) if isinstance(mode, str) else [parse_mode(one) for one in mode]
+    modes = [mode] * len(types) if isinstance(mode, StatsMode) else mode
     low: list[object] = []
     high: list[object] = []
     nulls: list[int | None] = []
@@ -91,66 +52,6 @@ def collect_stats(
     # bounds of a NOT NULL column may be unknown, so every field of the two rows is nullable
     nullable = [type_.with_nullable(True) for type_ in types]
     return SimpleStats(encode_row(low, nullable), encode_row(high, nullable), tuple(nulls))
-
-
-@dataclass(frozen=True)
-class ColumnBounds:
-    """What a file's statistics say of one column; None = unknown."""
-
-    low: object
-    high: object
-    null_count: int | None
-
-
-def stats_bounds(
-    stats: SimpleStats, cols: Sequence[str] | None, fields: Sequence[DataField]
-) -> dict[str, ColumnBounds]:
-    """Bounds by column name. `cols` is the file's `value_stats_cols`, `fields` the columns of the file's schema.
-
-    A column without statistics is missing in the result; so are all when the statistics are empty, which some
-    writers leave together with `cols` None (trap 3). Raises FixData TS1116 when they do not fit the columns.
-    """
-    if stats.min_values == EMPTY_STATS.min_values:
-        return {}
-    by_name = {field.name: field.type for field in fields}
-    names = [field.name for field in fields] if cols is None else list(cols)
-    if any(name not in by_name for name in names):
-        return {}  # columns of another engine, _ROW_ID for one: the types of the row are not known
-    bounds = decode_bounds(stats, [by_name[name] for name in names])
-    nulls = stats.null_counts or (None,) * len(names)
-    return {
-        name: ColumnBounds(low, high, count)
-        for name, (low, high), count in zip(names, bounds, nulls, strict=False)
-    }
-
-
-def evolve_bounds(
-    bounds: Mapping[str, ColumnBounds],
-    file_fields: Sequence[DataField],
-    table_fields: Sequence[DataField],
-    row_count: int,
-) -> dict[str, ColumnBounds]:
-    """Bounds for the columns of today's schema, matched by field id as `evolution` matches values.
-
-    A column that the file does not have is all null. A column whose type changed has no bounds: an order need
-    not survive a cast (9 < 10, but '9' > '10'), and neither need a null count.
-    """
-    old = {field.id: field for field in file_fields}
-    found = {}
-    for field in table_fields:
-        source = old.get(field.id)
-        if source is None:
-            found[field.name] = ColumnBounds(None, None, row_count)
-        elif source.name in bounds and source.type.with_nullable(True) == field.type.with_nullable(True):
-            found[field.name] = bounds[source.name]
-    return found
-
-
-def decode_bounds(stats: SimpleStats, types: Sequence[DataType]) -> list[tuple[object, object]]:
-    """(minimum, maximum) per column; None where unknown."""
-    nullable = [type_.with_nullable(True) for type_ in types]
-    low, high = decode_row(stats.min_values, nullable), decode_row(stats.max_values, nullable)
-    return list(zip(low, high, strict=True))
 
 
 def _bounds(column: pa.ChunkedArray, type_: DataType, mode: StatsMode) -> tuple[object, object]:

@@ -1,6 +1,13 @@
 """The one table of table options: parser, validator and documentation in one place."""
 
-from tablestore_engine.options.parse import OptionSet, check_options, parse_duration_ms, parse_size_bytes
+from tablestore_engine.options.parse import (
+    OptionSet,
+    StatsMode,
+    check_options,
+    parse_duration_ms,
+    parse_size_bytes,
+    parse_stats_mode,
+)
 from tablestore_engine.options.table import OPTIONS, Option, OptionType, Scope
 
 __all__ = [
@@ -9,7 +16,9 @@ __all__ = [
     "OptionSet",
     "OptionType",
     "Scope",
+    "StatsMode",
     "check_options",
     "parse_duration_ms",
     "parse_size_bytes",
+    "parse_stats_mode",
 ]

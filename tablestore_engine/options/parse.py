@@ -1,6 +1,7 @@
 """Reading option texts: typed access with defaults, and the check of a whole set before anything is written.
 
 Names      OptionSet       a table's options with typed getters; absent keys give the table's default
+           StatsMode       what a stats-mode asks for
            check_options   refuse wrong values, misspelt keys and secrets
 INVARIANT  a value is parsed by the type of its row in `table.py` and nowhere else.
 """
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.options.table import OPTIONS, Option, OptionType
+from tablestore_engine.options.table import OPTIONS, Option, OptionType, find_option
 
 _SIZE_UNITS = {
     word: 2**power
@@ -38,6 +39,7 @@ _TIME_UNITS = {
     for word in words
 }
 _NUMBER = re.compile(r"^\s*(\d+)\s*([a-zA-Z]*)\s*$")
+_TRUNCATE = re.compile(r"truncate\((\d+)\)")
 _SECRET = re.compile(r"password|secret|sasl\.jaas|ssl\.key\.pem|token|credential", re.IGNORECASE)
 
 
@@ -62,6 +64,37 @@ def parse_size_bytes(key: str, text: str) -> int:
 def parse_duration_ms(key: str, text: str) -> int:
     """`1 h` -> milliseconds. Raises FixRequest TS1001."""
     return _parse_unit(key, text, _TIME_UNITS, "1 h")
+
+
+@dataclass(frozen=True)
+class StatsMode:
+    """What is kept of a column: null counts, bounds, and at what length texts are cut (None = never)."""
+
+    counts: bool
+    bounds: bool
+    length: int | None = None
+
+
+_STATS_MODES = {
+    "none": StatsMode(False, False),
+    "counts": StatsMode(True, False),
+    "full": StatsMode(True, True),
+}
+
+
+def parse_stats_mode(key: str, text: str) -> StatsMode:
+    """none, counts, full or truncate(n). Raises FixRequest TS1130."""
+    if text in _STATS_MODES:
+        return _STATS_MODES[text]
+    match = _TRUNCATE.fullmatch(text.replace(" ", ""))
+    if match is None or int(match[1]) < 1:
+        raise FixRequest(
+            "TS1130",
+            f"option {key!r} has no value {text!r}",
+            why="expected none, counts, full or truncate(n) with n from 1",
+            fix=f"set {key!r} to one of these",
+        )
+    return StatsMode(True, True, int(match[1]))
 
 
 def _parse_boolean(key: str, text: str) -> bool:
@@ -116,9 +149,12 @@ class OptionSet:
         """A size in bytes. Raises TS1001, TS1004."""
         return parse_size_bytes(key, self.text(key))
 
-    def duration_ms(self, key: str) -> int:
-        """A duration in milliseconds. Raises TS1001, TS1004."""
-        return parse_duration_ms(key, self.text(key))
+    def stats_mode(self, column: str) -> StatsMode:
+        """`fields.<column>.stats-mode`, else `metadata.stats-mode`. Raises TS1130."""
+        key = f"fields.{column}.stats-mode"
+        if key in self.values:
+            return parse_stats_mode(key, self.values[key])
+        return parse_stats_mode("metadata.stats-mode", self.text("metadata.stats-mode"))
 
     def columns(self, key: str) -> tuple[str, ...]:
         """Comma-separated column names; empty when absent."""
@@ -127,7 +163,7 @@ class OptionSet:
 
 
 def check_options(values: Mapping[str, str]) -> None:
-    """Refuse secrets (TS1005), misspelt keys (TS1006) and values that cannot be read (TS1001-TS1003, TS1007)."""
+    """Refuse secrets (TS1005), misspelt keys (TS1006), unreadable values (TS1001-TS1003, TS1007, TS1130)."""
     for key, text in values.items():
         if _SECRET.search(key):
             raise FixRequest(
@@ -136,11 +172,11 @@ def check_options(values: Mapping[str, str]) -> None:
                 why="table options are stored in readable schema files",
                 fix="put it under `log:` of the dbt profile (use env_var), or in the environment",
             )
-        option = OPTIONS.get(key)
+        option = find_option(key)
         if option is None:
             _check_spelling(key)
         else:
-            _check_value(option, text)
+            _check_value(key, option, text)
 
 
 def _check_spelling(key: str) -> None:
@@ -154,23 +190,25 @@ def _check_spelling(key: str) -> None:
         )
 
 
-def _check_value(option: Option, text: str) -> None:
+def _check_value(key: str, option: Option, text: str) -> None:
     match option.type:
         case OptionType.SIZE:
-            parse_size_bytes(option.key, text)
+            parse_size_bytes(key, text)
         case OptionType.DURATION:
-            parse_duration_ms(option.key, text)
+            parse_duration_ms(key, text)
         case OptionType.BOOLEAN:
-            _parse_boolean(option.key, text)
+            _parse_boolean(key, text)
         case OptionType.INTEGER:
-            _parse_integer(option.key, text)
+            _parse_integer(key, text)
+        case OptionType.STATS_MODE:
+            parse_stats_mode(key, text)
         case OptionType.ENUM:
             if text not in option.values:
                 raise FixRequest(
                     "TS1007",
-                    f"option {option.key!r} has no value {text!r}",
+                    f"option {key!r} has no value {text!r}",
                     why=f"expected one of {', '.join(option.values)}",
-                    fix=f"set {option.key!r} to one of these",
+                    fix=f"set {key!r} to one of these",
                 )
         case OptionType.STRING | OptionType.COLUMNS:
             return

@@ -2,6 +2,7 @@
 
 Names      Option      key, type, default, scope, whether it may change later, and its trade-off in words
            OPTIONS     key -> Option, in documentation order
+           find_option the row of a key, also of one that names a column
 INVARIANT  an option that the engine reads stands here; one that stands here is read or passed on
            (tests/house/test_options.py). Keys and defaults of Paimon's own options are Paimon's
            (reference: Paimon option tables; paimon-format.md section 17) unless the row says otherwise.
@@ -10,6 +11,7 @@ INVARIANT  nothing here may hold a secret: table options are stored in schema fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,6 +28,7 @@ class OptionType(StrEnum):
     DURATION = "duration"  # 1 h, 30 min, 7 d
     ENUM = "enum"
     COLUMNS = "columns"  # comma-separated column names
+    STATS_MODE = "none / counts / truncate(n) / full"
 
 
 class Scope(StrEnum):
@@ -54,6 +57,7 @@ class Option:
 
 _S, _B, _I = OptionType.STRING, OptionType.BOOLEAN, OptionType.INTEGER
 _Z, _D, _E, _C = OptionType.SIZE, OptionType.DURATION, OptionType.ENUM, OptionType.COLUMNS
+_M = OptionType.STATS_MODE
 
 # fmt: off
 _ROWS = (  # one option, one row
@@ -74,11 +78,12 @@ _ROWS = (  # one option, one row
     Option("file.compression.zstd-level", _I, "1", Scope.WRITE, True, "zstd level: higher is smaller and slower." ),
     Option("target-file-size", _Z, None, Scope.WRITE, True, "A file is closed at about this size: 128 MB for keyed tables, 256 MB for append-only ones."),
     Option("parquet.row-group-rows", _I, "8192", Scope.WRITE, True, "Rows per row group of keyed files (ours). Small groups make upserts and point reads cheap, large ones full scans."),
-    Option("manifest.compression", _S, "zstd", Scope.WRITE, True, "Avro codec of manifests."),
+    Option("manifest.compression", _E, "zstd", Scope.WRITE, True, "Avro codec of manifests; zstandard is zstd, null is none.", ("zstd", "zstandard", "deflate", "none", "null")),
     Option("manifest.target-file-size", _Z, "8 mb", Scope.MAINTENANCE, True, "Manifests are rolled at this size." ),
     Option("manifest.full-compaction-threshold-size", _Z, "16 mb", Scope.MAINTENANCE, True, "Small or delete-carrying manifests are rewritten together once they sum to this, and to a quarter of the others."),
     Option("manifest.merge-min-count", _I, "30", Scope.MAINTENANCE, True, "Small manifests are joined once there are this many."),
-    Option("metadata.stats-mode", _S, "truncate(16)", Scope.WRITE, True, "Statistics kept per file: none, counts, truncate(n) or full."),
+    Option("metadata.stats-mode", _M, "truncate(16)", Scope.WRITE, True, "Statistics kept per file and column: none, null counts, also bounds with texts cut at n, or whole bounds. Bounds let readers skip files and are stored in manifests. Those of the key are always kept."),
+    Option("fields.<column>.stats-mode", _M, None, Scope.WRITE, True, "The same for one column; absent: as metadata.stats-mode says."),
     Option("num-levels", _I, "20", Scope.MAINTENANCE, False, "Levels of the LSM tree. Paimon's default is 6; ours is 20 so that folds are rare."),
     Option("num-sorted-run.compaction-trigger", _I, "5", Scope.MAINTENANCE, True, "Runs of a bucket at which Paimon compacts; we read it only on tables that others made."),
     Option("compaction.max-size-amplification-percent", _I, "200", Scope.MAINTENANCE, True, "Size of the upper runs relative to the last one, in percent, that triggers a full compaction."),
@@ -106,3 +111,10 @@ _ROWS = (  # one option, one row
 # fmt: on
 
 OPTIONS: Mapping[str, Option] = MappingProxyType({row.key: row for row in _ROWS})
+_OF_COLUMN = re.compile(r"fields\..+\.(stats-mode)")
+
+
+def find_option(key: str) -> Option | None:
+    """The row of `key`; `fields.name.stats-mode` has that of `fields.<column>.stats-mode`."""
+    of_column = _OF_COLUMN.fullmatch(key)
+    return OPTIONS.get(key if of_column is None else f"fields.<column>.{of_column[1]}")

@@ -36,7 +36,7 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.statistics import collect_stats, empty_stats
-from tablestore_engine.options import OptionSet
+from tablestore_engine.options import OptionSet, StatsMode
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.bucket_state import BucketState, LiveFile
 
@@ -47,6 +47,7 @@ DICTIONARY_PAGE_BYTES = 128 << 10  # a row group whose values do not repeat give
 DICTIONARY_SHARE = (
     0.4  # more distinct values among the rows than this: the column is smaller and faster without
 )
+KEY_STATS_MODE = StatsMode(counts=True, bounds=True, length=128)  # Java's; no option changes it
 _SAMPLE_ROWS = 8_192
 _PLAIN_ROOTS = ("FLOAT", "DOUBLE")  # measured values rarely repeat: no dictionary is tried
 
@@ -152,7 +153,7 @@ class DataFiles:
                     file_size=size,
                     min_key=_encoded_key(key_rows.slice(0, 1), types),
                     max_key=_encoded_key(key_rows.slice(key_rows.num_rows - 1), types),
-                    key_stats=collect_stats(key_rows, types, self._stats_mode),
+                    key_stats=collect_stats(key_rows, types, KEY_STATS_MODE),
                     min_sequence_number=int(numbers.min()),
                     max_sequence_number=int(numbers.max()),
                     level=level,
@@ -209,9 +210,10 @@ class DataFiles:
 
     def _meta(self, part: pa.Table, **facts: object) -> DataFileMeta:
         types = [field.type for field in self.schema.fields]
+        modes = [self.options.stats_mode(field.name) for field in self.schema.fields]
         return DataFileMeta(
             row_count=part.num_rows,
-            value_stats=collect_stats(part, types, self._stats_mode),
+            value_stats=collect_stats(part, types, modes),
             schema_id=self.schema.id,
             creation_time=self._creation_time(),
             **facts,  # type: ignore[arg-type]
@@ -222,10 +224,6 @@ class DataFiles:
         now_ms = self.runtime.now_ms()
         offset = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone().utcoffset()
         return now_ms + (round(offset.total_seconds() * 1000) if offset else 0)
-
-    @property
-    def _stats_mode(self) -> str:
-        return self.options.text("metadata.stats-mode")
 
     def _new_name(self, prefix: str) -> str:
         return f"{prefix}-{self.runtime.new_uuid()}-0.parquet"

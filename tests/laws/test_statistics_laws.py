@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore_engine.format.scalar import python_values
-from tablestore_engine.format.statistics import collect_stats, decode_bounds, parse_mode
+from tablestore_engine.format.statistics import collect_stats
 from tablestore_engine.format.types import DataType, type_to_arrow
 from tests.laws.strategies_format import typed_rows
+from tests.unit.format.stats_samples import decode_bounds, mode
 
 MODES = st.sampled_from(["full", "truncate(1)", "truncate(3)", "truncate(16)"])
 FLOATS = ("FLOAT", "DOUBLE")
@@ -35,13 +36,13 @@ def _order(value: object, type_: DataType) -> object:
 @settings(max_examples=60)
 @given(typed_rows(), MODES)
 def test_a_bound_never_excludes_a_value(
-    case: tuple[list[DataType], list[tuple[object, ...]]], mode: str
+    case: tuple[list[DataType], list[tuple[object, ...]]], text: str
 ) -> None:
     """Each value lies between the bounds in the format's order, however short they are cut; both are known or none."""
     types, rows = case
     table = _table(types, rows)
     for column, type_, (low, high) in zip(
-        table.columns, types, decode_bounds(collect_stats(table, types, mode), types), strict=True
+        table.columns, types, decode_bounds(collect_stats(table, types, mode(text)), types), strict=True
     ):
         known = [value for value in python_values(column, type_) if value is not None]
         assert (low is None) == (high is None)
@@ -57,7 +58,7 @@ def test_full_bounds_are_values_of_the_column(case: tuple[list[DataType], list[t
     """Uncut bounds occur in the column (a zero with either sign), so they are as tight as can be."""
     types, rows = case
     table = _table(types, rows)
-    bounds = decode_bounds(collect_stats(table, types, "full"), types)
+    bounds = decode_bounds(collect_stats(table, types, mode("full")), types)
     for column, type_, (low, high) in zip(table.columns, types, bounds, strict=True):
         known = [value for value in python_values(column, type_) if value is not None]
         assert not known or (low in known and high in known)
@@ -66,13 +67,13 @@ def test_full_bounds_are_values_of_the_column(case: tuple[list[DataType], list[t
 @settings(max_examples=60)
 @given(typed_rows(), MODES)
 def test_null_counts_are_exact_and_cuts_are_short(
-    case: tuple[list[DataType], list[tuple[object, ...]]], mode: str
+    case: tuple[list[DataType], list[tuple[object, ...]]], text: str
 ) -> None:
     """Nulls are counted in every column; cut texts and binaries have at most the length asked for."""
     types, rows = case
-    stats = collect_stats(_table(types, rows), types, mode)
+    stats = collect_stats(_table(types, rows), types, mode(text))
     assert stats.null_counts == tuple(sum(row[i] is None for row in rows) for i in range(len(types)))
-    length = parse_mode(mode).length
+    length = mode(text).length
     for bounds in decode_bounds(stats, types):
         for bound in bounds:
             if length is not None and isinstance(bound, str | bytes):

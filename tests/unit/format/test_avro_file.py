@@ -9,6 +9,7 @@ import pytest
 
 from tablestore_engine.errors import FixData, FixRequest, Unsupported
 from tablestore_engine.format.avro_file import ROOT_NAME, AvroCodec, optional
+from tablestore_engine.options import OPTIONS
 from tests.unit.format.manifest_samples import writer_schema
 
 CODEC = AvroCodec.of("sample", [{"name": "n", "type": "long"}, optional("t", "string")])
@@ -24,6 +25,12 @@ def test_option_values_become_avro_codecs(option: str, avro: str) -> None:
     data = CODEC.write(ROWS, option)
     assert fastavro.reader(io.BytesIO(data)).codec == avro
     assert CODEC.read(data, dict) == ROWS
+
+
+def test_every_value_of_the_option_can_be_written() -> None:
+    """What CREATE lets through as manifest.compression, the first commit can write."""
+    for option in OPTIONS["manifest.compression"].values:
+        assert CODEC.read(CODEC.write(ROWS, option), dict) == ROWS
 
 
 def test_optional_fields_are_unions_with_null_first() -> None:

@@ -1,4 +1,4 @@
-"""Statistics: bounds per type and mode, truncation, floats, and reading whatever columns they cover."""
+"""Statistics: bounds per type and mode, truncation and floats."""
 
 # ruff: noqa: DTZ001 — values of TIMESTAMP have no zone
 from __future__ import annotations
@@ -11,28 +11,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.binary_row import encode_row
 from tablestore_engine.format.data_file import EMPTY_STATS
 from tablestore_engine.format.statistics import (
-    ColumnBounds,
-    StatsMode,
     collect_stats,
-    column_modes,
-    decode_bounds,
     empty_stats,
-    evolve_bounds,
-    parse_mode,
-    stats_bounds,
 )
 from tablestore_engine.format.types import BIGINT, BYTES, INT, STRING, DataField, DataType, type_to_arrow
+from tests.unit.format.stats_samples import decode_bounds, mode
 
 NAN, DOUBLE = math.nan, DataType("DOUBLE")
 
 
-def _bounds(values: list[Any], type_: DataType, mode: str = "truncate(16)") -> tuple[object, object]:
+def _bounds(values: list[Any], type_: DataType, text: str = "truncate(16)") -> tuple[object, object]:
     rows = pa.table({"c": pa.array(values, type_to_arrow(type_))})
-    return decode_bounds(collect_stats(rows, [type_], mode), [type_])[0]
+    return decode_bounds(collect_stats(rows, [type_], mode(text)), [type_])[0]
 
 
 def test_golden_bytes() -> None:
@@ -134,63 +127,14 @@ def test_modes() -> None:
     unknown = encode_row([None], [STRING])
     assert _bounds(["x" * 40], STRING, "full") == ("x" * 40, "x" * 40)
     assert _bounds(["xyz"], STRING, "truncate(2)") == ("xy", "xz")
-    counts, none = collect_stats(rows, [STRING], "counts"), collect_stats(rows, [STRING], "none")
+    counts, none = (collect_stats(rows, [STRING], mode(text)) for text in ("counts", "none"))
     assert (counts.min_values, counts.max_values, counts.null_counts) == (unknown, unknown, (1,))
     assert (none.min_values, none.max_values, none.null_counts) == (unknown, unknown, (None,))
     assert empty_stats() == EMPTY_STATS
 
 
 def test_one_mode_per_column() -> None:
-    """Options name a mode for single columns; the others have the table's."""
-    options = {"metadata.stats-mode": "counts", "fields.b.stats-mode": "full"}
-    assert column_modes(["a", "b"], options) == ("counts", "full")
-    assert column_modes(["a"], {}) == ("truncate(16)",)
+    """Each column is kept as its own mode says."""
     rows = pa.table({"a": ["x" * 20], "b": ["y" * 20]})
-    stats = collect_stats(rows, [STRING, STRING], column_modes(["a", "b"], options))
+    stats = collect_stats(rows, [STRING, STRING], [mode("counts"), mode("full")])
     assert decode_bounds(stats, [STRING, STRING]) == [(None, None), ("y" * 20, "y" * 20)]
-
-
-def test_mode_names() -> None:
-    """Blanks are allowed inside truncate, as in Java; anything else is refused by name."""
-    assert parse_mode("truncate( 4 )") == StatsMode(True, True, 4)
-    for text in ("truncate(0)", "truncate", "all", ""):
-        with pytest.raises(FixRequest) as caught:
-            parse_mode(text)
-        assert caught.value.code == "TS1130"
-
-
-FIELDS = (DataField(0, "a", INT), DataField(1, "b", STRING), DataField(2, "c", BIGINT))
-STATS = collect_stats(
-    pa.table({"a": pa.array([1, 2], pa.int32()), "b": ["x", None], "c": [5, 9]}), [INT, STRING, BIGINT]
-)
-A, B, C = ColumnBounds(1, 2, 0), ColumnBounds("x", "x", 1), ColumnBounds(5, 9, 0)
-
-
-def test_bounds_by_name_of_all_or_some_columns() -> None:
-    """Without a list they cover the file's columns in order; with one exactly those (dense store)."""
-    assert stats_bounds(STATS, None, FIELDS) == {"a": A, "b": B, "c": C}
-    dense = collect_stats(pa.table({"c": [5, 9], "a": pa.array([1, 2], pa.int32())}), [BIGINT, INT])
-    assert stats_bounds(dense, ("c", "a"), FIELDS) == {"c": C, "a": A}
-
-
-@pytest.mark.parametrize("cols", [None, ()])
-def test_empty_statistics_bound_nothing(cols: tuple[str, ...] | None) -> None:
-    """Empty rows are no bounds, also where the writer left the list null (trap 3)."""
-    assert stats_bounds(EMPTY_STATS, cols, FIELDS) == {}
-
-
-def test_columns_we_do_not_know_bound_nothing() -> None:
-    """A list that names a system column of another engine has a row of unknown types: it is not decoded."""
-    assert stats_bounds(STATS, ("a", "_ROW_ID", "c"), FIELDS) == {}
-
-
-def test_bounds_follow_a_column_through_schema_changes() -> None:
-    """Renamed keeps its bounds, a new one is all null, a widened one has none, a name used again is new."""
-    today = (
-        DataField(2, "renamed", BIGINT),
-        DataField(0, "a", BIGINT),
-        DataField(9, "b", STRING),
-        DataField(1, "old_b", STRING.with_nullable(False)),
-    )
-    found = evolve_bounds(stats_bounds(STATS, None, FIELDS), FIELDS, today, row_count=2)
-    assert found == {"renamed": C, "b": ColumnBounds(None, None, 2), "old_b": B}

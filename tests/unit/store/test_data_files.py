@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.format.statistics import decode_bounds
+from tests.unit.format.stats_samples import decode_bounds
 from tests.unit.store.bucket_world import TABLE_OPTIONS, Row, World, make_schema
 
 EVERY_TYPE = {
@@ -84,6 +84,30 @@ def test_nested_types_survive(tmp_path: Path) -> None:
     assert bounds == [(1, 2), (None, None), (None, None), (None, None)]
     replaced = world.upsert(rows, replace=True)
     assert (replaced.unchanged, replaced.is_empty) == (2, True)
+
+
+def test_statistics_are_kept_as_each_column_asks(tmp_path: Path) -> None:
+    """fields.<column>.stats-mode decides for its column, metadata.stats-mode for the others; keys keep theirs."""
+    modes = {
+        "metadata.stats-mode": "counts",
+        "fields.whole.stats-mode": "full",
+        "fields.cut.stats-mode": "truncate(2)",
+        "fields.nothing.stats-mode": "none",
+        "fields.id.stats-mode": "none",
+    }
+    columns = {"id": "INT", **dict.fromkeys(("plain", "whole", "cut", "nothing"), "STRING")}
+    schema = make_schema(columns, options={**TABLE_OPTIONS, **modes})
+    text = "x" * 200
+    row = {"id": 7, "plain": text, "whole": text, "cut": text, "nothing": text}
+    (meta,) = World(tmp_path, schema).upsert([row]).added
+    bounds = decode_bounds(meta.value_stats, [field.type for field in schema.fields])
+    assert bounds == [(None, None), (None, None), (text, text), ("xx", "xy"), (None, None)]
+    assert meta.value_stats.null_counts == (None, 0, 0, 0, None)
+    assert (decode_bounds(meta.key_stats, [schema.field("id").type]), meta.key_stats.null_counts) == (
+        [(7, 7)],
+        (0,),
+    )
+    assert meta.value_stats_cols is None
 
 
 def test_physical_types_are_those_of_java(tmp_path: Path) -> None:

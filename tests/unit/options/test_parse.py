@@ -1,0 +1,79 @@
+"""Options: values that cannot be read are refused when a table is created or altered, not at its first commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.api.actions import alter_schema
+from tablestore_engine.api.rows import from_arrow
+from tablestore_engine.api.spec import OnSchemaChange, TableSpec
+from tablestore_engine.api.target import plan_target
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.options import OPTIONS, OptionSet, StatsMode, check_options, parse_stats_mode
+from tablestore_engine.spark.statement import SetProperties
+
+FIELDS = from_arrow(pa.schema([("id", pa.int64()), ("name", pa.string())]).empty_table()).fields
+
+
+def _create(options: dict[str, str], current: TableSchema | None = None) -> TableSchema:
+    spec = TableSpec(("id",), options=options)
+    return plan_target(current, FIELDS, spec, OnSchemaChange.IGNORE, table="d.t", new_uuid="u").schema
+
+
+WAYS: list[Callable[[dict[str, str]], object]] = [
+    _create,
+    lambda options: _create(options, _create({})),
+    lambda options: alter_schema(_create({}), SetProperties(tuple(options.items())), ()),
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["create", "write", "alter"])
+@pytest.mark.parametrize(
+    ("key", "text", "code"),
+    [
+        ("metadata.stats-mode", "all", "TS1130"),
+        ("metadata.stats-mode", "", "TS1130"),
+        ("fields.name.stats-mode", "truncate", "TS1130"),
+        ("fields.a.b.stats-mode", "truncate(0)", "TS1130"),
+        ("manifest.compression", "snappy", "TS1007"),
+        ("manifest.compression", "ZSTD", "TS1007"),
+    ],
+)
+def test_wrong_values_never_reach_a_table(
+    way: Callable[[dict[str, str]], object], key: str, text: str, code: str
+) -> None:
+    """CREATE, a write with options and ALTER refuse the value with the key in the message."""
+    with pytest.raises(FixRequest, match=key) as caught:
+        way({key: text})
+    assert caught.value.code == code
+
+
+def test_good_values_pass() -> None:
+    """Every mode, for the table and for a column, and every compression that can be written."""
+    for text in ("none", "counts", "full", "truncate(8)", "truncate( 4 )"):
+        check_options({"metadata.stats-mode": text, "fields.name.stats-mode": text})
+    for text in OPTIONS["manifest.compression"].values:
+        check_options({"manifest.compression": text})
+
+
+def test_a_column_may_have_a_mode_of_its_own() -> None:
+    """The others have the table's, and without an option the default; a wrong value names its own key."""
+    options = OptionSet({"metadata.stats-mode": "counts", "fields.b.stats-mode": "full"})
+    assert options.stats_mode("a") == StatsMode(counts=True, bounds=False)
+    assert options.stats_mode("b") == StatsMode(counts=True, bounds=True)
+    assert OptionSet({}).stats_mode("a") == StatsMode(counts=True, bounds=True, length=16)
+    with pytest.raises(FixRequest, match=r"fields\.b\.stats-mode"):
+        OptionSet({"fields.b.stats-mode": ""}).stats_mode("b")
+
+
+def test_mode_names() -> None:
+    """Blanks are allowed inside truncate, as in Java; anything else is refused by name."""
+    assert parse_stats_mode("k", "truncate( 4 )") == StatsMode(counts=True, bounds=True, length=4)
+    for text in ("truncate(0)", "truncate", "all", ""):
+        with pytest.raises(FixRequest) as caught:
+            parse_stats_mode("k", text)
+        assert caught.value.code == "TS1130"
