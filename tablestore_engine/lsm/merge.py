@@ -1,7 +1,6 @@
 """What an upsert does to each key, decided on row numbers alone; the deduplicate merge function.
 
-Names      MergeFunction   what a merge engine has to answer (deduplicate is the one we write)
-           Decision        rows to write, old rows to mark deleted, the changelog as row numbers, counts
+Names      Decision        rows to write, old rows to mark deleted, the changelog as row numbers, counts
            decide          the only entry: incoming rows in key order and the hits among stored rows
            ChangelogRows   which rows of which side, of what kind, in key order with -U before +U
 Steps      1 a hit whose stored row is newer, or that changes nothing, leaves the stored row alone
@@ -13,7 +12,6 @@ INVARIANT  each key has at most one visible stored row, so `hits` names every in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -43,15 +41,6 @@ class Decision:
     updated: int
     deleted: int
     unchanged: int
-
-
-class MergeFunction(Protocol):
-    """A merge engine: what remains of a key. `hits` are incoming rows that have a stored row; masks align with it."""
-
-    def decide(
-        self, deletes: Mask, hits: Index, *, stored_newer: Mask | None, identical: Mask | None
-    ) -> Decision:
-        """Which incoming rows are written and which stored rows they replace."""
 
 
 def decide(deletes: Mask, hits: Index, *, stored_newer: Mask | None, identical: Mask | None) -> Decision:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import zipfile
-from importlib import import_module
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -49,8 +48,3 @@ def write_package(path: Path) -> None:
     left_out = {str(root / name) for name in _NOT_SHIPPED}
     with zipfile.PyZipFile(str(path), "w", zipfile.ZIP_DEFLATED, optimize=0) as archive:
         archive.writepy(str(root), filterfunc=lambda entry: entry not in left_out)
-
-
-def worker_sees(module: str) -> str:
-    """Where a worker finds a module (for diagnosis and tests)."""
-    return str(import_module(module).__file__)

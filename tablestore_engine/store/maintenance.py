@@ -22,7 +22,7 @@ import pyarrow as pa
 from tablestore_engine.format.data_file import SOURCE_COMPACT, DataFileMeta
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.lsm.compaction import CompactionUnit, needs_fold, pick, pick_full
+from tablestore_engine.lsm.compaction import CompactionUnit, pick, pick_full
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.bucket_writer import BucketWriter
 from tablestore_engine.store.conflict import BucketId, Scope
@@ -91,11 +91,6 @@ def plan_compaction(
         if unit is not None and (unit.groups or unit.dropped):
             work.append((state, unit))
     return _compact_plan(schema, run_buckets(lambda one: writer.fold(*one), work))
-
-
-def has_free_level(writer: BucketWriter, state: BucketState) -> bool:
-    """Whether an upsert can write its run without a fold."""
-    return not needs_fold(writer.levels(state))
 
 
 # ---- append-only tables ------------------------------------------------------------------------------------
