@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tablestore_engine.api.actions import EngineActions
 from tablestore_engine.api.environment import check_environment
 from tablestore_engine.api.report import ColumnInfo, RelationInfo, SqlResult, StagedInfo, WriteReport
-from tablestore_engine.api.rows import Incoming, from_arrow, from_frame, to_arrow
+from tablestore_engine.api.rows import from_arrow, from_frame, to_incoming
 from tablestore_engine.api.spec import SparkSettings, TableSpec, TableVersion, WriteMode, WriteSpec
 from tablestore_engine.api.table import Table
 from tablestore_engine.api.versions import to_selector
@@ -196,17 +196,9 @@ class Engine:
         """Rows: SQL text, a Spark DataFrame, an Arrow table, a pandas or polars frame. One commit, then publishing."""
         if isinstance(rows, str):
             incoming = from_frame(self.query(rows, versions=versions), spec.delete_when, spec.checks)
-        elif isinstance(rows, DataFrame):
-            incoming = from_frame(rows, spec.delete_when, spec.checks)
-        elif spec.delete_when or spec.checks:
-            incoming = self._through_spark(to_arrow(rows), spec)
         else:
-            incoming = from_arrow(to_arrow(rows))
+            incoming = to_incoming(rows, spec, lambda: self.spark)
         return self._warehouse.write_incoming(Identifier.parse(name), incoming, spec)
-
-    def _through_spark(self, rows: pa.Table, spec: WriteSpec) -> Incoming:
-        """SQL conditions over Arrow rows are Spark's to evaluate."""
-        return from_frame(self.spark.createDataFrame(rows), spec.delete_when, spec.checks)
 
     def truncate(self, name: str) -> WriteReport:
         """All rows deleted, in one snapshot."""

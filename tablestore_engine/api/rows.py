@@ -1,7 +1,7 @@
 """Rows on their way in: whatever the caller has becomes Arrow or a DataFrame with the table's columns.
 
 Names      Incoming        one write's rows: Arrow in the driver, or a DataFrame; columns as fields; its kind column
-           from_frame, from_arrow   make one; to_arrow takes what Python users have
+           to_incoming     makes one of what Python users have; from_frame, from_arrow, to_arrow are its parts
            shape_frame, shape_arrow the table's columns, in order, by name; what is missing is NULL
            split_kinds     rows and their row kinds
            check_rules     rows that break a check constraint -> FixData TS1605
@@ -10,17 +10,20 @@ INVARIANT  names match without case, as in SQL; a value is never changed here, o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tablestore_engine.api.spec import ROW_KIND_COLUMN
+from tablestore_engine.api.spec import ROW_KIND_COLUMN, WriteSpec
 from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.format.data_type import VOID
+from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.types import DataField, field_to_arrow, type_from_arrow
 from tablestore_engine.spark.scanner import quote_name
@@ -32,29 +35,67 @@ _SAMPLES = 5
 
 @dataclass(frozen=True)
 class Incoming:
-    """Exactly one of `table` and `frame`; `has_kinds` when a column _ROW_KIND comes along."""
+    """Exactly one of `table` and `frame`; `has_kinds` when a column _ROW_KIND comes along.
+
+    A field of type VOID has no values: it takes the type of the table's column. Raises FixRequest TS1024 (names).
+    """
 
     fields: tuple[DataField, ...]
     has_kinds: bool
     table: pa.Table | None = None
     frame: DataFrame | None = None
 
+    def __post_init__(self) -> None:
+        _check_names([field.name for field in self.fields])
+
+
+def to_incoming(rows: object, spec: WriteSpec, session: Callable[[], SparkSession]) -> Incoming:
+    """Rows of any kind but SQL text. Conditions over Arrow rows are Spark's to evaluate: `session` starts it."""
+    if isinstance(rows, DataFrame):
+        return from_frame(rows, spec.delete_when, spec.checks)
+    table = to_arrow(rows)
+    if spec.delete_when or spec.checks:
+        _check_names(table.column_names)
+        return from_frame(session().createDataFrame(table), spec.delete_when, spec.checks)
+    return from_arrow(table)
+
 
 def from_arrow(rows: pa.Table) -> Incoming:
-    """Arrow rows; nanoseconds become microseconds when that loses nothing, as nobody else reads them."""
-    columns = [
-        rows.column(field.name).cast(pa.timestamp("us", field.type.tz))
-        if pa.types.is_timestamp(field.type) and field.type.unit == "ns"
-        else rows.column(field.name)
-        for field in rows.schema
-    ]
-    exact = pa.table(columns, names=rows.column_names)
+    """Arrow rows; times finer than ours become microseconds (TIME: milliseconds) when that loses nothing."""
+    _check_names(rows.column_names)
+    exact = pa.table([_coarser(column) for column in rows.columns], names=rows.column_names)
     fields = tuple(
-        DataField(0, field.name, type_from_arrow(field.type))
+        DataField(0, field.name, VOID if pa.types.is_null(field.type) else type_from_arrow(field.type))
         for field in exact.schema
         if field.name != ROW_KIND_COLUMN
     )
     return Incoming(fields, ROW_KIND_COLUMN in exact.column_names, table=exact)
+
+
+def _coarser(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """In the unit that the format stores, when all values have one; else as it is, and refused by its type later."""
+    target = None
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        target = pa.timestamp("us", column.type.tz)
+    elif pa.types.is_time64(column.type):
+        target = pa.time32("ms")
+    if target is None:
+        return column
+    try:
+        return column.cast(target)
+    except pa.ArrowInvalid:
+        return column
+
+
+def _check_names(names: Sequence[str]) -> None:
+    repeated = [name for name, times in Counter(name.lower() for name in names).items() if times > 1]
+    if repeated:
+        raise FixRequest(
+            "TS1024",
+            f"several columns of the rows are named {repeated[0]!r}",
+            why=f"names have no case in SQL; the columns are {', '.join(names)}",
+            fix="rename or leave out one of them",
+        )
 
 
 def from_frame(frame: DataFrame, delete_when: str | None, checks: Mapping[str, str]) -> Incoming:
@@ -127,9 +168,27 @@ def split_kinds(rows: pa.Table) -> tuple[pa.Table, pa.Array | None]:
     """Rows without the helper columns, and their kinds (int8) when there are any."""
     kinds = None
     if ROW_KIND_COLUMN in rows.column_names:
-        kinds = pc.fill_null(rows.column(ROW_KIND_COLUMN).cast(pa.int8()), 0).combine_chunks()
+        kinds = _checked_kinds(rows.column(ROW_KIND_COLUMN))
         rows = rows.drop_columns([ROW_KIND_COLUMN])
     return rows, kinds
+
+
+def _checked_kinds(column: pa.ChunkedArray) -> pa.Array:
+    """Kinds as int8, NULL as +I. Raises FixData TS1606: a kind that is not known must never count as an insert."""
+    known = pa.array([int(kind) for kind in RowKind], pa.int64())
+    try:
+        numbers = pc.fill_null(column.cast(pa.int64()), int(RowKind.INSERT)).combine_chunks()
+        wrong = numbers.filter(pc.invert(pc.is_in(numbers, known)))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        wrong = column.drop_null()
+    if len(wrong):
+        raise FixData(
+            "TS1606",
+            f"column {ROW_KIND_COLUMN} has a value that is no row kind",
+            why=f"expected 0 (+I), 1 (-U), 2 (+U) or 3 (-D), got {wrong[0].as_py()!r}",
+            fix="write one of these numbers, or leave the column out to put all rows",
+        )
+    return numbers.cast(pa.int8())
 
 
 def check_rules(rows: pa.Table, table: str) -> pa.Table:
@@ -159,20 +218,32 @@ def violation(table: str, count: int, samples: Sequence[Mapping[str, object]]) -
 
 
 def to_arrow(rows: object) -> pa.Table:
-    """Arrow from what Python users have. Raises FixRequest TS1023."""
+    """Arrow from what Python users have. Raises FixRequest TS1023, FixData TS1607 for a frame Arrow cannot take."""
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
-    if (
-        type(rows).__module__.partition(".")[0] == "pandas"
-    ):  # known by name: importing pandas costs every start 0.4 s
-        return pa.Table.from_pandas(rows, preserve_index=False)
     if isinstance(rows, pl.DataFrame):
         return rows.to_arrow()
-    raise FixRequest(
-        "TS1023",
-        "rows of this kind cannot be written",
-        why=f"got {type(rows).__name__}",
-        fix="give SQL text, a Spark DataFrame, an Arrow table, a pandas or polars frame",
-    )
+    if (
+        type(rows).__module__.partition(".")[0] != "pandas"
+    ):  # by name: importing pandas costs every start 0.4 s
+        raise FixRequest(
+            "TS1023",
+            "rows of this kind cannot be written",
+            why=f"got {type(rows).__name__}",
+            fix="give SQL text, a Spark DataFrame, an Arrow table, a pandas or polars frame",
+        )
+    try:
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    except (
+        pa.ArrowException,
+        TypeError,
+        ValueError,
+    ) as wrong:  # ArrowInvalid is a ValueError, duplicate names too
+        raise FixData(
+            "TS1607",
+            "the pandas frame cannot be read",
+            why="; ".join(str(part) for part in wrong.args),
+            fix="give each column one name and values of one type",
+        ) from wrong

@@ -9,14 +9,18 @@ INVARIANT  a spec is checked completely before anything is written (P7).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
+from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.store.write import WriteMode
 
 ROW_KIND_COLUMN = "_ROW_KIND"
+DUPLICATES = ("refuse", "last")
+_Word = TypeVar("_Word", bound=StrEnum)
 
 __all__ = [
     "ROW_KIND_COLUMN",
@@ -63,7 +67,7 @@ class TableSpec:
 
 @dataclass(frozen=True)
 class WriteSpec:
-    """One write of a query's rows into a table.
+    """One write of a query's rows into a table. Words may be texts. Raises FixRequest TS1025 for unknown ones.
 
     table             used when the table does not exist; for an existing one, keys and partitions must agree
     mode              WriteMode.UPSERT, APPEND, OVERWRITE_TABLE, OVERWRITE_PARTITIONS
@@ -88,3 +92,29 @@ class WriteSpec:
     commit_user: str | None = None
     commit_identifier: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mode", _word(WriteMode, "mode", self.mode))
+        object.__setattr__(
+            self, "on_schema_change", _word(OnSchemaChange, "on_schema_change", self.on_schema_change)
+        )
+        if self.duplicates not in (None, *DUPLICATES):
+            raise _unknown("duplicates", self.duplicates, DUPLICATES)
+        if self.stage is not None and not self.stage.strip():
+            raise _unknown("stage", self.stage, ("a name", "None"))
+
+
+def _word(words: type[_Word], name: str, value: str) -> _Word:
+    try:
+        return words(value)
+    except ValueError:
+        raise _unknown(name, value, [word.value for word in words]) from None
+
+
+def _unknown(name: str, value: object, expected: Sequence[str]) -> FixRequest:
+    return FixRequest(
+        "TS1025",
+        f"a write cannot have {name} {value!r}",
+        why=f"expected one of {', '.join(expected)}",
+        fix=f"set {name} to one of these",
+    )

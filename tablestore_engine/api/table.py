@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from tablestore_engine.api.changes import ChangeCounts, count_changes, read_changes_table
 from tablestore_engine.api.report import StagedInfo, TableFacts, WriteReport
-from tablestore_engine.api.rows import from_arrow, from_frame, to_arrow
+from tablestore_engine.api.rows import to_incoming
 from tablestore_engine.api.sources import find_snapshot, resolve_table
 from tablestore_engine.api.spec import TableVersion, WriteSpec
 from tablestore_engine.api.versions import to_selector
@@ -131,10 +131,7 @@ class Table:
     def write(self, rows: object, spec: WriteSpec | None = None) -> WriteReport:
         """Write an Arrow table, a pandas, polars or Spark frame with one commit. Raises TS1023, TS13xx, TS16xx."""
         chosen = spec or WriteSpec()
-        if isinstance(rows, DataFrame):
-            incoming = from_frame(rows, chosen.delete_when, chosen.checks)
-        else:
-            incoming = from_arrow(to_arrow(rows))
+        incoming = to_incoming(rows, chosen, lambda: self.warehouse.resolver.session)
         return self.warehouse.write_incoming(self.identifier, incoming, chosen)
 
     def publish(self) -> WriteReport:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from tablestore_engine.api.spec import OnSchemaChange, TableSpec
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.cast import is_widening
+from tablestore_engine.format.data_type import VOID
 from tablestore_engine.format.schema import TableSchema, assign_type_ids, new_schema
 from tablestore_engine.format.schema_change import (
     add_column,
@@ -57,8 +58,9 @@ def plan_target(
     table: str,
     new_uuid: str,
 ) -> TargetPlan:
-    """Raises FixRequest TS1010-TS1013, TS11xx (columns, types, options)."""
+    """Raises FixRequest TS1010-TS1013, TS1026, TS1027, TS11xx (columns, types, options)."""
     check_options(spec.options)
+    columns = _with_types(columns, current, on_schema_change)
     if current is None:
         return TargetPlan(_first_schema(columns, spec, new_uuid), is_new=True, is_changed=True)
     _check_same_keys(current, spec, table)
@@ -67,17 +69,39 @@ def plan_target(
     changed = _with_comments(changed, spec)
     if on_schema_change is OnSchemaChange.REPLACE:
         changed = _in_order(changed, columns)
-        changed = _with_not_null(changed, spec.not_null)
+        changed = _with_not_null(changed, [_known(name, columns) for name in spec.not_null])
     if replace(changed, id=current.id) == current:
         return TargetPlan(current, is_new=False, is_changed=False)
     return TargetPlan(replace(changed, id=current.id + 1), is_new=False, is_changed=True)
+
+
+def _with_types(
+    columns: Sequence[DataField], current: TableSchema | None, on_change: OnSchemaChange
+) -> list[DataField]:
+    """Columns without a value get the table's type. Raises FixRequest TS1026 for those that the table lacks."""
+    have = {} if current is None else {field.name.lower(): field for field in current.fields}
+    typed = []
+    for field in columns:
+        known = have.get(field.name.lower())
+        if field.type is not VOID:
+            typed.append(field)
+        elif known is not None:
+            typed.append(replace(field, type=known.type))
+        elif current is None or on_change is not OnSchemaChange.IGNORE:
+            raise FixRequest(
+                "TS1026",
+                f"column {field.name!r} has no type",
+                why="all its values are NULL, and the table has no column of that name",
+                fix="cast the column, for example to STRING, BIGINT or TIMESTAMP, or leave it out",
+            )
+    return typed
 
 
 def _first_schema(columns: Sequence[DataField], spec: TableSpec, new_uuid: str) -> TableSchema:
     defaults = KEYED_DEFAULTS if spec.primary_key else APPEND_DEFAULTS
     options = {**defaults, **spec.options}
     options.setdefault("tablestore.table-uuid", new_uuid)
-    named = {name.lower() for name in spec.not_null}
+    named = {_known(name, columns).lower() for name in spec.not_null}
     fields = [
         replace(
             field,
@@ -99,6 +123,18 @@ def _spelled(names: Sequence[str], columns: Sequence[DataField]) -> list[str]:
     """Names as the columns write them; SQL does not mind case."""
     known = {field.name.lower(): field.name for field in columns}
     return [known.get(name.lower(), name) for name in names]
+
+
+def _known(name: str, columns: Sequence[DataField]) -> str:
+    """The name of a column that has to exist. Raises FixRequest TS1027."""
+    if name.lower() not in {field.name.lower() for field in columns}:
+        raise FixRequest(
+            "TS1027",
+            f"column {name!r} cannot be NOT NULL",
+            why=f"it does not exist; the columns are {', '.join(field.name for field in columns)}",
+            fix="correct the name of the column",
+        )
+    return name
 
 
 def _check_same_keys(current: TableSchema, spec: TableSpec, table: str) -> None:

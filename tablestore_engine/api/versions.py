@@ -41,18 +41,19 @@ def split_database(name: str) -> tuple[str, TableVersion | None]:
 
 
 def to_selector(version: TableVersion) -> Selector:
-    """The one field that is set."""
-    if version.snapshot is not None:
-        return Selector(SNAPSHOT, version.snapshot)
-    if version.tag is not None:
-        return Selector(TAG, version.tag)
-    if version.timestamp_ms is not None:
-        return Selector(TIMESTAMP, version.timestamp_ms)
-    if version.branch is not None:
-        return Selector(BRANCH, version.branch)
+    """The one field that is set. Raises FixRequest TS1015 for none or several."""
+    fields = {
+        SNAPSHOT: version.snapshot,
+        TAG: version.tag,
+        TIMESTAMP: version.timestamp_ms,
+        BRANCH: version.branch,
+    }
+    chosen = [Selector(kind, value) for kind, value in fields.items() if value is not None]
+    if len(chosen) == 1:
+        return chosen[0]
     raise FixRequest(
         "TS1015",
-        "a table version is empty",
-        why="no field is set",
-        fix="set snapshot, tag, timestamp_ms or branch",
+        "a table version has to name one state",
+        why=f"it names {', '.join(f'{one.kind} {one.value}' for one in chosen) or 'nothing'}",
+        fix="set exactly one of snapshot, tag, timestamp_ms and branch (staged)",
     )

@@ -83,6 +83,7 @@ class DataField:
     default_value: str | None = None
 
 
+VOID = DataType("NULL")  # of incoming columns that hold nothing but NULL; never stored
 STRING = DataType("VARCHAR", length=STRING_LENGTH)
 BYTES = DataType("VARBINARY", length=STRING_LENGTH)
 INT = DataType("INT")

@@ -208,11 +208,12 @@ def check_column_names(names: Iterable[str]) -> None:
 
 
 def check_keys(schema: TableSchema) -> None:
-    """Raises FixRequest TS1113 when primary, partition or bucket keys break a rule; NotFound TS1110 if unknown."""
+    """Raises FixRequest TS1113 when key columns or sequence fields break a rule; NotFound TS1110 if unknown."""
     groups = {
         "primary key": schema.primary_keys,
         "partition": schema.partition_keys,
         "bucket-key": split_names(schema.options.get("bucket-key", "")),
+        "sequence.field": split_names(schema.options.get("sequence.field", "")),
     }
     for what, names in groups.items():
         for column in schema.fields_of(names):

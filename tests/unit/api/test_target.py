@@ -8,6 +8,7 @@ import pytest
 from tablestore_engine.api.rows import from_arrow
 from tablestore_engine.api.spec import OnSchemaChange, TableSpec
 from tablestore_engine.api.target import TargetPlan, plan_target
+from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.format.schema import TableSchema
 
 NESTED = pa.schema(
@@ -30,3 +31,33 @@ def test_the_same_nested_columns_are_no_change(on_change: OnSchemaChange) -> Non
     """Ids inside of ROWs belong to the table: a query with the same type neither fails nor makes a new column."""
     current = plan(None, NESTED).schema
     assert not plan(current, NESTED, on_change).is_changed
+
+
+def test_a_column_without_values_has_the_type_of_the_table() -> None:
+    """It changes nothing where the table knows it, and is refused where nobody knows its type."""
+    current = plan(None, NESTED).schema
+    nulls = pa.schema([("id", pa.int64()), ("who", pa.null())])
+    assert not plan(current, nulls, OnSchemaChange.SYNC_ALL_COLUMNS).is_changed
+    unknown = pa.schema([("id", pa.int64()), ("what", pa.null())])
+    for table in (None, current):
+        with pytest.raises(FixRequest, match="TS1026"):
+            plan(table, unknown, OnSchemaChange.APPEND_NEW_COLUMNS)
+
+
+@pytest.mark.parametrize("fields", ["nope", "who"])
+def test_sequence_fields_are_columns_that_can_be_compared(fields: str) -> None:
+    """An ordering column that is not there, or a list, is refused before a table is made of it."""
+    columns = from_arrow(NESTED.empty_table()).fields
+    with pytest.raises(TablestoreError, match=r"TS1110|TS1113"):
+        plan_target(
+            None, columns, TableSpec(("id",), options={"sequence.field": fields}), OnSchemaChange.IGNORE,
+            table="d.t", new_uuid="u",
+        )  # fmt: skip
+
+
+def test_not_null_names_columns() -> None:
+    """A misspelt constraint is refused, not forgotten."""
+    columns = from_arrow(NESTED.empty_table()).fields
+    spec = TableSpec(("id",), not_null=("idd",))
+    with pytest.raises(FixRequest, match="TS1027"):
+        plan_target(None, columns, spec, OnSchemaChange.IGNORE, table="d.t", new_uuid="u")
