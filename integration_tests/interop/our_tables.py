@@ -70,6 +70,19 @@ def _folding() -> Kind:
     )
 
 
+def _rolled_manifests() -> Kind:
+    """Base lists of several manifests, some with DELETEs of files that an earlier one added, and their full merges."""
+    limits = {
+        "manifest.target-file-size": "6 kb",
+        "manifest.full-compaction-threshold-size": "48 kb",
+        "manifest.merge-min-count": "3",
+        "manifest.compression": "null",
+    }
+    made = schema(_FEW, keys=("id",), options={"bucket": "8", "num-levels": "6", **limits})
+    rows = [make_rows(_FEW, range(n * 3 % 20, n * 3 % 20 + 12), seed=n, required=("id",)) for n in range(16)]
+    return Kind(made, [Step(tuple(("+U", row) for row in some)) for some in rows], early=False)
+
+
 def _partitioned_keyed() -> Kind:
     columns = {"dt": "STRING", **_FEW}
     made = schema(columns, keys=("dt", "id"), partitions=("dt",), options={"bucket": "2"})
@@ -154,6 +167,7 @@ OURS: dict[str, Callable[[], Kind]] = {
     ),
     "to_nothing_and_back": _to_nothing_and_back,
     "folding": _folding,
+    "rolled_manifests": _rolled_manifests,
     "key_types": _key_types,
     "sequence_field": _sequence,
     "without_changelog": lambda: _keyed(_FEW, seed=14, small=2, changelog_producer="none"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +24,27 @@ TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
     "lessOrEqual": lambda a, b: a <= b,
     "greaterThan": lambda a, b: a > b,
 }
+MODES = {
+    "metadata.stats-mode": "none",
+    "fields.id.stats-mode": "counts",
+    "fields.c_text.stats-mode": "truncate(3)",
+    "fields.c_dec38.stats-mode": "full",
+    "fields.c_date.stats-mode": "counts",
+}
 COMPARED = [name for name in COLUMNS if name not in {"c_bytes", "c_float", "c_double"}]
 
 
-@pytest.fixture(scope="module", params=["append", "keyed", "partitioned"])
+@pytest.fixture(scope="module", params=["append", "keyed", "partitioned", "modes"])
 def pruned(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Schema, list[Row]]:
-    """Small files with long texts in them."""
+    """Small files with long texts in them; `modes` has statistics of some columns only."""
     keyed = request.param != "append"
     made = schema(COLUMNS, keys=("id",) if keyed else (), options={"bucket": "4"} if keyed else {})
     if request.param == "partitioned":
         made = schema(COLUMNS, keys=("part", "id"), partitions=("part",), options={"bucket": "2"})
+    if request.param == "modes":
+        made = replace(made, options={**made.options, **MODES})
     location = tmp_path_factory.mktemp("pruned") / "ours.db" / request.param
     Ours().create(location, made)
     rows = []
