@@ -74,7 +74,7 @@ _ROWS = (  # one option, one row
     Option("deletion-vectors.enabled", _B, "true", Scope.MERGE, False, "Mark replaced rows instead of merging at read: reads stay raw. Always true for keyed tables we create."),
     Option("write-only", _B, "true", Scope.MERGE, True, "Keeps other engines' writers from compacting beside us; they add level 0, which our next commit takes in."),
     Option("file.format", _E, "parquet", Scope.WRITE, True, "Format of data files.", ("parquet",)),
-    Option("file.compression", _S, "zstd", Scope.WRITE, True, "Parquet codec of data files."),
+    Option("file.compression", _E, "zstd", Scope.WRITE, True, "Parquet codec of data files.", ("zstd", "snappy", "gzip", "lz4", "none")),
     Option("file.compression.zstd-level", _I, "1", Scope.WRITE, True, "zstd level: higher is smaller and slower." ),
     Option("target-file-size", _Z, None, Scope.WRITE, True, "A file is closed at about this size: 128 MB for keyed tables, 256 MB for append-only ones."),
     Option("parquet.row-group-rows", _I, "8192", Scope.WRITE, True, "Rows per row group of keyed files (ours). Small groups make upserts and point reads cheap, large ones full scans."),

@@ -39,6 +39,7 @@ WAYS: list[Callable[[dict[str, str]], object]] = [
         ("metadata.stats-mode", "", "TS1130"),
         ("fields.name.stats-mode", "truncate", "TS1130"),
         ("fields.a.b.stats-mode", "truncate(0)", "TS1130"),
+        ("file.compression", "lzo", "TS1007"),
         ("manifest.compression", "snappy", "TS1007"),
         ("manifest.compression", "none", "TS1007"),  # pypaimon 2.1.0 opens no table with it
         ("manifest.compression", "ZSTD", "TS1007"),
