@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -26,6 +27,7 @@ from tablestore_engine.format.data_type import VOID
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.types import DataField, field_to_arrow, type_from_arrow
+from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.scanner import quote_name
 from tablestore_engine.spark.types import from_spark_type
 
@@ -106,6 +108,19 @@ def from_frame(frame: DataFrame, delete_when: str | None, checks: Mapping[str, s
         if field.name != ROW_KIND_COLUMN
     )
     has_kinds = ROW_KIND_COLUMN in frame.columns
+    try:
+        return _with_helpers(frame, fields, has_kinds, delete_when, checks)
+    except PySparkException as error:
+        raise spark_errors.translate(error) from None
+
+
+def _with_helpers(
+    frame: DataFrame,
+    fields: tuple[DataField, ...],
+    has_kinds: bool,
+    delete_when: str | None,
+    checks: Mapping[str, str],
+) -> Incoming:
     if delete_when is not None:
         if has_kinds:
             raise FixRequest(

@@ -39,6 +39,7 @@ class EngineSource:
         identifier = Identifier(base, name)
         store = self._find_store(identifier)
         if store is not None:
+            _require_published(store, identifier, selector)
             return resolve_table(store, selector)
         view = self._catalog.views.find(identifier)
         return None if view is None else ResolvedView(view.sql, view.comment, view.column_comments)
@@ -46,6 +47,17 @@ class EngineSource:
 
 def _is_name(text: str) -> bool:
     return text.replace("_", "a").isalnum() and text.isascii()
+
+
+def _require_published(store: TableStore, identifier: Identifier, selector: Selector | None) -> None:
+    """A table that only has staged rows is not an empty table: who reads it would build on nothing."""
+    if selector is None and store.snapshots.find_latest_id() is None and (staged := store.staging.list_all()):
+        raise NotFound(
+            "TS1417",
+            f"table {identifier} has no published snapshot yet",
+            why=f"its first rows wait in the staged snapshot {staged[-1].name} for their tests",
+            fix="run its tests (dbt test), or publish them: tablestore publish",
+        )
 
 
 def resolve_table(store: TableStore, selector: Selector | None) -> ResolvedTable:

@@ -48,7 +48,9 @@ class Warehouse:
         self._settings = spark
         self._fileio = LocalFileIO(self.path)
         self.catalog = FilesystemCatalog(self._fileio, self.path, runtime)
-        self.writer = Writer(self.catalog, self.open_store, self.prepare_log, self._scratch, runtime)
+        self.writer = Writer(
+            self.catalog, self.open_store, self.prepare_log, self.drop_unused, self._scratch, runtime
+        )
         self._stores: dict[Identifier, TableStore] = {}
         self._publishers: dict[str, TablePublisher] = {}
         self._resolver: Resolver | None = None
@@ -162,6 +164,12 @@ class Warehouse:
                 self._close_publisher(settings.table_uuid)
                 drop_log(settings)
 
+    def drop_unused(self, identifier: Identifier) -> None:
+        """A table that was made for rows which were then refused; one that somebody has filled meanwhile stays."""
+        store = self.open_store(identifier)
+        if store.snapshots.find_latest_id() is None and not store.staging.list_all():
+            self.drop_table(identifier)
+
     def rename(self, source: Identifier, target: Identifier) -> None:
         """A table or view under a new name."""
         if self.catalog.find_schema(source) is not None:
@@ -241,10 +249,8 @@ class Warehouse:
 
     def drop_staged(self, identifier: Identifier, stage: str) -> None:
         """Discard; a table that was never published and has nothing else staged is dropped."""
-        store = self.get_store(identifier)
-        store.staging.discard(stage)
-        if store.snapshots.find_latest_id() is None and not store.staging.list_all():
-            self.drop_table(identifier)
+        self.get_store(identifier).staging.discard(stage)
+        self.drop_unused(identifier)
 
     def find_publisher(self, identifier: Identifier) -> TablePublisher | None:
         """The table's publisher, None when it has no log. Raises TS1700, TS1701."""

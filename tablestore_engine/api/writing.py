@@ -3,7 +3,8 @@
 Names      Writer       what Engine uses
 Steps      1 rows -> Incoming   2 plan_target: schema, created or changed   3 small rows come to the driver as Arrow,
            large ones are written by Spark tasks   4 one commit (main or staged)
-INVARIANT  a table that this write creates has no snapshot until its rows are committed.
+INVARIANT  a table that this write creates has no snapshot until its rows are committed; when they are refused,
+           it is removed again.
 CRASH      between creating the table and the commit: an empty table stays, which the next run fills.
 """
 
@@ -30,6 +31,7 @@ from tablestore_engine.api.spec import ROW_KIND_COLUMN, WriteSpec
 from tablestore_engine.api.target import TargetPlan, plan_target
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.errors import FixData, FixRequest, Unsupported
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.system import Runtime
@@ -41,16 +43,21 @@ from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteRequest
 
 OpenStore = Callable[[Identifier], TableStore]
+AfterRefusal = Callable[[Identifier], None]
 OnCreate = Callable[[Identifier, TableSchema], TableSchema]
 
 
 @dataclass(frozen=True)
 class Writer:
-    """Performs writes of one engine; `before_create` prepares the log before a table with one appears."""
+    """Performs writes of one engine.
+
+    `before_create` prepares the log before a table with one appears; `after_refusal` removes the table again.
+    """
 
     catalog: FilesystemCatalog
     open_store: OpenStore
     before_create: OnCreate
+    after_refusal: AfterRefusal
     scratch: Callable[[], Path]
     runtime: Runtime
 
@@ -65,8 +72,25 @@ class Writer:
     ) -> CommitReport:
         """One commit. Raises TS10xx, TS11xx, TS13xx, TS15xx, TS16xx; then nothing was committed."""
         plan = self.target(identifier, incoming, spec)
-        if plan.is_new:
-            self.catalog.create_table(identifier, self.before_create(identifier, plan.schema))
+        if not plan.is_new:
+            return self._commit(identifier, incoming, spec, plan, partition, computed_from)
+        self.catalog.create_table(identifier, self.before_create(identifier, plan.schema))
+        try:
+            return self._commit(identifier, incoming, spec, plan, partition, computed_from)
+        except (FixRequest, FixData, Unsupported):
+            self.after_refusal(identifier)
+            raise
+
+    def _commit(
+        self,
+        identifier: Identifier,
+        incoming: Incoming,
+        spec: WriteSpec,
+        plan: TargetPlan,
+        partition: dict[str, object] | None,
+        computed_from: int | None,
+    ) -> CommitReport:
+        """Steps 3 and 4."""
         store = self.open_store(identifier)
         schema = store.schema if plan.is_new else plan.schema
         request = WriteRequest(

@@ -65,19 +65,39 @@ class _Statement:
         self._source = source
         self._overrides = overrides
         self._found: dict[tuple[str, str, Selector | None], ResolvedTable | ResolvedView | None] = {}
+        self._bound: dict[Name, tuple[Name, str]] = {}
         self.done: dict[Name, str | None] = {}
 
     def lookup(
         self, database: str, name: str, selector: Selector | None = None
     ) -> ResolvedTable | ResolvedView | None:
+        """As it is written; else in lower case, since Spark's names ignore case and the warehouse's do not."""
         chosen = selector or self._overrides.selector(database, name)
         key = (database, name, chosen)
         if key not in self._found:
             found = self._source.lookup(database, name, chosen)
             if found is None and name != name.lower():
-                found = self.lookup(database, name.lower(), selector)  # Spark's names ignore case
+                found = self.lookup(database, name.lower(), selector)
+            if found is None and database != database.lower():
+                found = self.lookup(database.lower(), name, selector)
             self._found[key] = found
         return self._found[key]
+
+    def is_bound(self, written: Name) -> bool:
+        """Whether this very spelling was registered already."""
+        return self._bound.get((written[0].lower(), written[1].lower()), (None,))[0] == written
+
+    def bind(self, written: Name, found: ResolvedTable | ResolvedView) -> None:
+        """Spark has one place for all spellings of a name: two relations cannot both have it in one statement."""
+        what = found.key if isinstance(found, ResolvedTable) else found.sql
+        first, before = self._bound.setdefault((written[0].lower(), written[1].lower()), (written, what))
+        if before != what:
+            raise FixRequest(
+                "TS1527",
+                f"{'.'.join(first)} and {'.'.join(written)} cannot be read in one statement",
+                why="they are two relations whose names differ only in case, which Spark ignores",
+                fix="rename one of them, or read them in two statements",
+            )
 
 
 class Resolver:
@@ -159,9 +179,13 @@ class Resolver:
     def _ensure(self, name: Name, statement: _Statement, *, depth: int) -> str | None:
         """Register a plain name as this statement sees it; its version, or None when it names nothing of ours."""
         written, name = name, (name[0].lower(), name[1].lower())
-        if name in statement.done:
+        if name in statement.done and statement.is_bound(written):
             return statement.done[name]
-        found = statement.lookup(name[0], written[1])
+        found = statement.lookup(*written)
+        if found is not None:
+            statement.bind(written, found)
+        if name in statement.done and (found is None or statement.done[name] is not None):
+            return statement.done[name]
         if found is None:
             statement.done[name] = None
             self.forget(*name)
@@ -199,7 +223,7 @@ class Resolver:
         """The columns of each table and the version of each view that a view's text names."""
         shapes: list[str] = []
         for database, name in qualified_names(text):
-            found = statement.lookup(database.lower(), name)
+            found = statement.lookup(database, name)
             if isinstance(found, ResolvedTable):
                 shapes.append(repr(found.schema.fields))
             elif found is not None:
@@ -209,7 +233,7 @@ class Resolver:
     def _versioned(self, parts: tuple[str, ...], selector: Selector, statement: _Statement) -> str:
         """Register the selected state under its versioned name; that name, quoted."""
         database, name = parts[-2] if len(parts) > 1 else DEFAULT_DATABASE, parts[-1]
-        found = statement.lookup(database.lower(), name, selector)
+        found = statement.lookup(database, name, selector)
         if found is None:
             raise _no_such_table((database, name))
         if isinstance(found, ResolvedView):
@@ -220,6 +244,7 @@ class Resolver:
                 fix="travel in the tables that the view reads",
             )
         schema = self._register_state(database, name, found)
+        statement.bind((schema, name), found)
         statement.done[schema, name.lower()] = found.version
         return f"{quote_name(schema)}.{quote_name(name)}"
 
@@ -249,7 +274,7 @@ def _missing_name(error: AnalysisException) -> Name:
     parts = [part.replace("``", "`") for part in re.findall(r"`((?:[^`]|``)*)`", relation)]
     if not parts:
         raise spark_errors.translate(error) from None
-    return (parts[-2].lower() if len(parts) > 1 else DEFAULT_DATABASE, parts[-1])
+    return (parts[-2] if len(parts) > 1 else DEFAULT_DATABASE, parts[-1])
 
 
 def _no_such_table(name: Name) -> NotFound:

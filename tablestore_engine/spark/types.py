@@ -120,7 +120,7 @@ def from_spark_type(type_: st.DataType, nullable: bool = True) -> DataType:
         return DataType(
             "MAP", nullable, key=key, value=from_spark_type(type_.valueType, type_.valueContainsNull)
         )
-    if isinstance(type_, st.StructType):
+    if isinstance(type_, st.StructType) and type_.fields:  # Parquet has no struct without fields
         return DataType("ROW", nullable, fields=fields_from_spark(type_))
     raise FixRequest(
         "TS1509",

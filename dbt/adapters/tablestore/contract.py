@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tablestore_engine.errors import Unsupported
+
 
 @dataclass(frozen=True)
 class Contract:
@@ -35,10 +37,11 @@ def _check(constraint: Mapping[str, Any], where: str, index: int) -> tuple[str, 
 
 
 def read_contract(model: Mapping[str, Any]) -> Contract:
-    """Constraints of columns and of the model; unique and foreign keys are documentation only."""
+    """Constraints of columns and of the model; unique and foreign keys are documentation only. Raises TS1834."""
     if not ((model.get("config") or {}).get("contract") or {}).get("enforced"):
         return Contract()
     columns = {str(name): column for name, column in (model.get("columns") or {}).items()}
+    _refuse_custom(str(model.get("name")), (model, *columns.values()))
     key: list[str] = []
     not_null: list[str] = []
     checks: list[tuple[str, str] | None] = []
@@ -59,6 +62,18 @@ def read_contract(model: Mapping[str, Any]) -> Contract:
         not_null=_once(not_null),
         checks=tuple(check for check in checks if check is not None),
     )
+
+
+def _refuse_custom(name: str, owners: Iterable[Mapping[str, Any]]) -> None:
+    """A custom constraint is SQL of some database's DDL; left out silently it would promise what nobody checks."""
+    for constraint in (one for owner in owners for one in owner.get("constraints") or ()):
+        if _kind(constraint) == "custom":
+            raise Unsupported(
+                "TS1834",
+                f"model {name} has a constraint of type custom",
+                why=f"tables have nothing that could enforce {str(constraint.get('expression'))!r}",
+                fix="write it as type: check with a condition, or as a data test",
+            )
 
 
 def _once(names: Iterable[str]) -> tuple[str, ...]:

@@ -123,6 +123,11 @@ class TablestoreAdapter(SparkAdapter):
         """Databases of the warehouse."""
         return list(self.engine.databases())
 
+    def _make_match_kwargs(self, database: str, schema: str, identifier: str) -> dict[str, str]:
+        """Names as they are written: files keep their case, so `Orders` is found as `Orders`."""
+        given = {"database": database, "schema": schema, "identifier": identifier}
+        return {part: name for part, name in given.items() if name is not None}
+
     @available.parse(lambda *_, **__: False)
     def check_schema_exists(self, database: str, schema: str) -> bool:
         """Whether the schema is there."""
@@ -236,6 +241,13 @@ class TablestoreAdapter(SparkAdapter):
     def tablestore_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
         """Check the model's config; nothing is written before this."""
         return self.writer.read_settings(model, nodes)
+
+    @available.parse(lambda *_, **__: False)
+    @as_dbt_errors()
+    def tablestore_was_written(self, relation: TablestoreRelation) -> bool:
+        """Whether the table has a snapshot."""
+        table = self.engine.find_table(relation.table_name)
+        return table is not None and table.latest_snapshot_id() is not None
 
     @available.parse_none
     @as_dbt_errors()

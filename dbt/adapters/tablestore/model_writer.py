@@ -21,6 +21,7 @@ from dbt.adapters.tablestore.gate import Verdict
 from dbt.adapters.tablestore.model_config import TableSettings, read_settings
 from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.replacement import replace_table
 from dbt.adapters.tablestore.response import TablestoreResponse, describe_commit
 from dbt.adapters.tablestore.seeds import seed_to_arrow
 from dbt.adapters.tablestore.staging import StagingDesk, staged_properties
@@ -174,7 +175,7 @@ class ModelWriter:
                 fix="set publish='always' on the model",
             )
         self._desk.clear_unpublished(settings.node)
-        self._make_way(relation, action, context.get("existing"), is_staged=staged is not None)
+        replaces = _must_replace(relation, action, context.get("existing"), is_staged=staged is not None)
         properties = {"dbt.invocation": invocation, "dbt.node": settings.node}
         spec = replace(
             spec,
@@ -183,39 +184,17 @@ class ModelWriter:
             commit_identifier=_commit_identifier(context.get("batch")),
             properties=properties if staged is None else {**properties, **staged_properties(staged)},
         )
-        report: WriteReport = self._engine().write(
-            name, rows, spec, versions=self.versions_for(settings.node)
+        versions = self.versions_for(settings.node)
+        report: WriteReport = (
+            replace_table(self._engine(), name, rows, spec, versions)
+            if replaces
+            else self._engine().write(name, rows, spec, versions=versions)
         )
         if staged is None or report.staged is None:  # nothing changed: there is nothing to hold back
             self._desk.forget(settings.node, str(relation.schema))
         else:
             self._desk.add(staged)
         return describe_commit(report)
-
-    def _make_way(
-        self,
-        relation: TablestoreRelation,
-        action: Action,
-        existing: TablestoreRelation | None,
-        *,
-        is_staged: bool,
-    ) -> None:
-        """A view of the name, or a table with another key, goes first: it cannot be turned into this table."""
-        if existing is not None and existing.is_view:
-            self._engine().drop_view(relation.table_name)
-        if action != Action.RECREATE:
-            return
-        if is_staged:
-            raise FixRequest(
-                "TS1832",
-                f"table {relation.table_name} changes its key or partitions and is published only after its tests",
-                why="a table with another key is another table: it cannot be staged beside the old one",
-                fix="run once with publish='always', or drop the table first",
-            )
-        logger.warning(
-            f"{relation.table_name}: key or partitions changed; the table is made anew, its history ends"
-        )
-        self._engine().drop_table(relation.table_name)
 
     # --- publishing ---
 
@@ -235,6 +214,28 @@ class ModelWriter:
         """table -> version that statements of this node read instead of the current one."""
         pins = versions_of(self._desk.branches_for(node, self._databases()))
         return {**pins, **self._as_of} if node.startswith("test.") else pins
+
+
+def _must_replace(
+    relation: TablestoreRelation, action: Action, existing: TablestoreRelation | None, *, is_staged: bool
+) -> bool:
+    """Whether a view of the name, or a table with another key, gives way: neither can be turned into this table."""
+    is_view = existing is not None and existing.is_view
+    if not is_view and action != Action.RECREATE:
+        return False
+    if is_staged:
+        what = "takes the place of a view" if is_view else "changes its key or partitions"
+        raise FixRequest(
+            "TS1832",
+            f"table {relation.table_name} {what} and is published only after its tests",
+            why="it is another relation than the one readers have: it cannot be staged beside that one",
+            fix="run once without its tests (dbt run) or with publish='always', or drop the old one first",
+        )
+    if not is_view:
+        logger.warning(
+            f"{relation.table_name}: key or partitions changed; the table is made anew, its history ends"
+        )
+    return True
 
 
 def _table_spec(settings: ModelSettings) -> TableSpec:

@@ -151,6 +151,7 @@ def pending(engine: FakeEngine, outcomes: Mapping[str, str] | None = None) -> No
 def test_a_later_process_tests_and_publishes() -> None:
     """dbt run, then dbt test: the second one reads the staged rows, keeps the outcome, publishes."""
     engine = FakeEngine()
+    engine.latest = {"demo.orders": 1}
     pending(engine)
     second = desk_of(engine, "eeee")
     assert second.branches_for("test.p.unique", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
@@ -158,6 +159,14 @@ def test_a_later_process_tests_and_publishes() -> None:
     second.record("test.p.unique", Verdict.GREEN, ["demo"])
     assert engine.published == ["demo.orders"]
     assert engine.branches[("demo.orders", "dbt_aaaabbbbcccc")] == {"test.p.unique": "green"}
+
+
+def test_a_test_never_reads_a_table_that_is_not_there_yet() -> None:
+    """Every test of a later process reads the staged rows of a table that was never published, gate or not."""
+    engine = FakeEngine()
+    pending(engine)
+    desk = desk_of(engine, "eeee")
+    assert desk.branches_for("test.p.positive", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
 
 
 def test_models_of_a_later_process_start_from_the_published_rows() -> None:

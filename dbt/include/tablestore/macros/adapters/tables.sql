@@ -28,13 +28,13 @@
 
 {%- macro tablestore__create_schema(relation) -%}
   {%- call statement('create_schema') -%}
-    create schema if not exists {{ relation.without_identifier().render() }}
+    create schema if not exists {{ adapter.quote(relation.schema) }}
   {%- endcall -%}
 {%- endmacro -%}
 
 {%- macro tablestore__drop_schema(relation) -%}
   {%- call statement('drop_schema') -%}
-    drop schema if exists {{ relation.without_identifier().render() }} cascade
+    drop schema if exists {{ adapter.quote(relation.schema) }} cascade
   {%- endcall -%}
 {%- endmacro -%}
 

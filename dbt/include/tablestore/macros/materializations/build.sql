@@ -77,6 +77,7 @@
 {%- endmacro -%}
 
 
+{#- dbt's, and the table has been written: one that a killed run left without a snapshot is filled whole. -#}
 {%- macro is_incremental() -%}
   {%- if not execute -%}
     {{ return(False) }}
@@ -85,5 +86,6 @@
   {{ return(relation is not none
             and relation.type == 'table'
             and model.config.materialized in ('tablestore', 'incremental')
-            and not should_full_refresh()) }}
+            and not should_full_refresh()
+            and adapter.tablestore_was_written(relation)) }}
 {%- endmacro -%}
