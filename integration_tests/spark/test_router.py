@@ -297,7 +297,7 @@ def test_exact_values(router: Router) -> None:
         "timestamp_ntz'2026-01-01 00:00:00.000001', X'00ff', null, array(1, 2), named_struct('a', 1)"
     ).fetched.rows[0]
     assert [str(value) for value in row[:4]] == [
-        "12345678901234567890.12", "9007199254740993", "2026-01-01 00:00:00.000001", "2026-01-01 00:00:00.000001"]  # fmt: skip
+        "12345678901234567890.12", "9007199254740993", "2026-01-01 00:00:00.000001+00:00", "2026-01-01 00:00:00.000001"]  # fmt: skip
     plain = router.run(
         "select timestamp'2026-01-01 00:00:00.000001', timestamp_ntz'2026-01-01', X'00ff', null"
     ).fetched.rows[0]

@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -45,7 +47,10 @@ def fetch(frame: DataFrame, limit: int | None = None) -> Fetched:
         limited = frame if limit is None else frame.limit(limit)
         if schema.fields and all(_through_arrow(field.dataType) for field in schema.fields):
             return Fetched(columns, _arrow_rows(limited.toArrow()))
-        return Fetched(columns, tuple(tuple(row) for row in limited.collect()))
+        zone = ZoneInfo(str(frame.sparkSession.conf.get("spark.sql.session.timeZone", "UTC")))
+        types = [field.dataType for field in schema.fields]
+        rows = limited.collect()
+        return Fetched(columns, tuple(tuple(map(_with_zone, row, types, repeat(zone))) for row in rows))
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
 
@@ -53,6 +58,24 @@ def fetch(frame: DataFrame, limit: int | None = None) -> Fetched:
 def _through_arrow(type_: st.DataType) -> bool:
     """Plain values only: pyspark's own Row and dict forms are kept for nested ones."""
     return isinstance(type_, _ARROW_SAFE)
+
+
+def _with_zone(value: Any, type_: st.DataType, zone: ZoneInfo) -> Any:  # noqa: ANN401 - values of any type
+    """The value with the session's zone at each TIMESTAMP; collect() leaves them in the machine's zone, unsaid."""
+    if value is None:
+        return None
+    if isinstance(type_, st.TimestampType):
+        return value.astimezone(zone)
+    if isinstance(type_, st.ArrayType):
+        return [_with_zone(item, type_.elementType, zone) for item in value]
+    if isinstance(type_, st.MapType):
+        return {
+            _with_zone(k, type_.keyType, zone): _with_zone(v, type_.valueType, zone) for k, v in value.items()
+        }
+    if isinstance(type_, st.StructType):
+        inner = [field.dataType for field in type_.fields]
+        return st.Row(*type_.names)(*map(_with_zone, value, inner, repeat(zone)))
+    return value
 
 
 def _arrow_rows(table: pa.Table) -> tuple[tuple[object, ...], ...]:
