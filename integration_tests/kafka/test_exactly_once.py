@@ -185,6 +185,18 @@ def test_two_publishers_at_once(broker: BrokerInfo) -> None:
     check_markers(settings, 30)
 
 
+def test_a_publisher_that_looked_before_another_one_was_done(broker: BrokerInfo) -> None:
+    """The log may be ahead of the snapshot that this publisher knows: nothing to do, and no rolled back table."""
+    source, settings = new_table(broker, 4)
+    commits = {
+        number: source.read(number).commit for number in range(1, 5) if source.read(number) is not None
+    }
+    with Publisher(settings) as quick, Publisher(settings) as slow:
+        quick.publish_pending(4, source.read, find_commit=source.find_commit)
+        assert slow.publish_pending(2, source.read, find_commit=source.find_commit).rows == 0
+    assert published(source, settings) == expected(source)
+
+
 def test_an_open_transaction_hides_its_rows(broker: BrokerInfo) -> None:
     """read_committed sees nothing of a snapshot in flight, read_uncommitted does; a crashed one never appears."""
     source, settings = new_table(broker, 2)

@@ -63,6 +63,10 @@ class Reasons:
         """A refused log-in or TLS failure: librdkafka itself only goes on trying."""
         return next((error for error in self._seen if error.code() in _LOGIN), None)
 
+    def find_last(self) -> KafkaError | None:
+        """What was said last: a client that is fenced says so here."""
+        return self._seen[-1] if self._seen else None
+
     def text(self) -> str:
         """Different complaints, joined."""
         return "; ".join(dict.fromkeys(error.str() for error in self._seen))

@@ -39,16 +39,19 @@ class RowHeaders:
     commit: str
 
 
-def _serve(call: Callable[[float], object], seconds: float) -> None:
-    """Call something that runs our callbacks. On a fatal error confluent-kafka raises before the callbacks that are
-    still to run, so that the first of them fails with SystemError: bring the KafkaException back.
+def serve(call: Callable[[float], object], seconds: float, reasons: Reasons) -> None:
+    """Call something that runs our callbacks; a fatal error (fenced by another publisher) is a KafkaException.
+
+    On such an error confluent-kafka raises before the callbacks that are still to run, so that the first of them
+    fails with SystemError: its cause is the KafkaException, or lost, and then what the client said last is.
     """
     try:
         call(seconds)
     except SystemError as error:
         if isinstance(error.__cause__, KafkaException):
             raise error.__cause__ from error
-        raise
+        told = reasons.find_last() or KafkaError(KafkaError._STATE, "the client failed and did not say why")
+        raise KafkaException(told) from error
 
 
 class LogProducer:
@@ -74,7 +77,7 @@ class LogProducer:
         """Fence older producers of this id and wait until their transaction is decided."""
         # with a connection and metadata at hand init takes 5 ms; without, often one 500 ms tick of librdkafka
         self._producer.list_topics(self._settings.topic, timeout=self._settings.timeout_s)
-        _serve(self._producer.init_transactions, self._settings.delivery_s)
+        self._serve(self._producer.init_transactions, self._settings.delivery_s)
 
     def begin(self) -> None:
         """Open a transaction."""
@@ -104,7 +107,7 @@ class LogProducer:
                 try:
                     produce(topic, value, key, partition, headers=row_headers)
                 except BufferError:  # the local queue is full: let reports come in
-                    _serve(poll, 0.1)
+                    self._serve(poll, 0.1)
                 except KafkaException as error:
                     self._refuse_oversize(error.args[0], key, len(value or b""))
                     self._explain_failed_state()
@@ -112,13 +115,13 @@ class LogProducer:
                 else:
                     break
             if index % _POLL_EVERY == 0:
-                _serve(poll, 0)
+                self._serve(poll, 0)
         self._handed += len(span)
         self._rows += len(span)
 
     def settle(self) -> Mapping[int, tuple[int, int]]:
         """Wait for all reports; {partition: (first, next)} of the rows. Raises FixData TS1709, EngineBug TS1714."""
-        _serve(self._producer.flush, self._settings.delivery_s + 2)
+        self._serve(self._producer.flush, self._settings.delivery_s + 2)
         for error, key, size in self._failures:
             self._refuse_oversize(error, key, size)
         if self._failures:
@@ -144,20 +147,23 @@ class LogProducer:
 
     def commit(self) -> None:
         """Make the transaction visible. After an error the outcome is unknown: init a new producer, read progress."""
-        _serve(self._producer.commit_transaction, self._settings.delivery_s)
+        self._serve(self._producer.commit_transaction, self._settings.delivery_s)
 
     def abandon(self, *, abort: bool) -> None:
         """Give the producer up; with `abort` readers need not wait for the broker's own time-out."""
         if abort:
             # a failure changes nothing: the successor's init aborts as well
             with contextlib.suppress(KafkaException):
-                _serve(self._producer.abort_transaction, _ABORT_SECONDS)
+                self._serve(self._producer.abort_transaction, _ABORT_SECONDS)
         self._producer.purge(blocking=False)
+
+    def _serve(self, call: Callable[[float], object], seconds: float) -> None:
+        serve(call, seconds, self.reasons)
 
     def _explain_failed_state(self) -> None:
         """An earlier message may have failed the transaction meanwhile: its report is the reason to tell."""
         self._producer.purge(blocking=False)
-        _serve(self._producer.flush, self._settings.timeout_s)
+        self._serve(self._producer.flush, self._settings.timeout_s)
         for error, key, size in self._failures:
             self._refuse_oversize(error, key, size)
 

@@ -161,15 +161,16 @@ class Publisher:
 def _check_history(
     settings: LogSettings, progress: Progress, latest_id: int, find_commit: FindCommit | None
 ) -> None:
-    """A table that was rolled back behind its log would skip snapshots. Raises FixRequest TS1708."""
-    if latest_id < progress.published:
+    """A table that was rolled back behind its log would skip snapshots. Raises FixRequest TS1708.
+
+    A log that is ahead of `latest_id` is fine while its snapshot exists: another publisher was quicker.
+    """
+    commit = None if find_commit is None else find_commit(progress.published)
+    if commit is None and latest_id < progress.published:
         raise history_differs(
             settings, f"the log has snapshot {progress.published}, the table ends at {latest_id}"
         )
-    if find_commit is None or not progress.commit:
-        return
-    commit = find_commit(progress.published)
-    if commit is not None and commit != progress.commit:
+    if commit is not None and progress.commit and commit != progress.commit:
         raise history_differs(
             settings, f"snapshot {progress.published} is of commit {commit}, the log has {progress.commit}"
         )
