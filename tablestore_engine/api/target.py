@@ -26,7 +26,7 @@ from tablestore_engine.format.schema_change import (
     retype_column,
 )
 from tablestore_engine.format.types import DataField, DataType
-from tablestore_engine.options import OPTIONS, check_options
+from tablestore_engine.options import OPTIONS, Option, Scope, check_options
 
 KEYED_DEFAULTS: Mapping[str, str] = {
     "bucket": "1",
@@ -233,15 +233,23 @@ def _with_options(schema: TableSchema, spec: TableSpec, table: str) -> TableSche
         known = OPTIONS.get(key)
         if options.get(key) == value or key in _PER_TABLE:
             continue
-        if key in options and known is not None and not known.mutable:
+        if known is not None and not known.mutable and not _may_begin(known, schema):
+            present = options.get(key, known.default)
+            if present == value:
+                continue
             raise FixRequest(
                 "TS1012",
                 f"option {key!r} of {table} cannot change",
-                why=f"the table has {options[key]!r}, the write asks for {value!r}; rows already lie that way",
+                why=f"the table has {present!r}, the write asks for {value!r}; rows already lie that way",
                 fix="keep it, or drop the table and build it anew",
             )
         options[key] = value
     return replace(schema, options=options)
+
+
+def _may_begin(option: Option, schema: TableSchema) -> bool:
+    """A table without a log may get one; any other immutable option counts as set from the beginning, by default."""
+    return option.scope is Scope.LOG and schema.options.get("log.system", "none") == "none"
 
 
 def _with_comments(schema: TableSchema, spec: TableSpec) -> TableSchema:

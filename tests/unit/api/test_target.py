@@ -61,3 +61,32 @@ def test_not_null_names_columns() -> None:
     spec = TableSpec(("id",), not_null=("idd",))
     with pytest.raises(FixRequest, match="TS1027"):
         plan_target(None, columns, spec, OnSchemaChange.IGNORE, table="d.t", new_uuid="u")
+
+
+LAYOUT = {
+    "partition.legacy-name": "false",
+    "bucket-function.type": "mod",
+    "bucket-key": "id",
+    "sequence.field": "id",
+}
+
+
+@pytest.mark.parametrize("key", LAYOUT)
+def test_rows_that_lie_by_a_default_keep_it(key: str) -> None:
+    """Other folders or buckets would lose stored rows or store them twice: an option never set is not free."""
+    current = plan(None, NESTED).schema
+    columns = from_arrow(NESTED.empty_table()).fields
+    spec = TableSpec(options={key: LAYOUT[key]})
+    with pytest.raises(FixRequest, match="TS1012"):
+        plan_target(current, columns, spec, OnSchemaChange.IGNORE, table="d.t", new_uuid="u")
+
+
+def test_a_default_may_be_written_out_and_a_log_may_come_later() -> None:
+    """Neither moves a row."""
+    current = plan(None, NESTED).schema
+    columns = from_arrow(NESTED.empty_table()).fields
+    default = TableSpec(options={"bucket-function.type": "default"})
+    log = TableSpec(options={"log.system": "kafka", "kafka.topic": "t"})
+    for spec, is_changed in ((default, False), (log, True)):
+        made = plan_target(current, columns, spec, OnSchemaChange.IGNORE, table="d.t", new_uuid="u")
+        assert made.is_changed == is_changed
