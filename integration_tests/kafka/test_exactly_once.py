@@ -188,9 +188,6 @@ def test_two_publishers_at_once(broker: BrokerInfo) -> None:
 def test_a_publisher_that_looked_before_another_one_was_done(broker: BrokerInfo) -> None:
     """The log may be ahead of the snapshot that this publisher knows: nothing to do, and no rolled back table."""
     source, settings = new_table(broker, 4)
-    commits = {
-        number: source.read(number).commit for number in range(1, 5) if source.read(number) is not None
-    }
     with Publisher(settings) as quick, Publisher(settings) as slow:
         quick.publish_pending(4, source.read, find_commit=source.find_commit)
         assert slow.publish_pending(2, source.read, find_commit=source.find_commit).rows == 0

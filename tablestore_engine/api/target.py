@@ -42,11 +42,15 @@ _PER_TABLE = frozenset({"tablestore.table-uuid", "tablestore.managed-topic"})
 
 @dataclass(frozen=True)
 class TargetPlan:
-    """`schema` has the id of the current one when it is unchanged, the next id when `is_changed`."""
+    """`schema` has the id of the current one when it is unchanged, the next id when `is_changed`.
+
+    `gains_log`: it has a log system and the table, which exists, has none yet.
+    """
 
     schema: TableSchema
     is_new: bool
     is_changed: bool
+    gains_log: bool = False
 
 
 def plan_target(
@@ -72,7 +76,8 @@ def plan_target(
         changed = _with_not_null(changed, [_known(name, columns) for name in spec.not_null])
     if replace(changed, id=current.id) == current:
         return TargetPlan(current, is_new=False, is_changed=False)
-    return TargetPlan(replace(changed, id=current.id + 1), is_new=False, is_changed=True)
+    gains_log = not _has_log(current) and _has_log(changed)
+    return TargetPlan(replace(changed, id=current.id + 1), is_new=False, is_changed=True, gains_log=gains_log)
 
 
 def _with_types(
@@ -249,7 +254,11 @@ def _with_options(schema: TableSchema, spec: TableSpec, table: str) -> TableSche
 
 def _may_begin(option: Option, schema: TableSchema) -> bool:
     """A table without a log may get one; any other immutable option counts as set from the beginning, by default."""
-    return option.scope is Scope.LOG and schema.options.get("log.system", "none") == "none"
+    return option.scope is Scope.LOG and not _has_log(schema)
+
+
+def _has_log(schema: TableSchema) -> bool:
+    return schema.options.get("log.system", "none") != "none"
 
 
 def _with_comments(schema: TableSchema, spec: TableSpec) -> TableSchema:

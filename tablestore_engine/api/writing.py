@@ -51,7 +51,7 @@ OnCreate = Callable[[Identifier, TableSchema], TableSchema]
 class Writer:
     """Performs writes of one engine.
 
-    `before_create` prepares the log before a table with one appears; `after_refusal` removes the table again.
+    `before_create` prepares the log before a table has one; `after_refusal` removes the table again.
     """
 
     catalog: FilesystemCatalog
@@ -73,6 +73,8 @@ class Writer:
         """One commit. Raises TS10xx, TS11xx, TS13xx, TS15xx, TS16xx; then nothing was committed."""
         plan = self.target(identifier, incoming, spec)
         if not plan.is_new:
+            if plan.gains_log:
+                plan = replace(plan, schema=self.before_create(identifier, plan.schema))
             return self._commit(identifier, incoming, spec, plan, partition, computed_from)
         self.catalog.create_table(identifier, self.before_create(identifier, plan.schema))
         try:

@@ -1,0 +1,51 @@
+"""A log that an existing table gets later: everything that was committed before goes into it first."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.errors import RetryError
+from tablestore_engine.log.decode import decode_rows
+from tablestore_engine.log.dev_broker import BrokerInfo
+
+
+def _with_log() -> WriteSpec:
+    options = {"log.system": "kafka", "kafka.topic": f"later-{uuid.uuid4().hex}"}
+    return WriteSpec(table=TableSpec(primary_key=("id",), options=options))
+
+
+def _row(number: int, value: str) -> pa.Table:
+    return pa.table({"id": [number], "v": [value]})
+
+
+def _engine(folder: Path, url: str) -> Engine:
+    """A table `d.t` of two snapshots, without a log."""
+    engine = Engine(str(folder), log={"kafka.bootstrap.servers": url, "kafka.socket.timeout.ms": "1000"})
+    for value in ("a", "b"):
+        engine.write("d.t", _row(1, value), WriteSpec(table=TableSpec(primary_key=("id",))))
+    return engine
+
+
+def test_a_log_added_later_holds_the_whole_table(broker: BrokerInfo, tmp_path: Path) -> None:
+    """The first write that names it makes the topics; replaying them from the beginning gives the table."""
+    with _engine(tmp_path, broker.url) as engine:
+        engine.write("d.t", _row(2, "c"), _with_log())
+        table = engine.table("d.t")
+        rows = decode_rows(table.log_messages(), table.schema).to_pylist()
+        assert {row["id"]: row["v"] for row in rows} == {1: "b", 2: "c"}
+        assert table.schema.options["tablestore.managed-topic"] == "true"
+
+
+def test_without_brokers_the_table_stays_without_a_log(tmp_path: Path) -> None:
+    """Topics come before the schema that names them: an error leaves rows and options as they were."""
+    with _engine(tmp_path, "127.0.0.1:1") as engine:
+        with pytest.raises(RetryError, match="TS1702"):
+            engine.write("d.t", _row(2, "c"), _with_log())
+        table = engine.table("d.t")
+        assert table.latest_snapshot_id() == 2
+        assert "log.system" not in table.schema.options
