@@ -249,8 +249,11 @@ class Warehouse:
 
     def drop_staged(self, identifier: Identifier, stage: str) -> None:
         """Discard; a table that was never published and has nothing else staged is dropped."""
-        self.get_store(identifier).staging.discard(stage)
-        self.drop_unused(identifier)
+        staging = self.get_store(identifier).staging
+        was_staged = staging.find(stage) is not None
+        staging.discard(stage)
+        if was_staged:  # a misspelt name must not take an empty table with it
+            self.drop_unused(identifier)
 
     def find_publisher(self, identifier: Identifier) -> TablePublisher | None:
         """The table's publisher, None when it has no log. Raises TS1700, TS1701."""
