@@ -116,3 +116,15 @@ def test_a_struct_without_fields_is_refused(shop: Shop) -> None:
     shop.write("models/m.sql", "{{ config(materialized='table') }} select struct() as nothing")
     shop.dbt("run", "--select", "m", ok=False)
     assert "TS1509" in shop.log
+
+
+def test_a_hook_does_not_write_past_the_tests(shop: Shop) -> None:
+    """DML on {{ this }} after a staged build would change the published rows: it is refused, they stay."""
+    config = "materialized='table', post_hook='insert into {{ this }} select 99 as id'"
+    shop.write("models/m.sql", f"{{{{ config({config}) }}}} select 1 as id")
+    shop.write("models/m.yml", "models: [{name: m, columns: [{name: id, data_tests: [unique]}]}]")
+    shop.dbt("run", "--select", "m")
+    assert shop.rows("select id from demo.m order by id") == [(1,), (99,)]
+    shop.dbt("build", "--select", "m", ok=False)
+    assert "TS1528" in shop.log
+    assert shop.rows("select id from demo.m order by id") == [(1,), (99,)]

@@ -34,7 +34,7 @@ from tablestore_engine.spark.row_changes import (
     merge_query,
     update_query,
 )
-from tablestore_engine.spark.source import NO_OVERRIDES, Overrides
+from tablestore_engine.spark.source import BRANCH, NO_OVERRIDES, Overrides
 from tablestore_engine.spark.table_actions import RowsRequest, TableActions, TableWish
 from tablestore_engine.spark.types import from_spark_type
 from tablestore_engine.store.write import WriteMode
@@ -43,6 +43,7 @@ _PROVIDERS = (None, "tablestore")
 
 
 _NOTHING = Fetched()
+_ROW_CHANGES = (sql.Insert, sql.Delete, sql.Update, sql.Merge, sql.Truncate)
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Router:
     ) -> StatementResult:
         """Execute one statement; raises TablestoreError."""
         statement = parse(text)
+        if isinstance(statement, _ROW_CHANGES):
+            _refuse_staged(statement.name, overrides)
         runner = _RUNNERS[type(statement)]
         return runner(_Run(self._resolver, self._actions, overrides, limit), statement)
 
@@ -115,6 +118,18 @@ class _Run:
             database, table = self.place(name)
             request = replace(request, base_version=versions.get((database.lower(), table.lower())))
         return StatementResult(report=self.actions.write_rows(*self.place(name), frame, request))
+
+
+def _refuse_staged(name: sql.TableName, overrides: Overrides) -> None:
+    """A statement that reads a table's staged rows must not write the published ones."""
+    selector = overrides.selector(name.database or DEFAULT_DATABASE, name.table)
+    if selector is not None and selector.kind == BRANCH:
+        raise FixRequest(
+            "TS1528",
+            f"the rows of {name} cannot be changed while they wait for their tests",
+            why=f"they are staged in {selector.value}; the statement would change what others read",
+            fix="do it in the model's query, or set publish='always' on the model",
+        )
 
 
 _FROM_TABLE = "its state at analysis"  # replaced by the version in _Run.write

@@ -169,6 +169,14 @@ def test_a_test_never_reads_a_table_that_is_not_there_yet() -> None:
     assert desk.branches_for("test.p.positive", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
 
 
+def test_a_snapshot_reads_published_rows_only() -> None:
+    """dbt snapshots are never staged: what they read is public at once."""
+    desk = desk_of(FakeEngine())
+    stage(desk, "model.p.orders")
+    assert desk.branches_for("snapshot.p.history", ["demo"]) == {}
+    assert desk.branches_for("model.p.daily", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
+
+
 def test_models_of_a_later_process_start_from_the_published_rows() -> None:
     """A rejected snapshot is never the base of the next build."""
     engine = FakeEngine()
