@@ -163,7 +163,7 @@ class OptionSet:
 
 
 def check_options(values: Mapping[str, str]) -> None:
-    """Refuse secrets (TS1005), misspelt keys (TS1006), unreadable values (TS1001-TS1003, TS1007, TS1130)."""
+    """Refuse secrets (TS1005), misspelt keys (TS1006), unreadable values (TS1001-TS1003, TS1007, TS1008, TS1130)."""
     for key, text in values.items():
         if _SECRET.search(key):
             raise FixRequest(
@@ -199,6 +199,13 @@ def _check_value(key: str, option: Option, text: str) -> None:
         case OptionType.BOOLEAN:
             _parse_boolean(key, text)
         case OptionType.INTEGER:
+            if option.least is not None and _parse_integer(key, text) < option.least:
+                raise FixRequest(
+                    "TS1008",
+                    f"option {key!r} is too small",
+                    why=f"the least is {option.least}, got {text!r}",
+                    fix=f"write {option.least} or more",
+                )
             _parse_integer(key, text)
         case OptionType.STATS_MODE:
             parse_stats_mode(key, text)

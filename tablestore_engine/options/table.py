@@ -53,6 +53,7 @@ class Option:
     mutable: bool
     doc: str
     values: tuple[str, ...] = ()
+    least: int | None = None  # of integers
 
 
 _S, _B, _I = OptionType.STRING, OptionType.BOOLEAN, OptionType.INTEGER
@@ -77,7 +78,7 @@ _ROWS = (  # one option, one row
     Option("file.compression", _E, "zstd", Scope.WRITE, True, "Parquet codec of data files.", ("zstd", "snappy", "gzip", "lz4", "none")),
     Option("file.compression.zstd-level", _I, "1", Scope.WRITE, True, "zstd level: higher is smaller and slower." ),
     Option("target-file-size", _Z, None, Scope.WRITE, True, "A file is closed at about this size: 128 MB for keyed tables, 256 MB for append-only ones."),
-    Option("parquet.row-group-rows", _I, "8192", Scope.WRITE, True, "Rows per row group of keyed files (ours). Small groups make upserts and point reads cheap, large ones full scans."),
+    Option("parquet.row-group-rows", _I, "8192", Scope.WRITE, True, "Rows per row group of keyed files (ours). Small groups make upserts and point reads cheap, large ones full scans.", least=1),
     Option("manifest.compression", _E, "zstd", Scope.WRITE, True, "Avro codec of manifests; null: not compressed. Only these are known to all engines.", ("zstd", "deflate", "null")),
     Option("manifest.target-file-size", _Z, "8 mb", Scope.MAINTENANCE, True, "Manifests are rolled at this size." ),
     Option("manifest.full-compaction-threshold-size", _Z, "16 mb", Scope.MAINTENANCE, True, "Small or delete-carrying manifests are rewritten together once they sum to this, and to a quarter of the others."),

@@ -90,3 +90,11 @@ def test_a_default_may_be_written_out_and_a_log_may_come_later() -> None:
     for spec, is_changed in ((default, False), (log, True)):
         made = plan_target(current, columns, spec, OnSchemaChange.IGNORE, table="d.t", new_uuid="u")
         assert made.is_changed == is_changed
+
+
+def test_row_groups_have_rows() -> None:
+    """A size of zero is refused before a table is made with it; the Parquet writer could not work with it."""
+    columns = from_arrow(NESTED.empty_table()).fields
+    spec = TableSpec(("id",), options={"parquet.row-group-rows": "0"})
+    with pytest.raises(FixRequest, match="TS1008"):
+        plan_target(None, columns, spec, OnSchemaChange.IGNORE, table="d.t", new_uuid="u")
