@@ -127,6 +127,7 @@ def _average_bytes(root: Path, files: int, commits: int) -> float:
     return sum(written) / commits
 
 
+@pytest.mark.slow
 def test_bytes_per_commit_do_not_grow_with_the_table(tmp_path: Path) -> None:
     """Four times the files, each commit's changes all over them: the manifests written per commit stay as large."""
     small = _average_bytes(tmp_path / "small", 2_000, 250)
@@ -135,6 +136,7 @@ def test_bytes_per_commit_do_not_grow_with_the_table(tmp_path: Path) -> None:
     assert large < 1.25 * small
 
 
+@pytest.mark.slow
 def test_full_manifests_are_not_written_anew_at_every_commit(tmp_path: Path) -> None:
     """Of 300 commits to a table with 30 full manifests, nearly all write less than two manifests of full size."""
     world, choice = Metadata(tmp_path), random.Random(3)
@@ -188,6 +190,7 @@ def test_manifests_roll_by_their_size_on_disk(tmp_path: Path, compression: str) 
     world.verify()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_any_history_keeps_exactly_its_live_files(tmp_path: Path, seed: int) -> None:
     """Files come, change level and go in lots of every size: after each commit all live files are there, once."""
