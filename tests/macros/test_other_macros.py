@@ -13,7 +13,7 @@ from dbt.include.tablestore import PACKAGE_PATH
 ORDERS = SimpleNamespace(
     render=lambda: "demo.orders",
     type="table",
-    without_identifier=lambda: SimpleNamespace(render=lambda: "demo"),
+    schema="demo",
 )
 OTHER = SimpleNamespace(render=lambda: "demo.o2")
 ADD_REMOVE = "tablestore__alter_relation_add_remove_columns"
@@ -51,8 +51,8 @@ def render(file: str, name: str, *arguments: Any, **context: Any) -> str:
         ("tablestore__drop_relation", (ORDERS,), "drop table if exists demo.orders"),
         ("tablestore__truncate_relation", (ORDERS,), "truncate table demo.orders"),
         ("tablestore__rename_relation", (ORDERS, OTHER), "alter table demo.orders rename to demo.o2"),
-        ("tablestore__create_schema", (ORDERS,), "create schema if not exists demo"),
-        ("tablestore__drop_schema", (ORDERS,), "drop schema if exists demo cascade"),
+        ("tablestore__create_schema", (ORDERS,), "create schema if not exists `demo`"),
+        ("tablestore__drop_schema", (ORDERS,), "drop schema if exists `demo` cascade"),
         (
             "tablestore__alter_column_type",
             (ORDERS, "v", "bigint"),
