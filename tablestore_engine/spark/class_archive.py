@@ -2,6 +2,7 @@
 
 Names      archive_path()     where the archive of this pyspark and this Java lies
            archive_flags()    JVM flags that use it when it is there
+           has_base_archive() whether this Java can make one (the packaged JRE cannot)
            build_in_background()   start the one-time build, niced and detached, unless somebody else is at it
            main()             the builder process: a tiny session whose JVM dumps its classes when it ends
 Steps      build: claim the mark file → run the session with -XX:ArchiveClassesAtExit=<aside> → replace
@@ -55,7 +56,9 @@ def archive_flags(java: JavaChoice) -> str:
 def build_in_background(java: JavaChoice) -> bool:
     """Start the builder unless the archive exists or another process builds it; whether it was started."""
     path = archive_path(java)
-    if not is_wanted() or path.is_file() or " " in str(path) or not _claim(_mark(path)):
+    if not is_wanted() or path.is_file() or " " in str(path) or not has_base_archive(java):
+        return False
+    if not _claim(_mark(path)):
         return False
     env = {
         **os.environ,
@@ -72,6 +75,11 @@ def build_in_background(java: JavaChoice) -> bool:
         start_new_session=True,
     )
     return True
+
+
+def has_base_archive(java: JavaChoice) -> bool:
+    """Whether this Java brings the archive of its own classes: without it the JVM dumps none of ours, at each try."""
+    return any((Path(java.home) / "lib" / "server").glob("classes*.jsa"))
 
 
 def _mark(path: Path) -> Path:
