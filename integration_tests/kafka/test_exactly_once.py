@@ -11,8 +11,13 @@ from collections.abc import Callable
 
 import pytest
 
-from integration_tests.kafka.source import Source, await_published, expected, published, settings_of
-from tablestore_engine.log.beginning import prepare_log
+from integration_tests.kafka.source import (
+    Source,
+    await_published,
+    expected,
+    new_table,
+    published,
+)
 from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.marker import Marker
@@ -23,15 +28,6 @@ from tablestore_engine.runtime.system import CRASH_ENV
 
 CHILD = [sys.executable, "-m", "integration_tests.kafka.publish_child"]
 POINTS = ("log.begin", "log.rows", "log.marker", "log.committed")
-
-
-def new_table(broker: BrokerInfo, snapshots: int, **options: str) -> tuple[Source, LogSettings]:
-    """A source with that many snapshots and its prepared topics."""
-    source = Source()
-    source.grow(snapshots)
-    settings = settings_of(source, broker.url, **options)
-    prepare_log(settings)
-    return source, settings
 
 
 def check_markers(settings: LogSettings, latest: int) -> None:

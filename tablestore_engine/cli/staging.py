@@ -76,9 +76,10 @@ def _short(unique_id: str) -> str:
 
 def _register_publish(parser: argparse.ArgumentParser) -> Run:
     add_place(parser)
-    parser.add_argument("--staged", metavar="NAME", help="make this staged snapshot the current one first")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--staged", metavar="NAME", help="make this staged snapshot the current one first")
     parser.add_argument("--force", action="store_true", help="even though a test of it is red")
-    parser.add_argument(
+    either.add_argument(
         "--reset", metavar="N", type=int, help="repair: a new beginning, snapshots up to N count as published"
     )
     add_brokers(parser)

@@ -29,9 +29,7 @@ from tablestore_engine.spark.source import PlannedScan, ScannedFile
 from tablestore_engine.spark.types import spark_ddl
 
 _WORD_BITS = 64
-_JOINING_SHARE = (
-    0.25  # rows that may pass the filter for nothing: cheaper than planning and starting another scan
-)
+_JOINING_SHARE = 0.25  # clean rows that pass the filter for nothing: cheaper than one more scan
 
 
 @dataclass(frozen=True)

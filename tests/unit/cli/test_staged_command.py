@@ -54,3 +54,11 @@ def test_publish_without_a_log(run: Run) -> None:
     done = run("publish", "demo.orders")
     assert done.status == 1
     assert "TS1922" in done.err
+
+
+def test_reset_and_staged_exclude_each_other(run: Run, staged: Engine) -> None:
+    """A new beginning of the log beside a staged snapshot would be passed over in silence: wrong usage."""
+    with pytest.raises(SystemExit) as stopped:
+        run("publish", "demo.orders", "--staged", "try", "--reset", "0")
+    assert stopped.value.code == 2
+    assert [one.name for one in staged.staged("demo.orders")] == ["try"]
