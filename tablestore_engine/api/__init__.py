@@ -1,6 +1,7 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
 from tablestore_engine.api.engine import Engine
+from tablestore_engine.api.location import local_folder
 from tablestore_engine.api.report import (
     ColumnInfo,
     RelationInfo,
@@ -35,4 +36,5 @@ __all__ = [
     "WriteMode",
     "WriteReport",
     "WriteSpec",
+    "local_folder",
 ]

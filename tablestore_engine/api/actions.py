@@ -20,7 +20,7 @@ from tablestore_engine.api.spec import OnSchemaChange, TableSpec, WriteMode, Wri
 from tablestore_engine.api.warehouse import Warehouse
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import (
@@ -208,10 +208,11 @@ class EngineActions:
 
 
 def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataField, ...]) -> TableSchema:
-    """ALTER TABLE as a pure change of the schema. Raises TS1110, TS1112, TS1125 and option errors."""
+    """ALTER TABLE as a pure change of the schema. Raises TS1061, TS1110, TS1112, TS1125, option errors."""
     action = _as_spelled(action, schema)
     match action:
         case AddColumns():
+            _refuse_defaults(columns)
             for field in columns:
                 schema = add_column(schema, field.name, field.type, description=field.description)
             return schema
@@ -230,6 +231,18 @@ def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataFi
             return _set_options(schema, dict.fromkeys(keys))
         case _:
             raise FixRequest("TS1021", "ALTER TABLE cannot do this", why=str(action), fix="see docs/sql.md")
+
+
+def _refuse_defaults(columns: tuple[DataField, ...]) -> None:
+    """A default is a rule for rows to come: those that are stored would show NULL, in every reader."""
+    for field in columns:
+        if field.default_value is not None:
+            raise Unsupported(
+                "TS1061",
+                f"column {field.name!r} cannot be added with a default",
+                why=f"rows that are stored would hold NULL, not {field.default_value}",
+                fix="add the column without DEFAULT, then UPDATE the rows; or build the table anew with the column",
+            )
 
 
 def _as_spelled(action: AlterAction, schema: TableSchema) -> AlterAction:

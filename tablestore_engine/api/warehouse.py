@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from tablestore_engine.api.location import local_folder
 from tablestore_engine.api.publishing import TablePublisher, find_settings
 from tablestore_engine.api.report import RelationInfo, WriteReport
 from tablestore_engine.api.rows import Incoming
@@ -42,7 +43,7 @@ class Warehouse:
     """Shared by the threads of a process; `log` are Kafka client settings (secrets stay in memory)."""
 
     def __init__(self, path: str, spark: SparkSettings, log: Mapping[str, str], runtime: Runtime) -> None:
-        self.path = os.path.abspath(path)
+        self.path = os.path.abspath(local_folder(path))
         self.log = {str(key): str(value) for key, value in log.items()}
         self.runtime = runtime
         self._settings = spark

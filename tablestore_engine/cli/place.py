@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tablestore_engine.api import Engine, SparkSettings
+from tablestore_engine.api import Engine, SparkSettings, local_folder
 from tablestore_engine.errors import FixRequest, NotFound
 
 WAREHOUSE_ENV = "TABLESTORE_WAREHOUSE"
@@ -45,10 +45,10 @@ def add_brokers(parser: argparse.ArgumentParser) -> None:
 
 
 def find_warehouse(given: str | None, environ: Mapping[str, str], here: Path) -> Path:
-    """The folder. Raises NotFound TS1920, FixRequest TS1921."""
+    """The folder. Raises NotFound TS1920, FixRequest TS1921, TS1060."""
     named = given or environ.get(WAREHOUSE_ENV)
     if named:
-        folder = here / Path(named).expanduser()
+        folder = here / Path(local_folder(named)).expanduser()
         if folder.is_dir():
             return folder
         raise NotFound(

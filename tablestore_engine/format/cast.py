@@ -2,7 +2,8 @@
 
 Names      check_cast    raises unless old → new is readable here
            cast_column   performs it
-           is_widening   whether old → new loses nothing and Paimon does it implicitly: what ALTER may do
+           is_widening   whether old → new loses nothing, for any value: what ALTER may do. Paimon also lets BIGINT
+                         and DECIMAL become FLOAT or DOUBLE; such tables of others are read, none is made here
 Casts      same type in another Arrow form · integers to any integer (wraps around as Java does) · integers and
            DECIMAL to FLOAT, DOUBLE · integers to DECIMAL · FLOAT ⇄ DOUBLE · DECIMAL, CHAR, VARCHAR, BINARY,
            TIMESTAMP to a wider one of their kind · DATE to TIMESTAMP · any scalar but binaries and zoned time
@@ -30,6 +31,8 @@ from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.format.value_text import cast_text
 
 _INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_INTEGER_BITS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
+_EXACT_BITS = {"FLOAT": 24, "DOUBLE": 53}  # integers up to 2^n all have a value of their own
 _FLOAT_ROOTS = ("FLOAT", "DOUBLE")
 _DEFAULT_TIME = "TIMESTAMP"
 
@@ -46,7 +49,7 @@ def check_cast(old: DataType, new: DataType, *, column: str) -> None:
 
 
 def is_widening(old: DataType, new: DataType) -> bool:
-    """Whether every value of `old` is a value of `new` that Paimon casts implicitly (nullability aside)."""
+    """Whether every value of `old` is exactly a value of `new`, and Paimon casts it implicitly (NULL aside)."""
     if old.root == new.root:
         return _is_wider_of_kind(old, new)
     if old.root in INTEGER_ROOTS:
@@ -54,11 +57,9 @@ def is_widening(old: DataType, new: DataType) -> bool:
             return INTEGER_ROOTS.index(old.root) < INTEGER_ROOTS.index(new.root)
         if new.root == "DECIMAL":
             return (new.precision or 0) - (new.scale or 0) >= _INTEGER_DIGITS[old.root]
-        return new.root in _FLOAT_ROOTS
+        return _INTEGER_BITS[old.root] <= _EXACT_BITS.get(new.root, 0)
     if new.root == "DOUBLE":
-        return old.root in ("FLOAT", "DECIMAL")
-    if new.root == "FLOAT":
-        return old.root == "DECIMAL"
+        return old.root == "FLOAT"
     pair = (old.root, new.root)
     return pair in (("CHAR", "VARCHAR"), ("BINARY", "VARBINARY")) and (old.length or 0) <= (new.length or 0)
 
@@ -83,7 +84,9 @@ def _is_readable(old: DataType, new: DataType) -> bool:
         return True
     if old.root in INTEGER_ROOTS and new.root in INTEGER_ROOTS:
         return True
-    if (old.root, new.root) in (("DOUBLE", "FLOAT"), ("DATE", _DEFAULT_TIME)):
+    if new.root in _FLOAT_ROOTS and (old.root in INTEGER_ROOTS or old.root in ("DECIMAL", *_FLOAT_ROOTS)):
+        return True
+    if (old.root, new.root) == ("DATE", _DEFAULT_TIME):
         return True
     to_string = new.root == "VARCHAR" and new.length == STRING_LENGTH
     return to_string and old.root not in BINARY_ROOTS and old.root != "TIMESTAMP_LTZ"

@@ -159,7 +159,12 @@ def _widened(old: DataType, new: DataType, path: str, highest: int) -> tuple[Dat
     if old.is_atomic and new.is_atomic:
         if not is_widening(old, new):
             why = f"{type_to_text(old)} to {type_to_text(new)} may lose values"
-            raise _refused("retype", path, why, "widen the type, or add a new column and fill it")
+            raise _refused(
+                "retype",
+                path,
+                why,
+                "keep the type, add a new column and fill it, or build the table anew (dbt run --full-refresh)",
+            )
         return new, highest
     if old.root != new.root:
         why = f"{type_to_text(old)} is no {type_to_text(new)}"

@@ -17,10 +17,10 @@ from typing import Any
 from dbt.adapters.contracts.connection import Credentials
 
 from dbt.adapters.tablestore.translate import as_dbt_errors
+from tablestore_engine.api import local_folder
 from tablestore_engine.errors import FixRequest
 
 SPARK_KEYS = ("master", "remote", "conf")
-_SCHEMES = ("file://", "s3://", "s3a://", "gs://", "abfs://", "hdfs://")
 
 
 @dataclass
@@ -47,6 +47,7 @@ class TablestoreCredentials(Credentials):
                     why="a tablestore target needs type, warehouse and schema",
                     fix=f"add `{key}:` to this output in profiles.yml",
                 )
+        local_folder(self.warehouse)
         if self.database is not None and self.database != self.schema:
             raise FixRequest(
                 "TS1802",
@@ -101,10 +102,8 @@ def _texts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def locate_warehouse(warehouse: str, project_root: str) -> str:
-    """The warehouse as an absolute path or URL."""
-    if warehouse.startswith(_SCHEMES):
-        return warehouse
-    return str((Path(project_root) / Path(warehouse).expanduser()).resolve())
+    """The warehouse as an absolute path. Raises FixRequest TS1060 for a store that there is no code for."""
+    return str((Path(project_root) / Path(local_folder(warehouse)).expanduser()).resolve())
 
 
 def describe_warehouse(credentials: TablestoreCredentials, project_root: str) -> Warehouse:

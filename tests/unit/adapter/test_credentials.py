@@ -40,10 +40,9 @@ def test_wrong_profiles_are_refused_in_dbts_words(values: dict[str, Any], code: 
 
 
 def test_a_relative_warehouse_lies_beside_the_project(tmp_path: Path) -> None:
-    """The shell's directory does not matter; absolute paths and URLs stay."""
+    """The shell's directory does not matter; absolute paths stay."""
     assert locate_warehouse("./wh", str(tmp_path)) == str(tmp_path / "wh")
     assert locate_warehouse(str(tmp_path), "/x") == str(tmp_path)
-    assert locate_warehouse("s3://bucket/wh", "/x") == "s3://bucket/wh"
 
 
 def test_secrets_are_neither_printed_nor_shown() -> None:
@@ -59,3 +58,15 @@ def test_equal_settings_share_an_engine() -> None:
     two = describe_warehouse(credentials(spark={"conf": {"a": "1", "b": "true"}, "master": "local[2]"}), "/x")
     assert one == two
     assert dict(one.spark_conf) == {"a": "1", "b": "true"}
+
+
+@pytest.mark.parametrize("warehouse", ["s3://bucket/wh", "hdfs://n/wh", "gs://b/wh"])
+def test_a_profile_of_another_store_is_refused(warehouse: str) -> None:
+    """The profile names a store that there is no code for: dbt stops before it connects."""
+    with pytest.raises(DbtRuntimeError, match="TS1060"):
+        credentials(warehouse=warehouse)
+
+
+def test_a_file_address_in_the_profile(tmp_path: Path) -> None:
+    """`file:` is the local disk."""
+    assert locate_warehouse(f"file://{tmp_path}/wh", "/elsewhere") == str(tmp_path / "wh")

@@ -60,3 +60,18 @@ def test_a_command_finds_it_by_option(run: Run, monkeypatch: pytest.MonkeyPatch,
     assert run("show", "--warehouse", str(warehouse), "--json").json
     monkeypatch.setenv("TABLESTORE_WAREHOUSE", str(warehouse))
     assert run("snapshots", "demo.orders", "--json").json
+
+
+@pytest.mark.parametrize("given", ["s3://bucket/wh", "hdfs://n/wh"])
+def test_other_stores_are_refused(given: str, tmp_path: Path) -> None:
+    """--warehouse and the environment variable refuse a scheme that has no code, before a folder is looked for."""
+    for named, environ in ((given, {}), (None, {"TABLESTORE_WAREHOUSE": given})):
+        with pytest.raises(FixRequest) as refused:
+            find_warehouse(named, environ, tmp_path)
+        assert refused.value.code == "TS1060"
+
+
+def test_a_file_address_is_a_folder(tmp_path: Path) -> None:
+    """`file:` addresses are folders on the command line too."""
+    make(tmp_path / "wh")
+    assert find_warehouse(f"file://{tmp_path}/wh", {}, tmp_path / "elsewhere") == tmp_path / "wh"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import FixData, NotFound, Unsupported
-from tablestore_engine.format.cast import cast_column, is_widening
+from tablestore_engine.format.cast import cast_column, check_cast, is_widening
 from tablestore_engine.format.evolution import evolve, plan_columns, source_columns
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.schema_change import add_column, drop_column, rename_column, retype_column
@@ -168,7 +168,7 @@ def test_multisets_and_changed_shapes() -> None:
 
 
 def test_widening_is_strict() -> None:
-    """Only casts that keep every value count as widening (FLOAT and DOUBLE as Paimon allows)."""
+    """Only casts that keep every value count as widening; what Paimon also casts stays readable."""
 
     def wide(a: str, b: str) -> bool:
         return is_widening(parse_type(a), parse_type(b))
@@ -178,7 +178,27 @@ def test_widening_is_strict() -> None:
     assert wide("VARCHAR(3)", "STRING")
     assert wide("DECIMAL(10,2)", "DECIMAL(12,4)")
     assert wide("TIME(0)", "TIME(3)")
+    assert wide("INT", "DOUBLE")
+    assert wide("SMALLINT", "FLOAT")
+    assert wide("FLOAT", "DOUBLE")
     for a, b in (("BIGINT", "INT"), ("INT", "DECIMAL(9,0)"), ("DECIMAL(10,2)", "DECIMAL(11,4)"),
                  ("STRING", "VARCHAR(9)"), ("INT", "STRING"), ("DOUBLE", "FLOAT"),
                  ("DATE", "TIMESTAMP(6)")):  # fmt: skip
         assert not wide(a, b)
+    for a, b in (("BIGINT", "FLOAT"), ("BIGINT", "DOUBLE"), ("INT", "FLOAT"), ("DECIMAL(10,2)", "DOUBLE"),
+                 ("DECIMAL(3,0)", "FLOAT")):  # fmt: skip
+        assert not wide(a, b)
+        check_cast(parse_type(a), parse_type(b), column="another engine's table")  # reading goes on
+
+
+@pytest.mark.parametrize("bits", [24, 53])
+def test_what_counts_as_widening_keeps_neighbours_apart(bits: int) -> None:
+    """No accepted pair maps two integers of its old type to one value of its new type."""
+    for old, width in (("TINYINT", 7), ("SMALLINT", 15), ("INT", 31), ("BIGINT", 63)):
+        for new in ("FLOAT", "DOUBLE"):
+            if not is_widening(parse_type(old), parse_type(new)):
+                continue
+            top = min(2**bits + 1, 2**width - 1)
+            column = pa.array([top, top - 1], type_to_arrow(parse_type(old)))
+            one, other = cast_column(column, parse_type(old), parse_type(new)).to_pylist()
+            assert one != other, (old, new)

@@ -1,0 +1,32 @@
+"""ALTER TABLE as a change of the schema: what is applied, and what is refused instead of being left out."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.api.actions import alter_schema
+from tablestore_engine.errors import Unsupported
+from tablestore_engine.format.schema import new_schema
+from tablestore_engine.format.types import INT, DataField
+from tablestore_engine.spark.statement import AddColumns, ColumnDefinition
+
+SCHEMA = new_schema(pa.schema([("id", pa.int64())]), primary_keys=["id"], options={"bucket": "1"})
+
+
+def test_a_default_that_stored_rows_would_not_get_is_refused() -> None:
+    """ADD COLUMN … DEFAULT is not taken for ADD COLUMN: stored rows would be NULL; the error names the way."""
+    added = (DataField(0, "plain", INT), DataField(0, "rank", INT, default_value="7"))
+    action = AddColumns((ColumnDefinition("plain", "int"), ColumnDefinition("rank", "int", default="7")))
+    with pytest.raises(Unsupported, match="UPDATE") as refused:
+        alter_schema(SCHEMA, action, added)
+    assert refused.value.code == "TS1061"
+    assert "'rank'" in refused.value.what
+
+
+def test_a_column_without_default_is_added() -> None:
+    """The same statement without DEFAULT adds the column."""
+    changed = alter_schema(
+        SCHEMA, AddColumns((ColumnDefinition("plain", "int"),)), (DataField(0, "plain", INT),)
+    )
+    assert changed.field_names == ("id", "plain")
