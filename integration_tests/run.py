@@ -34,6 +34,7 @@ SUITES: dict[str, list[str]] = {
     "interop": ["integration_tests/interop"],
     "demo": ["integration_tests/demo"],
     "kills": ["integration_tests/kills"],
+    "soak": ["integration_tests/soak"],
 }
 
 

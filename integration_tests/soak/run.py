@@ -1,0 +1,105 @@
+"""The long attacks: `python -m integration_tests.soak.run [attack ...] [--seed S] [--count N]`; `make soak` runs all.
+
+Steps      1 each attack with a fresh seed (printed first, so that a failure can be shown again)  2 its counts as one
+           line  3 with --record: counts, seeds and commit into docs/reliability.json
+INVARIANT  the first fault ends the run with a status other than 0, the seed in its message; nothing is tried again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from integration_tests.interop.java_paimon import JavaPaimon
+from integration_tests.interop.peers import Peer, rust_peer
+from integration_tests.soak.random_tables import attack_table, random_table
+from integration_tests.soak.writer_kills import KillReport, kill_writers
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = ROOT / "docs" / "reliability.json"
+KILLS_OF_A_TABLE = 25
+Counts = dict[str, int]
+
+
+@contextmanager
+def _peers() -> Iterator[Sequence[Peer]]:
+    """Java Paimon and pypaimon-rust, for all attacks of a run."""
+    with tempfile.TemporaryDirectory(prefix="soak-peers-") as folder:
+        java, rust = JavaPaimon(Path(folder) / "java"), rust_peer(Path(folder) / "rust")
+        yield (java, rust)
+        rust.close()
+        java.close()
+
+
+def run_tables(seed: int, count: int) -> Counts:
+    """`count` random tables, each state compared with the oracle, three of them with each peer."""
+    steps = states = 0
+    with _peers() as peers:
+        for number in range(seed, seed + count):
+            table = random_table(number)
+            with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+                states += attack_table(table, Path(folder) / "warehouse" / "soak.db" / "t", peers)
+            steps += len(table.steps)
+    return {"tables": count, "commits": steps, "states compared by three readers": states}
+
+
+def run_kills(seed: int, count: int) -> Counts:
+    """At least `count` killed writers, on a new table each 25 of them."""
+    total = KillReport()
+    with _peers() as peers:
+        while total.kills < count:
+            kills = min(KILLS_OF_A_TABLE, count - total.kills)
+            with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+                total += kill_writers(seed + total.kills, kills, Path(folder), peers)
+    return {"kills": total.kills, "acknowledged": total.acknowledged, "replayed": total.snapshots}
+
+
+ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
+    "tables": (run_tables, 100),
+    "kills": (run_kills, 500),
+}
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the named attacks (all by default); 0 when nothing was found."""
+    parser = argparse.ArgumentParser(prog="python -m integration_tests.soak.run", description=__doc__)
+    parser.add_argument("attack", nargs="*", default=[], help=", ".join(ATTACKS))
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
+    parser.add_argument("--count", type=int, help="tables, kills …; default: the size of the attack")
+    parser.add_argument("--record", action="store_true", help="write the counts into docs/reliability.json")
+    chosen = parser.parse_args(words)
+    unknown = [name for name in chosen.attack if name not in ATTACKS]
+    if unknown:
+        parser.error(f"no such attack: {', '.join(unknown)} (there are {', '.join(ATTACKS)})")
+    for name in chosen.attack or ATTACKS:
+        attack, usual = ATTACKS[name]
+        count, started = chosen.count or usual, time.monotonic()
+        print(f"{name}: seed {chosen.seed}, {count}", flush=True)
+        counts = attack(chosen.seed, count)
+        seconds = round(time.monotonic() - started)
+        print(f"{name}: " + ", ".join(f"{value:,} {what}" for what, value in counts.items()), flush=True)
+        if chosen.record:
+            record(name, {"seed": chosen.seed, "seconds": seconds, **counts})
+    return 0
+
+
+def record(name: str, counts: Counts) -> None:
+    """Put the last run of an attack into docs/reliability.json, with the commit that it ran on."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    known[name] = {"commit": commit, **counts}
+    RECORD.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
