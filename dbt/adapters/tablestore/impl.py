@@ -224,6 +224,11 @@ class TablestoreAdapter(SparkAdapter):
             result.append((str(relation.schema), str(relation.identifier), committed))
         return result
 
+    def set_relations_cache(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - dbt's signature
+        """Called by dbt before the first node: a wrong tablestore_as_of ends the command here."""
+        self.writer.check_as_of()
+        super().set_relations_cache(*args, **kwargs)
+
     # --- models ---
 
     def valid_incremental_strategies(self) -> list[str]:

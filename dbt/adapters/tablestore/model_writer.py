@@ -25,7 +25,8 @@ from dbt.adapters.tablestore.replacement import replace_table
 from dbt.adapters.tablestore.response import TablestoreResponse, describe_commit
 from dbt.adapters.tablestore.seeds import seed_to_arrow
 from dbt.adapters.tablestore.staging import StagingDesk, staged_properties
-from dbt.adapters.tablestore.versions import read_as_of, versions_of
+from dbt.adapters.tablestore.translate import as_dbt_errors
+from dbt.adapters.tablestore.versions import check_as_of_names, read_as_of, versions_of
 from tablestore_engine.api import Engine, OnSchemaChange, TableSpec, WriteMode, WriteReport, WriteSpec
 from tablestore_engine.errors import FixRequest, Unsupported
 
@@ -56,6 +57,7 @@ class ModelWriter:
         self._config = config
         self._databases = databases
         self._desk = StagingDesk(engine)
+        self._is_as_of_checked = False
         self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
 
     # --- config and plan ---
@@ -200,7 +202,7 @@ class ModelWriter:
 
     def record(self, test: str, verdict: Verdict) -> tuple[str, ...]:
         """Outcome of a data test; lines for the log."""
-        return self._desk.record(test, verdict, self._databases())
+        return self._desk.record(test, verdict, self._databases(), elsewhere=frozenset(self._as_of))
 
     def publish(self, nodes: frozenset[str]) -> tuple[str, ...]:
         """Let manual ones go."""
@@ -213,7 +215,17 @@ class ModelWriter:
     def versions_for(self, node: str) -> Mapping[str, Any]:
         """table -> version that statements of this node read instead of the current one."""
         pins = versions_of(self._desk.branches_for(node, self._databases()))
-        return {**pins, **self._as_of} if node.startswith("test.") else pins
+        if not node.startswith("test."):
+            return pins
+        self.check_as_of()
+        return {**pins, **self._as_of}
+
+    @as_dbt_errors()
+    def check_as_of(self) -> None:
+        """Once per invocation, before anything runs. Raises TS1875 for a name that is no table."""
+        if not self._is_as_of_checked:
+            check_as_of_names(self._as_of, self._engine())
+            self._is_as_of_checked = True
 
 
 def _must_replace(

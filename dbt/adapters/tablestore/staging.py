@@ -104,17 +104,28 @@ class StagingDesk:
                 self._book = self._book.without(node)
                 self._drop(old)
 
-    def record(self, test: str, verdict: Verdict, databases: Collection[str]) -> tuple[str, ...]:
-        """A test ran: persist its outcome, publish what is free now; log lines come back."""
+    def record(
+        self,
+        test: str,
+        verdict: Verdict,
+        databases: Collection[str],
+        elsewhere: Collection[str] = (),
+    ) -> tuple[str, ...]:
+        """A test ran: persist its outcome, publish what is free now; log lines come back.
+
+        `elsewhere`: tables that it read at another version: what it said is not about their staged rows.
+        """
         with self._lock:
             for database in databases:
                 self._load(database)
-            waiting = [item for item in self._book.staged if test in item.gates]
+            waiting = [
+                item for item in self._book.staged if test in item.gates and item.table not in elsewhere
+            ]
             if not waiting:
                 return ()
             for item in waiting:
                 self._engine().table(item.table).record_outcome(item.name, test, str(verdict))
-            self._book = self._book.with_verdict(test, verdict)
+                self._book = self._book.with_changed(item.with_verdict(test, verdict))
             return self._publish(frozenset())
 
     def publish_asked(self, nodes: frozenset[str], databases: Collection[str]) -> tuple[str, ...]:

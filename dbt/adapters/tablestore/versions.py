@@ -1,18 +1,20 @@
 """Which version of a table a statement reads when it is not the current one.
 
 Names      read_as_of()    the variable tablestore_as_of of a dbt test run -> table name -> version
+           check_as_of_names()   refuses names that are no table: their tests would run on the current rows
            versions_of()   table -> staged branch, as versions
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from dbt.adapters.tablestore.relation import Version, parse_version
 from dbt.adapters.tablestore.translate import as_dbt_errors
-from tablestore_engine.api import TableVersion
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import Engine, TableVersion
+from tablestore_engine.errors import FixRequest, NotFound
 
 
 @as_dbt_errors()
@@ -32,6 +34,26 @@ def read_as_of(variables: Mapping[str, Any], schema: str) -> dict[str, TableVers
         (name if "." in str(name) else f"{schema}.{name}"): engine_version(parse_version(version))
         for name, version in value.items()
     }
+
+
+def check_as_of_names(as_of: Mapping[str, TableVersion], engine: Engine) -> None:
+    """Raises NotFound TS1875; a misspelt name must not run the tests on other rows than the user thinks."""
+    missing = sorted(name for name in as_of if engine.find_table(name) is None)
+    if missing:
+        schemas = sorted({name.split(".", maxsplit=1)[0] for name in as_of} & set(engine.databases()))
+        known = [
+            str(one.identifier)
+            for schema in schemas
+            for one in engine.relations(schema)
+            if one.kind == "table"
+        ]
+        near = get_close_matches(missing[0], known, n=1)
+        raise NotFound(
+            "TS1875",
+            f"variable tablestore_as_of names {', '.join(missing)}",
+            why="there is no table of that name; a view has no snapshots of its own",
+            fix=f"did you mean {near[0]}?" if near else "write the table's name as schema.name",
+        )
 
 
 def engine_version(version: Version) -> TableVersion:
