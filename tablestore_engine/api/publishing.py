@@ -8,7 +8,6 @@ INVARIANT  one publisher per table and process, used by one thread at a time: a 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -18,6 +17,7 @@ from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.reader import read_messages
 from tablestore_engine.log.settings import LogSettings, resolve_log
+from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.table_store import TableStore
 
@@ -35,7 +35,7 @@ class TablePublisher:
     settings: LogSettings
     runtime: Runtime
     _publisher: Publisher | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: OrderedLock = field(default_factory=lambda: OrderedLock("publisher", Rank.PUBLISHER))
 
     def prepare(self, after_snapshot: int) -> bool:
         """Make topic and marker topic; True when the topic is ours. Raises TS17xx."""

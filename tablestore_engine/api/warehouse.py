@@ -3,13 +3,13 @@
 Names      Warehouse   stores by name, commits followed by publishing, drops and renames
 INVARIANT  no JVM before the first statement that needs one.
 INVARIANT  after every commit the outbox is tried: what an earlier process left unpublished goes first, in order.
+INVARIANT  the lock guards the two dictionaries only; nothing that takes a lock of its own is called under it.
 INVARIANT  a table with a log appears only after its topics are there and claimed (P7).
 """
 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import describe_column, set_comment
 from tablestore_engine.log.beginning import drop_log
 from tablestore_engine.log.settings import resolve_log
+from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import open_session, session_scratch
@@ -55,14 +56,17 @@ class Warehouse:
         self._stores: dict[Identifier, TableStore] = {}
         self._publishers: dict[str, TablePublisher] = {}
         self._resolver: Resolver | None = None
-        self._lock = threading.RLock()
+        self._starting = OrderedLock("first use of Spark", Rank.ENGINE_SPARK)
+        self._lock = OrderedLock("tables of a warehouse", Rank.WAREHOUSE)
 
     # Spark ---------------------------------------------------------------------------------------
 
     @property
     def resolver(self) -> Resolver:
         """Names for SQL; starts the session at first use."""
-        with self._lock:
+        if self._resolver is not None:
+            return self._resolver
+        with self._starting:
             if self._resolver is None:
                 session = open_session(self._settings, self.path)
                 self._resolver = Resolver(
@@ -83,7 +87,7 @@ class Warehouse:
     def find_store(self, identifier: Identifier) -> TableStore | None:
         """The store of a table, None when there is no such table."""
         if not self.catalog.schemas(identifier).list_ids():
-            self.forget(identifier)
+            self._forget_store(identifier)  # its name in SQL goes when a statement looks it up
             return None
         return self.open_store(identifier)
 
@@ -110,10 +114,13 @@ class Warehouse:
 
     def forget(self, identifier: Identifier) -> None:
         """After a drop or rename: caches of the old table must not meet a new one of the same name."""
+        self._forget_store(identifier)
+        if self._resolver is not None:  # it calls back for look-ups: never under our lock
+            self._resolver.forget(identifier.database, identifier.name)
+
+    def _forget_store(self, identifier: Identifier) -> None:
         with self._lock:
             self._stores.pop(identifier, None)
-            if self._resolver is not None:
-                self._resolver.forget(identifier.database, identifier.name)
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
         """With its tables when `cascade`."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -21,6 +20,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.errors import FixRequest, NotFound, Unsupported
+from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
 from tablestore_engine.spark.scanner import quote_name, quote_string
@@ -45,12 +45,12 @@ class _Registry:
     """What a session's catalog holds for us: name -> version. Shared by all resolvers of the session."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = OrderedLock("names of a session", Rank.SESSION_NAMES)
         self.versions: dict[Name, str] = {}
 
 
 _REGISTRIES: dict[str, _Registry] = {}
-_REGISTRIES_LOCK = threading.Lock()
+_REGISTRIES_LOCK = OrderedLock("sessions of the process", Rank.PROCESS)
 
 
 def _registry(session: SparkSession) -> _Registry:

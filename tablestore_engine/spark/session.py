@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import sys
-import threading
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,9 +29,11 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.java import find_java
+from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import class_archive, spark_errors
 
-_LOCK = threading.RLock()
+_LOCK = OrderedLock("session start", Rank.SESSION_START)
+_SCRATCH_LOCK = OrderedLock("scratch folders", Rank.PROCESS)
 _SCRATCH: dict[str, Path] = {}
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
 
@@ -108,7 +109,7 @@ def _running_session() -> SparkSession | None:
 
 def session_scratch(warehouse: str) -> Path:
     """`<warehouse>/.tablestore/spark-<pid>-<id>`: seen by workers that see the warehouse, removed at exit."""
-    with _LOCK:
+    with _SCRATCH_LOCK:
         known = _SCRATCH.get(warehouse)
         if known is None:
             known = Path(warehouse) / ".tablestore" / f"spark-{os.getpid()}-{uuid.uuid4().hex[:8]}"

@@ -7,7 +7,6 @@ WHY        compiled modules, since a worker process would compile all of the pac
 
 from __future__ import annotations
 
-import threading
 import zipfile
 from pathlib import Path
 
@@ -15,8 +14,9 @@ from pyspark.sql import SparkSession
 
 import tablestore_engine
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.runtime.locks import OrderedLock, Rank
 
-_LOCK = threading.Lock()
+_LOCK = OrderedLock("what was shipped", Rank.PROCESS)
 _SHIPPED: set[str] = set()
 _PACKAGE = "tablestore_engine"
 _NOT_SHIPPED = ("cli", "testing", "log", "api")

@@ -12,7 +12,6 @@ INVARIANT  a key has at most one visible row in a bucket; two mean corruption an
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from tablestore_engine.lsm.key_order import (
     order_columns,
     order_frame,
 )
+from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.bucket_state import LiveFile
 from tablestore_engine.store.data_files import DataFiles, group_starts, visible_mask
 
@@ -48,7 +48,7 @@ class KeyCache:
     capacity_bytes: int = KEY_CACHE_BYTES
     _frames: OrderedDict[tuple[str, tuple[str, ...]], pl.DataFrame] = field(default_factory=OrderedDict)
     _held_bytes: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: OrderedLock = field(default_factory=lambda: OrderedLock("remembered keys", Rank.PROCESS))
 
     def find(self, path: str, names: tuple[str, ...]) -> pl.DataFrame | None:
         """The comparable key columns of a whole file, if remembered."""

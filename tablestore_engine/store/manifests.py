@@ -8,7 +8,6 @@ INVARIANT  every size that a writer records is the length of the bytes it wrote 
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from tablestore_engine.format.manifest_list import (
     encode_manifest_list,
 )
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.system import Runtime
 
 MEMORY_ITEMS = 200_000  # manifest entries, list records and vectors: some 300 MB at worst
@@ -47,7 +47,7 @@ class FileMemory:
     capacity_items: int = MEMORY_ITEMS
     _files: OrderedDict[str, tuple[Any, int]] = field(default_factory=OrderedDict)
     _held: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: OrderedLock = field(default_factory=lambda: OrderedLock("remembered manifests", Rank.PROCESS))
 
     def get_or_read(self, name: str, read: Callable[[], Sequence[T] | Mapping[str, T]]) -> Any:  # noqa: ANN401
         """What is remembered under the name, else what `read` gives."""

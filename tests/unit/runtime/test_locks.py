@@ -1,0 +1,23 @@
+"""The lock order of the engine: ranks rise, and a thread that breaks the order is told at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablestore_engine.errors import EngineBug
+from tablestore_engine.runtime.locks import OrderedLock, Rank
+
+
+def test_ranks_must_rise() -> None:
+    """A lower or equal rank under a held lock is refused before it waits; what was held can be taken again."""
+    names = OrderedLock("names", Rank.SESSION_NAMES)
+    tables, other = OrderedLock("tables", Rank.WAREHOUSE), OrderedLock("other", Rank.WAREHOUSE)
+    with names, tables, names:
+        pass
+    with tables:
+        with pytest.raises(EngineBug, match=r"TS1990.*'names' is taken while 'tables' is held"), names:
+            pass
+        with pytest.raises(EngineBug, match="TS1990"), other:
+            pass
+    with names, tables:  # a refused one is not counted as held
+        pass
