@@ -14,18 +14,21 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.peers import Peer, rust_peer
+from integration_tests.soak.dbt_rounds import play_rounds
 from integration_tests.soak.random_tables import attack_table, random_table
 from integration_tests.soak.writer_kills import KillReport, kill_writers
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "docs" / "reliability.json"
 KILLS_OF_A_TABLE = 25
+ROUNDS_OF_A_PROJECT = 5
 Counts = dict[str, int]
 
 
@@ -62,9 +65,20 @@ def run_kills(seed: int, count: int) -> Counts:
     return {"kills": total.kills, "acknowledged": total.acknowledged, "replayed": total.snapshots}
 
 
+def run_dbt(seed: int, count: int) -> Counts:
+    """Projects of five rounds each, until `count` rounds were played."""
+    kinds: Counter[str] = Counter()
+    for number in range(0, count, ROUNDS_OF_A_PROJECT):
+        with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+            rounds = min(ROUNDS_OF_A_PROJECT, count - number)
+            kinds.update(play_rounds(seed + number, rounds, Path(folder)))
+    return {"rounds": count, **kinds}
+
+
 ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "tables": (run_tables, 100),
     "kills": (run_kills, 500),
+    "dbt": (run_dbt, 20),
 }
 
 
