@@ -3,6 +3,7 @@
 Names      prepare_log()    for CREATE TABLE: topics, and the first marker, which claims them for this table
            reset_log()      for repair: a new beginning behind a chosen snapshot
            drop_log()       for DROP TABLE of a table whose topics the engine made
+           open_progress()  the publisher's start: init, everything decided, then P
            read_progress()  P, from the markers, else from the tail of the data topic
 Claim      the first marker says whose topic it is; it is written under a transactional id made from the TOPIC,
            so of two tables that claim at once one is fenced, reads again, and finds the other's marker.
@@ -16,11 +17,20 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaException
+from confluent_kafka import IsolationLevel, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.client import FENCED, code_of, make_admin, make_consumer, translate
+from tablestore_engine.log.decided import (
+    await_decided,
+    check_covered,
+    data_places,
+    find_ends,
+    find_undecided,
+    marker_place,
+    settle_topics,
+)
 from tablestore_engine.log.marker import Marker, Progress, encode_marker, plan_progress, read_markers
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.reader import find_tails
@@ -58,7 +68,14 @@ def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runt
     while not is_claimed:
         attempts += 1
         try:
-            _claim(settings, topics.data, after_snapshot, is_new=settings.topic in created, runtime=runtime)
+            _claim(
+                admin,
+                settings,
+                topics.data,
+                after_snapshot,
+                is_new=settings.topic in created,
+                runtime=runtime,
+            )
             is_claimed = True
         except KafkaException as error:
             if code_of(error) not in FENCED or attempts == _CLAIMS:
@@ -78,7 +95,8 @@ def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = 
         newest = _newest_marker(settings, runtime)
         if newest is not None:
             check_owner(settings, newest)
-        _write_base(producer, settings, topics.data, after_snapshot)
+        settle_topics(admin, producer, [marker_place(settings), *data_places(settings)], settings, runtime)
+        _write_base(admin, producer, settings, topics.data, after_snapshot)
     except KafkaException as error:
         raise translate(error, settings, doing="starting the log anew", reasons=producer.reasons) from error
     return LogBeginning(topics.data.topic_id, created)
@@ -89,17 +107,38 @@ def drop_log(settings: LogSettings) -> None:
     delete_topics(make_admin(settings), settings)
 
 
+def open_progress(
+    admin: AdminClient, producer: LogProducer, settings: LogSettings, runtime: Runtime
+) -> tuple[Progress, Marker | None]:
+    """Fence older publishers, let the topics be decided, then P and the newest marker (None when it was lost).
+
+    Raises KafkaException, NotFound TS1705, RetryError TS1730, FixRequest TS1703, TS1704, TS1706, TS1707, TS1731.
+    """
+    producer.init()
+    topics = find_topics(admin, settings)
+    if (
+        topics.data is not None and topics.data.partitions == settings.partitions
+    ):  # else read_progress refuses
+        markers = [] if topics.marker is None else [marker_place(settings)]
+        places = [*markers, *data_places(settings)]
+        if find_undecided(admin, places, settings):
+            read_progress(admin, settings, runtime)
+            settle_topics(admin, producer, places, settings, runtime)
+    return read_progress(admin, settings, runtime)
+
+
 def read_progress(
     admin: AdminClient, settings: LogSettings, runtime: Runtime
 ) -> tuple[Progress, Marker | None]:
     """P and the newest marker (None when it was lost). REQUIRES that the publisher's init is done: only then is the
-    last transaction decided. Raises KafkaException, NotFound TS1705, FixRequest TS1703, TS1704, TS1706, TS1707.
+    last transaction decided. Raises KafkaException, NotFound TS1705, FixRequest TS1703, TS1704, TS1706, TS1707, TS1731.
     """
     topics = find_topics(admin, settings)
     newest = _newest_marker(settings, runtime) if topics.marker is not None else None
     if newest is not None:
         check_owner(settings, newest)
         check_topics(settings, topics, newest.topic_id)
+        check_covered(admin, settings, plan_progress(newest), runtime)
         return plan_progress(newest), newest
     check_topics(settings, topics, topics.data.topic_id if topics.data is not None else "")
     assert topics.data is not None
@@ -130,16 +169,26 @@ def _newest_marker(settings: LogSettings, runtime: Runtime) -> Marker | None:
 
 
 def _claim(
-    settings: LogSettings, data: TopicFacts, after_snapshot: int, *, is_new: bool, runtime: Runtime
+    admin: AdminClient,
+    settings: LogSettings,
+    data: TopicFacts,
+    after_snapshot: int,
+    *,
+    is_new: bool,
+    runtime: Runtime,
 ) -> None:
-    """Write the first marker unless there is one; the last markers decide. Raises KafkaException, TS1704, TS1706."""
+    """Write the first marker unless there is one; the last markers decide. Raises KafkaException, TS1704, TS1706,
+    TS1730.
+    """
     producer = LogProducer(settings, f"ts-claim-{settings.topic}")
     producer.init()
+    # a second base marker behind one that is only hidden would set P back
+    await_decided(admin, [marker_place(settings)], settings, runtime)
     newest = _newest_marker(settings, runtime)
     if newest is None:
         if not is_new and _has_rows(settings, runtime):
             raise _taken(settings, "it holds rows, but no marker says that they are this table's")
-        _write_base(producer, settings, data, after_snapshot)
+        _write_base(admin, producer, settings, data, after_snapshot)
         _await_marker(settings, runtime)
         return
     check_owner(settings, newest)
@@ -160,9 +209,15 @@ def _has_rows(settings: LogSettings, runtime: Runtime) -> bool:
         return any(following > 0 for following, _ in find_tails(consumer, settings, runtime))
 
 
-def _write_base(producer: LogProducer, settings: LogSettings, data: TopicFacts, after_snapshot: int) -> None:
+def _write_base(
+    admin: AdminClient, producer: LogProducer, settings: LogSettings, data: TopicFacts, after_snapshot: int
+) -> None:
+    """What the topic holds already lies before this marker, so its offsets are the ends of now."""
+    ends = find_ends(admin, data_places(settings), settings, IsolationLevel.READ_COMMITTED)
+    offsets = {partition: (end, end) for (_, partition), end in ends.items()}
+    marker = Marker(settings.table_uuid, after_snapshot, "", data.topic_id, offsets=offsets)
     producer.begin()
-    producer.send_marker(*encode_marker(Marker(settings.table_uuid, after_snapshot, "", data.topic_id)))
+    producer.send_marker(*encode_marker(marker))
     producer.commit()
 
 

@@ -1,6 +1,6 @@
 """One transactional producer and its transactions, counting what goes in and what arrives.
 
-Names      LogProducer   init, begin, send, settle, send_marker, commit, abandon
+Names      LogProducer   init, begin, send, settle, send_marker, commit, abort_leftovers, abandon
            RowHeaders    what is the same for all rows of one snapshot
 Headers    s snapshot id · c commit user:identifier · k row kind (+I …) · q number of the message within
            (snapshot, topic partition), from 0
@@ -14,7 +14,7 @@ DANGER     after any error the object is thrown away (abandon), never used for a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -27,6 +27,7 @@ from tablestore_engine.log.settings import LogSettings
 
 _ABORT_SECONDS = 10.0
 _POLL_EVERY = 2048
+_LEFTOVER_KEY = b"aborted"  # a compacted topic takes no record without a key; readers never see this one
 _Header = tuple[str, str | bytes | None]
 _KIND_HEADERS: tuple[_Header, ...] = tuple(("k", kind.short_string.encode()) for kind in RowKind)
 
@@ -66,12 +67,18 @@ class LogProducer:
         self._rows = 0
         self._first: dict[int, int] = {}
         self._last: dict[int, int] = {}
+        self._marker_end = 0
         self._producer = make_producer(settings, transactional_id, self._on_row, self.reasons)
 
     @property
     def rows(self) -> int:
         """Rows handed over in this transaction."""
         return self._rows
+
+    @property
+    def marker_end(self) -> int:
+        """The offset behind the newest marker that this producer wrote; 0 before the first."""
+        return self._marker_end
 
     def init(self) -> None:
         """Fence older producers of this id and wait until their transaction is decided."""
@@ -149,6 +156,19 @@ class LogProducer:
         """Make the transaction visible. After an error the outcome is unknown: init a new producer, read progress."""
         self._serve(self._producer.commit_transaction, self._settings.delivery_s)
 
+    def abort_leftovers(self, places: Iterable[tuple[str, int]]) -> None:
+        """Abort whatever an earlier transaction of this id left open in these (topic, partition)s.
+
+        A control record ends everything that its producer id has open in a partition: a transaction that touches
+        them and is aborted takes the leftovers with it. REQUIRES init, and that nobody has seen the leftovers.
+        """
+        self.begin()
+        for topic, partition in places:
+            self._producer.produce(topic, None, _LEFTOVER_KEY, partition, on_delivery=self._on_leftover)
+            self._handed += 1
+        self.settle()
+        self._serve(self._producer.abort_transaction, self._settings.delivery_s)
+
     def abandon(self, *, abort: bool) -> None:
         """Give the producer up; with `abort` readers need not wait for the broker's own time-out."""
         if abort:
@@ -180,6 +200,11 @@ class LogProducer:
         self._last[partition] = offset  # reports of one partition come in order
 
     def _on_marker(self, error: KafkaError | None, message: Message) -> None:
+        self._on_leftover(error, message)
+        if error is None:
+            self._marker_end = (message.offset() or 0) + 1
+
+    def _on_leftover(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._on_failure(error, message)
         else:

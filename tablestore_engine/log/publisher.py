@@ -24,13 +24,14 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import OutcomeUnknown, RetryError
-from tablestore_engine.log.beginning import read_progress
+from tablestore_engine.log.beginning import open_progress
 from tablestore_engine.log.changes import PublishReport, ReadChanges
 from tablestore_engine.log.client import FENCED, code_of, make_admin, said, translate
+from tablestore_engine.log.decided import await_visible, marker_place
 from tablestore_engine.log.marker import Marker, Progress
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.log.topic import await_visible, check_topics, find_topics
+from tablestore_engine.log.topic import check_topics, find_topics
 from tablestore_engine.log.transactions import (
     Session,
     Tally,
@@ -78,11 +79,8 @@ class Publisher:
             try:
                 session = self._open(latest_id, find_commit, tally)
                 self._publish_all(session, latest_id, read_changes, find_commit, tally=tally)
-                following = {partition: end for partition, (_, end) in tally.offsets.items()}
-                await_visible(session.admin, self._settings, following, self._runtime)
-                return PublishReport(
-                    session.progress.published, tuple(tally.snapshots), tally.rows, tally.offsets
-                )
+                self._await_visible(session, tally)
+                return PublishReport(session.progress.published, tally.snapshots, tally.rows, tally.offsets)
             except KafkaException as error:
                 reasons = self._session.producer.reasons if self._session is not None else None
                 self._drop(abort=False)
@@ -93,6 +91,11 @@ class Publisher:
             except BaseException:
                 self._drop(abort=True)
                 raise
+
+    def _await_visible(self, session: Session, tally: Tally) -> None:
+        following = {(self._settings.topic, part): end for part, (_, end) in tally.offsets.items()}
+        following[marker_place(self._settings)] = session.producer.marker_end
+        await_visible(session.admin, following, self._settings, self._runtime)
 
     def _plan_retry(self, error: KafkaException, tally: Tally, final: Exception) -> float:
         """Seconds to wait before the next attempt; raises `final` when there is none."""
@@ -117,9 +120,8 @@ class Publisher:
             admin = self._make_admin(tally)
             producer = LogProducer(self._settings, self._settings.transactional_id)
             session = self._session = Session(admin, producer, Progress(0, None, ""))
-            producer.init()
-            session.progress, newest = read_progress(admin, self._settings, self._runtime)
-            tally.settle_doubt(newest)
+            session.progress, newest = open_progress(admin, producer, self._settings, self._runtime)
+            tally.settle(newest)
         _check_history(self._settings, session.progress, latest_id, find_commit)
         return session
 

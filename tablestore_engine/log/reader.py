@@ -45,7 +45,7 @@ def read_messages(
                 for at in range(begin, high, _SLICE):
                     span = (at, min(at + _SLICE, high))
                     for message in read_range(consumer, place, span, runtime, settings.timeout_s):
-                        yield _to_message(message)
+                        yield to_message(message)
         except KafkaException as error:
             raise translate(error, settings, doing="reading the topic") from error
 
@@ -95,7 +95,7 @@ def find_tails(
         newest, look = None, _TAIL
         while newest is None and high > low:
             begin = max(low, high - look)
-            found = map(_to_message, read_range(consumer, place, (begin, high), runtime, settings.timeout_s))
+            found = map(to_message, read_range(consumer, place, (begin, high), runtime, settings.timeout_s))
             newest = next((m for m in reversed(list(found)) if m.snapshot_id is not None), None)
             if begin == low:
                 break
@@ -108,7 +108,8 @@ def _is_delete(message: LogMessage) -> bool:
     return message.kind in (RowKind.DELETE, RowKind.UPDATE_BEFORE)
 
 
-def _to_message(message: Message) -> LogMessage:
+def to_message(message: Message) -> LogMessage:
+    """The message with our headers read; those of foreign producers have none."""
     key, value = message.key(), message.value()
     listed = message.headers()
     headers = {

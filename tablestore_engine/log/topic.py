@@ -4,7 +4,6 @@ Names      TopicFacts       id and partition count of a topic
            LogTopics        what both topics look like now
            create_topics()  make what is missing, with the settings below
            find_topics()    look at both, bounded in time
-           await_visible()  until readers see what was committed
            check_topics()   right partitions, and the very topic that the markers belong to
            delete_topics()  for DROP TABLE of a table whose topics the engine made
 Settings   data: one partition per bucket, CreateTime, retention from log.retention
@@ -17,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tablestore_engine.errors import FixRequest, NotFound, RetryError
@@ -122,29 +121,6 @@ def check_topic_id(settings: LogSettings, data: TopicFacts, topic_id: str) -> No
             "so what was published is gone",
             fix="give the log a new beginning with `tablestore publish --reset N`",
         )
-
-
-def await_visible(
-    admin: AdminClient, settings: LogSettings, following: Mapping[int, int], runtime: Runtime
-) -> None:
-    """Wait until read_committed readers see each partition up to its `following` offset.
-
-    A commit is answered when it is decided; its control records reach the partitions a moment later. It cannot be
-    undone any more, so running into the time-out is no error. Raises KafkaException.
-    """
-    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # its stub has no types
-    places = {TopicPartition(settings.topic, partition): end for partition, end in following.items()}
-    deadline = runtime.now_ms() + int(settings.timeout_s * 1000)
-    while places and runtime.now_ms() < deadline:
-        asked = admin.list_offsets(
-            dict.fromkeys(places, latest),
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=settings.timeout_s,
-        )
-        decided = {place: future.result().offset for place, future in asked.items()}
-        places = {place: end for place, end in places.items() if decided[place] < end}
-        if places:
-            runtime.sleep(0.005)
 
 
 def delete_topics(admin: AdminClient, settings: LogSettings) -> None:

@@ -13,7 +13,7 @@ INVARIANT  memory holds one slice and the client's bounded queue, however big th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -41,29 +41,50 @@ class Session:
 
 @dataclass
 class Tally:
-    """`in_doubt` is a transaction that was sent to commit and whose answer was not seen, with its row count."""
+    """`sent` are committed transactions with their row counts; `in_doubt` is one whose answer was not seen."""
 
-    snapshots: list[int] = field(default_factory=list)
-    rows: int = 0
-    offsets: dict[int, tuple[int, int]] = field(default_factory=dict)
+    sent: list[tuple[Marker, int]] = field(default_factory=list)
     in_doubt: tuple[Marker, int] | None = None
     troubles: int = 0
     fences: int = 0
 
-    def settle_doubt(self, newest: Marker | None) -> None:
-        """Count the transaction in doubt if the newest marker is its own."""
+    def settle(self, newest: Marker | None) -> None:
+        """After reading P again: the one in doubt counts if the newest marker is its own, and what the broker
+        lost behind that marker (log/decided.py) does not count any more: it will be sent once more.
+        """
         if self.in_doubt is not None and newest == self.in_doubt[0]:
-            self.add(*self.in_doubt)
+            self.sent.append(self.in_doubt)
         self.in_doubt = None
+        if newest is not None:
+            self.sent = [one for one in self.sent if _place_of(one[0]) <= _place_of(newest)]
 
     def add(self, marker: Marker, rows: int) -> None:
         """Count a committed transaction."""
-        self.rows += rows
-        for partition, (first, following) in marker.offsets.items():
-            if first < following:
-                self.offsets[partition] = (self.offsets.get(partition, (first, 0))[0], following)
-        if marker.last:
-            self.snapshots.append(marker.snapshot_id)
+        self.sent.append((marker, rows))
+
+    @property
+    def rows(self) -> int:
+        """Rows of all transactions."""
+        return sum(rows for _, rows in self.sent)
+
+    @property
+    def snapshots(self) -> tuple[int, ...]:
+        """Snapshots that were completed."""
+        return tuple(marker.snapshot_id for marker, _ in self.sent if marker.last)
+
+    @property
+    def offsets(self) -> Mapping[int, tuple[int, int]]:
+        """{partition: (first, next)} over all transactions."""
+        spans: dict[int, tuple[int, int]] = {}
+        for marker, _ in self.sent:
+            for partition, (first, following) in marker.offsets.items():
+                if first < following:
+                    spans[partition] = (spans.get(partition, (first, 0))[0], following)
+        return spans
+
+
+def _place_of(marker: Marker) -> tuple[int, int]:
+    return marker.snapshot_id, marker.chunk
 
 
 def publish_snapshot(

@@ -1,0 +1,117 @@
+"""Transactions whose end the broker lost: P is never read past them, and no row comes twice."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from integration_tests.kafka.source import Source, expected, new_table, published
+from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.beginning import prepare_log
+from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.log.envelope import encode_rows, plan_envelope
+from tablestore_engine.log.marker import Marker, encode_marker
+from tablestore_engine.log.producer import LogProducer, RowHeaders
+from tablestore_engine.log.publisher import Publisher
+from tablestore_engine.log.reader import read_log_markers
+from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.runtime.system import Runtime
+
+
+def open_transaction(source: Source, settings: LogSettings, name: str, *, marker: bool = True) -> LogProducer:
+    """Rows (and marker) of snapshot 1, sent but not ended; of another id, so that no init ends them."""
+    producer = LogProducer(settings, name)
+    producer.init()
+    producer.begin()
+    changes = source.read(1)
+    assert changes is not None
+    envelope = plan_envelope(changes.schema, settings.mode)
+    for batch in changes.batches:
+        rows = encode_rows(batch.rows, envelope)
+        headers = RowHeaders(1, changes.commit)
+        producer.send(rows, batch.bucket, headers, span=range(len(rows)), first=0)
+    offsets = dict(producer.settle())
+    if marker:
+        topic_id = read_log_markers(settings)[-1].topic_id
+        record = Marker(settings.table_uuid, 1, changes.commit, topic_id, offsets=offsets)
+        producer.send_marker(*encode_marker(record))
+    return producer
+
+
+def on_first_sleep(action: Callable[[], object]) -> Runtime:
+    """A runtime whose first sleep does something: the publisher is waiting now."""
+    todo, real = [action], Runtime().sleep
+
+    def sleep(seconds: float) -> None:
+        if todo:
+            todo.pop()()
+        real(seconds)
+
+    return Runtime(sleep=sleep)
+
+
+def test_an_end_that_comes_late_is_waited_for(broker: BrokerInfo) -> None:
+    """Snapshot 1 is decided only while the publisher starts: it reads P behind that, and sends snapshot 2 alone."""
+    source, settings = new_table(broker, 2)
+    late = open_transaction(source, settings, f"late-{source.uuid}")
+    with Publisher(settings, runtime=on_first_sleep(late.commit)) as publisher:
+        assert publisher.publish_pending(2, source.read).snapshots == (2,)
+    assert published(source, settings) == expected(source)
+
+
+def test_an_end_that_never_comes_is_an_error(broker: BrokerInfo) -> None:
+    """A foreign transaction stays open: TS1730 names the partitions, nothing is sent; once it ends, all is well."""
+    source, settings = new_table(broker, 2)
+    foreign = open_transaction(source, settings, f"foreign-{source.uuid}")
+    quick = dataclasses.replace(settings, timeout_s=1.0)
+    with Publisher(quick) as publisher, pytest.raises(RetryError, match="TS1730") as caught:
+        publisher.publish_pending(2, source.read)
+    assert f"{settings.marker_topic}[0]" in str(caught.value)
+    foreign.commit()
+    with Publisher(settings) as publisher:
+        publisher.publish_pending(2, source.read)
+    assert published(source, settings) == expected(source)
+
+
+def test_a_claim_waits_for_a_marker_that_is_not_decided(broker: BrokerInfo) -> None:
+    """A second first writer must not write a base marker behind one that is only hidden: P would go back to 0."""
+    source, settings = new_table(broker, 1)
+    late = open_transaction(source, settings, f"late-{source.uuid}")
+    prepare_log(settings, runtime=on_first_sleep(late.commit))
+    assert [marker.snapshot_id for marker in read_log_markers(settings)] == [0, 1]
+
+
+def test_visible_rows_without_a_marker_are_not_sent_again(broker: BrokerInfo) -> None:
+    """The end of the marker partition alone was lost: rows of snapshot 1 are visible, P says 0. TS1731, no guess."""
+    source, settings = new_table(broker, 2)
+    open_transaction(source, settings, f"half-{source.uuid}", marker=False).commit()
+    with Publisher(settings) as publisher, pytest.raises(FixRequest, match="TS1731") as caught:
+        publisher.publish_pending(2, source.read)
+    assert "--reset 1" in str(caught.value)
+    assert published(source, settings) == expected(source, range(1, 2))
+
+
+def test_what_the_broker_left_open_is_aborted_and_sent_again(
+    broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leftovers of our own id that no init ends: they are aborted together, and their snapshot is sent once more.
+
+    Only a killed broker makes them (soak/broker_kills.py). Here a foreign transaction stands for them; the step that
+    would abort ours ends it, and must have been given every partition that is undecided.
+    """
+    source, settings = new_table(broker, 2)
+    left = open_transaction(source, settings, f"left-{source.uuid}")
+    abort, asked = LogProducer.abort_leftovers, []
+
+    def abort_both(self: LogProducer, places: list[tuple[str, int]]) -> None:
+        asked.extend(places)
+        left.abandon(abort=True)
+        abort(self, places)
+
+    monkeypatch.setattr(LogProducer, "abort_leftovers", abort_both)
+    with Publisher(settings) as publisher:
+        assert publisher.publish_pending(2, source.read).snapshots == (1, 2)
+    assert asked == [(settings.topic, 0), (settings.topic, 1), (settings.marker_topic, 0)]
+    assert published(source, settings) == expected(source)

@@ -1,0 +1,176 @@
+"""Is everything in the topics decided? Asked before P is read, for a broker can lose the end of a transaction.
+
+Names      find_undecided()   partitions whose log end lies behind their last stable offset (LSO)
+           await_decided()    until no partition is undecided; else TS1730
+           settle_topics()    the publisher's way: wait, then abort what our own id left open, then wait again
+           await_visible()    until readers see what was committed
+           check_covered()    no visible row of ours lies behind the newest marker; else TS1731
+Cause      A broker that is killed between deciding a transaction and writing its control records may, started again,
+           call the transaction complete without ever writing them. init_transactions() succeeds, the rows stay behind
+           the LSO, P reads one too low; and the next commit of the same producer id ends BOTH copies, because a control
+           record ends whatever its producer id has open in the partition. (Seen 2 in 30 kills; docs/log-system.md)
+Cure       no reader has seen rows behind the LSO, so they may be dropped: a new transaction of the same id touches the
+           partitions and is aborted; its control records end the leftovers too, and P says what is to be sent again.
+INVARIANT  the committed end is asked first, the log end after it: equal means decided, whatever happened between.
+INVARIANT  nothing is aborted while a partition shows rows that no marker covers: half of that transaction is
+           visible, and only a person can say what readers have done with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+
+from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.client import make_consumer
+from tablestore_engine.log.marker import Progress, read_range
+from tablestore_engine.log.producer import LogProducer
+from tablestore_engine.log.reader import to_message
+from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.runtime.system import Runtime
+
+Place = tuple[str, int]
+_PATIENCE_SECONDS = 1.0
+_SLICE = 10_000
+
+
+def find_ends(
+    admin: AdminClient, places: Iterable[Place], settings: LogSettings, isolation: IsolationLevel
+) -> Mapping[Place, int]:
+    """The end of each partition as readers of that isolation see it. Raises KafkaException."""
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # its stub has no types
+    asked = admin.list_offsets(
+        {TopicPartition(*place): latest for place in places},
+        isolation_level=isolation,
+        request_timeout=settings.timeout_s,
+    )
+    return {(place.topic, place.partition): future.result().offset for place, future in asked.items()}
+
+
+def data_places(settings: LogSettings) -> tuple[Place, ...]:
+    """Every data partition."""
+    return tuple((settings.topic, partition) for partition in range(settings.partitions))
+
+
+def marker_place(settings: LogSettings) -> Place:
+    """The one partition of the markers."""
+    return settings.marker_topic, 0
+
+
+def find_undecided(
+    admin: AdminClient, places: Iterable[Place], settings: LogSettings
+) -> Mapping[Place, tuple[int, int]]:
+    """{place: (LSO, log end)} of those that differ. Raises KafkaException."""
+    wanted = tuple(places)
+    committed = find_ends(admin, wanted, settings, IsolationLevel.READ_COMMITTED)
+    ends = find_ends(admin, wanted, settings, IsolationLevel.READ_UNCOMMITTED)
+    return {place: (committed[place], end) for place, end in ends.items() if committed[place] < end}
+
+
+def await_decided(
+    admin: AdminClient, places: Iterable[Place], settings: LogSettings, runtime: Runtime
+) -> None:
+    """Wait for other transactions to end, LogSettings.delivery_s at most. Raises RetryError TS1730, KafkaException."""
+    wanted = tuple(places)
+    undecided = _wait(admin, wanted, settings, runtime, seconds=settings.delivery_s)
+    if undecided:
+        text = ", ".join(
+            f"{topic}[{partition}] from {lso} to {end}"
+            for (topic, partition), (lso, end) in undecided.items()
+        )
+        raise RetryError(
+            "TS1730",
+            f"how far {settings.table} is published cannot be told: records of its topics are undecided",
+            why=f"a transaction has neither ended nor been aborted: {text}; the broker may have lost its end",
+            fix="publish again in a moment; if it stays so, let an administrator end it "
+            "(kafka-transactions.sh find-hanging, then abort); nothing is guessed and nothing was sent",
+        )
+
+
+def settle_topics(
+    admin: AdminClient,
+    producer: LogProducer,
+    places: Iterable[Place],
+    settings: LogSettings,
+    runtime: Runtime,
+) -> None:
+    """Behind the producer's init: every record at `places` is decided. Raises TS1730, KafkaException.
+
+    REQUIRES that check_covered was passed with the P that is visible now.
+    """
+    wanted = tuple(places)
+    undecided = _wait(admin, wanted, settings, runtime, seconds=_PATIENCE_SECONDS)
+    if undecided:
+        producer.abort_leftovers(sorted(undecided))
+        await_decided(admin, wanted, settings, runtime)
+
+
+def await_visible(
+    admin: AdminClient, following: Mapping[Place, int], settings: LogSettings, runtime: Runtime
+) -> None:
+    """Wait until read_committed readers see each place up to its `following` offset. Raises KafkaException.
+
+    A commit is answered when it is decided; its control records reach the partitions a moment later. A broker that
+    is killed in this moment may lose them: running into the time-out is an error.
+    """
+    deadline = runtime.now_ms() + int(settings.timeout_s * 1000)
+    waiting = {place: end for place, end in following.items() if end > 0}
+    while waiting:
+        seen = find_ends(admin, waiting, settings, IsolationLevel.READ_COMMITTED)
+        waiting = {place: end for place, end in waiting.items() if seen[place] < end}
+        if waiting and runtime.now_ms() > deadline:
+            raise KafkaException(
+                KafkaError(KafkaError._TIMED_OUT, "a committed transaction stays invisible to readers")
+            )
+        if waiting:
+            runtime.sleep(0.005)
+
+
+def check_covered(admin: AdminClient, settings: LogSettings, progress: Progress, runtime: Runtime) -> None:
+    """Raises FixRequest TS1731 for a visible row of a snapshot behind P. Reads only what lies behind the marker."""
+    data = data_places(settings)
+    for (topic, partition), end in find_ends(admin, data, settings, IsolationLevel.READ_COMMITTED).items():
+        following = progress.next_offsets.get(partition)
+        if (
+            following is None or end <= following + 1
+        ):  # at most the control record of the marker's transaction
+            continue
+        found = _newest_snapshot(settings, TopicPartition(topic, partition), (following, end), runtime)
+        if found > progress.published:
+            raise FixRequest(
+                "TS1731",
+                f"rows and markers of {settings.table} contradict each other",
+                why=f"{topic}[{partition}] shows rows of snapshot {found}, the newest marker says "
+                f"that the log ends at {progress.published}: the broker lost the end of a transaction in part",
+                fix=f"look at the rows of snapshot {found} in the topic; if they are complete go on with "
+                f"`tablestore publish --reset {found}`, else with `--reset {progress.published}`, "
+                "which sends them again",
+            )
+
+
+def _newest_snapshot(
+    settings: LogSettings, place: TopicPartition, span: tuple[int, int], runtime: Runtime
+) -> int:
+    """The newest snapshot id among the visible messages of ours; 0 without one."""
+    newest, (first, end) = 0, span
+    with closing(make_consumer(settings)) as consumer:
+        for at in range(first, end, _SLICE):
+            records = read_range(consumer, place, (at, min(at + _SLICE, end)), runtime, settings.timeout_s)
+            newest = max([newest, *(to_message(record).snapshot_id or 0 for record in records)])
+    return newest
+
+
+def _wait(
+    admin: AdminClient, places: Iterable[Place], settings: LogSettings, runtime: Runtime, *, seconds: float
+) -> Mapping[Place, tuple[int, int]]:
+    """What is still undecided after at most so many seconds."""
+    wanted = tuple(places)
+    deadline = runtime.now_ms() + int(seconds * 1000)
+    undecided = find_undecided(admin, wanted, settings)
+    while undecided and runtime.now_ms() < deadline:
+        runtime.sleep(0.02)
+        undecided = find_undecided(admin, wanted, settings)
+    return undecided
