@@ -8,6 +8,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+VENV_112 := .venv-dbt-1.12
+READY_112 := $(VENV_112)/.ready
 CACHE := $(or $(TABLESTORE_CACHE),$(XDG_CACHE_HOME:%=%/dbt-tablestore),$(HOME)/.cache/dbt-tablestore)
 export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine dbt tests integration_tests benchmarks setup.py
@@ -24,6 +26,13 @@ $(READY): setup.py constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' -c constraints.txt
 	@touch $(READY)
+
+$(READY_112): setup.py constraints.txt constraints-dbt-1.12.txt $(READY)
+	@echo "Setting up $(VENV_112) with dbt-core 1.12; the first time takes one to three minutes."
+	@test -x $(VENV_112)/bin/python || $(BIN)/python -m venv $(VENV_112)
+	@$(VENV_112)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r constraints.txt
+	@$(VENV_112)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r constraints-dbt-1.12.txt --editable .
+	@touch $(READY_112)
 
 install: $(READY) ## Start: make the virtual environment with everything in it
 
@@ -54,8 +63,11 @@ unit: $(READY) ## Develop: unit, law and house tests; they need no service
 test: $(READY) ## Test: everything (broker, Spark, dbt, real Paimon readers)
 	@$(BIN)/python -m integration_tests.run
 
-test-adapter: $(READY) ## Test: the adapter and dbt's conformance suite only
+test-adapter: $(READY) ## Test: the adapter and the selection of dbt's conformance classes
 	@$(BIN)/python -m integration_tests.run adapter conformance
+
+test-conformance: $(READY) $(READY_112) ## Test: all of dbt's conformance classes on dbt-core 1.11 and 1.12; writes docs/conformance.md
+	@$(BIN)/python -m integration_tests.conformance.run
 
 test-interop: $(READY) ## Test: real Paimon readers only
 	@$(BIN)/python -m pytest integration_tests/interop
@@ -76,4 +88,4 @@ docs: $(READY) ## Develop: write the generated pages (options, errors)
 	@$(BIN)/python -m docs.generate
 
 clean: ## Develop: remove the virtual environment and build leftovers
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV_112) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

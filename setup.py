@@ -44,7 +44,7 @@ setup(
         "tablestore.commands": ["demo=dbt.adapters.tablestore.demo.command:register"],
     },
     install_requires=[
-        "dbt-core>=1.11,<1.12",
+        "dbt-core>=1.11,<1.13",
         "dbt-spark>=1.11,<1.12",
         "pyspark>=4.1,<5",
         "pyarrow>=18",

@@ -1,18 +1,23 @@
 """`make test`: every suite, each in a process of its own, then one closing line.
 
-Steps      1 the checks of `make check`   2 tests/ (no services)   3 each suite below, one after the other
-           4 a table of results and `N passed, N failed, N skipped`
-INVARIANT  a suite that runs no test has failed; a JVM belongs to one suite, so memory is given back between them.
-Usage      python -m integration_tests.run [suite ...]
+Steps      1 the checks of `make check`   2 the suites below, two at a time where cores and memory allow, longest first
+           3 a table of results and `N passed, N failed, N skipped`
+INVARIANT  a suite that runs no test has failed; a JVM belongs to one suite, so memory is given back after it.
+INVARIANT  what a suite prints stands together: side by side, it is shown when the suite is done.
+Usage      python -m integration_tests.run [suite ...]     TABLESTORE_TEST_JOBS=1 for one at a time
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,18 +29,21 @@ CHECKS: dict[str, list[str]] = {
     "types": ["mypy"],
     "layers": ["python", "-m", "tests.house.layers"],
 }
+# Longest first, so that the last ones to run side by side are short. What stands after the path is pytest's.
 SUITES: dict[str, list[str]] = {
+    "conformance": ["integration_tests/conformance", "-m", "not whole"],
+    "kafka": ["integration_tests/kafka"],
+    "interop": ["integration_tests/interop"],
+    "adapter": ["integration_tests/adapter"],
     "unit": ["tests"],
     "spark": ["integration_tests/spark"],
-    "kafka": ["integration_tests/kafka"],
-    "docs": ["integration_tests/docs"],
-    "adapter": ["integration_tests/adapter"],
-    "conformance": ["integration_tests/conformance"],
-    "interop": ["integration_tests/interop"],
-    "demo": ["integration_tests/demo"],
     "kills": ["integration_tests/kills"],
     "soak": ["integration_tests/soak"],
+    "docs": ["integration_tests/docs"],
+    "demo": ["integration_tests/demo"],
 }
+MEMORY_PER_JOB = 5 << 30  # a driver of 2 GiB, its workers, a broker and two readers in Java
+_SHOW = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -58,23 +66,53 @@ def _run_check(name: str, command: list[str]) -> Outcome:
     return Outcome(name, int(ok), int(not ok), 0, time.monotonic() - started)
 
 
-def _run_suite(name: str, paths: list[str]) -> Outcome:
-    """One pytest process; its counts come from the JUnit file it writes."""
+def pick_jobs(asked: str | None, cores: int, memory: int) -> int:
+    """Suites at a time: what was asked for, else two where two have a core and MEMORY_PER_JOB bytes each."""
+    if asked:
+        return max(1, int(asked))
+    return 2 if cores >= 2 and memory >= 2 * MEMORY_PER_JOB else 1
+
+
+def _run_suite(name: str, arguments: list[str], together: bool) -> Outcome:
+    """One pytest process; its counts come from the JUnit file it writes, its output in one piece if `together`."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", *paths, f"--junitxml={report}", "--durations=5"]
-        done = subprocess.run(command, cwd=ROOT, check=False)
-        seconds = time.monotonic() - started
-        if not report.exists():
-            return Outcome(name, 0, 1, 0, seconds)
-        suite = ET.parse(report).getroot().find("testsuite")
-        assert suite is not None
-        total, skipped = int(suite.get("tests", "0")), int(suite.get("skipped", "0"))
-        failed = int(suite.get("failures", "0")) + int(suite.get("errors", "0"))
-        if done.returncode != 0 and failed == 0:
-            failed = 1
-        return Outcome(name, max(total - skipped - failed, 0), failed, skipped, seconds)
+        report, log = Path(folder) / "report.xml", Path(folder) / "output.txt"
+        command = [sys.executable, "-m", "pytest", *arguments, f"--junitxml={report}", "--durations=5"]
+        if together:
+            with log.open("wb") as output:
+                done = subprocess.run(command, cwd=ROOT, check=False, stdout=output, stderr=subprocess.STDOUT)
+        else:
+            print(f"\n=== {name}", flush=True)
+            done = subprocess.run(command, cwd=ROOT, check=False)
+        outcome = _read_outcome(name, report, done.returncode, time.monotonic() - started)
+        if together:
+            with _SHOW:
+                print(f"\n=== {name}\n{log.read_text(errors='replace')}", flush=True)
+    return outcome
+
+
+def _read_outcome(name: str, report: Path, code: int, seconds: float) -> Outcome:
+    """Counts of a JUnit file; none, or an exit code without a failed test, is one failure."""
+    if not report.exists():
+        return Outcome(name, 0, 1, 0, seconds)
+    suite = ET.parse(report).getroot().find("testsuite")
+    assert suite is not None
+    total, skipped = int(suite.get("tests", "0")), int(suite.get("skipped", "0"))
+    failed = int(suite.get("failures", "0")) + int(suite.get("errors", "0"))
+    if code != 0 and failed == 0:
+        failed = 1
+    return Outcome(name, max(total - skipped - failed, 0), failed, skipped, seconds)
+
+
+def run_suites(suites: Mapping[str, list[str]], jobs: int) -> list[Outcome]:
+    """All of them, `jobs` at a time, in the order given; outcomes come in that order too."""
+    together = jobs > 1 and len(suites) > 1
+    if together:
+        print(f"\n{jobs} suites at a time; each is shown when it is done", flush=True)
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        running = [pool.submit(_run_suite, name, arguments, together) for name, arguments in suites.items()]
+        return [suite.result() for suite in running]
 
 
 def main(wanted: list[str]) -> int:
@@ -83,10 +121,9 @@ def main(wanted: list[str]) -> int:
     for name, command in CHECKS.items():
         if not wanted or name in wanted:
             outcomes.append(_run_check(name, command))
-    for name, paths in SUITES.items():
-        if (not wanted or name in wanted) and all((ROOT / path).exists() for path in paths):
-            print(f"\n=== {name}", flush=True)
-            outcomes.append(_run_suite(name, paths))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    jobs = pick_jobs(os.environ.get("TABLESTORE_TEST_JOBS"), os.cpu_count() or 1, memory)
+    outcomes += run_suites({name: SUITES[name] for name in SUITES if not wanted or name in wanted}, jobs)
     print("\nsuite          passed  failed  skipped  seconds")
     for row in outcomes:
         print(f"{row.name:<14} {row.passed:>6}  {row.failed:>6}  {row.skipped:>7}  {row.seconds:>7.0f}")

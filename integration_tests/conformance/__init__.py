@@ -1,1 +1,1 @@
-"""dbt-tests-adapter over this adapter: one class per class of the suite; NOT_RUN.md lists the rest."""
+"""dbt-tests-adapter over this adapter, class by class; docs/conformance.md says what became of each."""

@@ -5,8 +5,10 @@ from dbt.tests.adapter.empty import _models
 from dbt.tests.adapter.empty.test_empty import (
     BaseTestEmpty,
     BaseTestEmptyInlineSourceRef,
+    BaseTestEmptySeedFlag,
     MetadataWithEmptyFlag,
 )
+from dbt.version import __version__
 
 
 class TestEmpty(BaseTestEmpty):
@@ -35,3 +37,8 @@ class TestMetadataWithEmptyFlag(MetadataWithEmptyFlag):
             ),
             "truncate_relation.sql": _models.TRUNCATE_RELATION,
         }
+
+
+@pytest.mark.skipif(__version__.startswith("1.11."), reason="dbt seed has --empty from dbt-core 1.12")
+class TestEmptySeedFlag(BaseTestEmptySeedFlag):
+    """dbt seed --empty."""

@@ -244,6 +244,7 @@ class Cursor:
             elif self.accept("COMMENT"):
                 comment = self.string()
             elif self.accept("DEFAULT"):
-                default = self.text_until(",", ")", "NOT", "COMMENT")
+                text = self.text_until(",", ")", "NOT", "COMMENT")
+                default = None if text.strip().upper() == "NULL" else text  # NULL is what no default gives
             elif not self.accept("NULL"):
                 return ColumnDefinition(name, type_text, nullable, comment, default)

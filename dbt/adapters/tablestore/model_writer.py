@@ -140,7 +140,12 @@ class ModelWriter:
     ) -> TablestoreResponse:
         """The seed's rows replace what was there."""
         zone = (self._config.credentials.spark.get("conf") or {}).get("spark.sql.session.timeZone", "UTC")
-        rows, types = seed_to_arrow(table, context.get("column_types") or {}, zone=str(zone))
+        rows, types = seed_to_arrow(
+            table,
+            context.get("column_types") or {},
+            zone=str(zone),
+            quote_columns=bool(context.get("quote_columns")),
+        )
         spec = WriteSpec(
             table=_table_spec(settings),
             mode=WriteMode.OVERWRITE_TABLE,

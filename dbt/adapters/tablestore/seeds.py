@@ -3,7 +3,7 @@
 Names      infer_type()     the Spark type of an agate column
            read_decimals_exactly()   for the thread that reads the CSV
            arrow_type()     Spark type text -> Arrow type
-           seed_to_arrow()  agate table and column_types -> Arrow table
+           seed_to_arrow()  agate table and column_types -> Arrow table; a header that was not cut is refused
 WHY        SQL literals lose on the way: dbt-spark turns NULL into the text 'None' and 2**53+1 into a float.
 INVARIANT  a value that does not fit its column's type is an error that names the column and the value.
 """
@@ -82,10 +82,24 @@ def _number_type(numbers: Sequence[Decimal]) -> str:
     return f"decimal(38,{max(-int(number.as_tuple().exponent) for number in numbers)})"
 
 
+def _check_header(names: Sequence[str]) -> None:
+    """One column that is named like several: the file's delimiter is another one."""
+    separators = [mark for mark in "|;\t," if len(names) == 1 and mark in names[0]]
+    if separators:
+        raise FixRequest(
+            "TS1895",
+            f"the seed has one column, named {names[0]!r}",
+            why="as a column's name that is a syntax error in SQL; more likely the file has another delimiter",
+            fix=f"set delimiter: {separators[0]!r} in the seed's config, or quote_columns: true if the name is meant",
+        )
+
+
 def seed_to_arrow(
-    table: agate.Table, column_types: Mapping[str, str], *, zone: str = "UTC"
+    table: agate.Table, column_types: Mapping[str, str], *, zone: str = "UTC", quote_columns: bool = False
 ) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
-    """(rows, (name, Spark type) of each column)."""
+    """(rows, (name, Spark type) of each column). Raises TS1895 for a header that was not cut, TS1830, TS1831."""
+    if not quote_columns:
+        _check_header(table.column_names)
     overrides = {name.lower(): text for name, text in column_types.items()}
     arrays, types = [], []
     for name, kind in zip(table.column_names, table.column_types, strict=True):

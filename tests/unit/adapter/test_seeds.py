@@ -93,3 +93,21 @@ def test_a_header_without_rows_makes_an_empty_table(tmp_path: Path) -> None:
     rows, _ = load(tmp_path, "a,b\n")
     assert rows.num_rows == 0
     assert rows.column_names == ["a", "b"]
+
+
+@pytest.mark.parametrize("header", ["id|name", "id;name", "id\tname"])
+def test_a_header_that_was_not_cut_is_a_wrong_delimiter(tmp_path: Path, header: str) -> None:
+    """One column whose name is the whole header line is refused, and the message names the likely delimiter."""
+    with pytest.raises(FixRequest, match="delimiter") as refused:
+        load(tmp_path, f"{header}\n1\n")
+    assert refused.value.code == "TS1895"
+    assert repr(header) in refused.value.what
+
+
+def test_names_that_may_hold_a_separator(tmp_path: Path) -> None:
+    """quote_columns says that odd names are meant; with several columns the header was cut."""
+    path = tmp_path / "seed.csv"
+    path.write_text("a|b\n1\n")
+    rows, _ = seed_to_arrow(agate_helper.from_csv(str(path), text_columns={}), {}, quote_columns=True)
+    assert rows.column_names == ["a|b"]
+    assert load(tmp_path, "a|b,c\n1,2\n")[0].column_names == ["a|b", "c"]

@@ -158,3 +158,10 @@ def test_malformed(text: str, where: str, expected: str) -> None:
     assert caught.value.code == "TS1501"
     assert where in caught.value.what
     assert expected in caught.value.why
+
+
+def test_default_null_is_no_default() -> None:
+    """`DEFAULT NULL` says what holds without it, so ADD COLUMN need not refuse it."""
+    statement = parse("alter table demo.t add column note string default null comment 'n'")
+    assert isinstance(statement, Alter)
+    assert statement.action == AddColumns((ColumnDefinition("note", "string", comment="n"),))

@@ -14,7 +14,8 @@
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set response = adapter.tablestore_seed(
-        target_relation, settings, agate_table, column_types=config.get('column_types', {}), existing=existing,
+        target_relation, settings, agate_table, column_types=config.get('column_types', {}),
+        quote_columns=config.get('quote_columns', false), existing=existing,
         nodes=graph.nodes, selected=selected_resources, invocation=invocation_id) -%}
   {%- set rows = agate_table.rows | length -%}
   {%- do tablestore_store_main('-- dbt seed: ' ~ rows ~ ' rows into ' ~ target_relation.render(), response) -%}

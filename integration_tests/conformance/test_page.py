@@ -1,0 +1,118 @@
+"""docs/conformance.md says what the recorded run saw, of every class there is."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from integration_tests.conformance.inventory import find_originals, reason_not_expected
+from integration_tests.conformance.page import (
+    CORES,
+    EXCEPTIONS,
+    EXPECTED_AT_LEAST,
+    PAGE,
+    RECORD,
+    Verdict,
+    count_passing,
+    judge,
+    render,
+)
+from integration_tests.conformance.record import add_run, describe
+from integration_tests.conformance.selection import SELECTED
+
+
+def of_us(**changes):
+    """A class of ours that changes nothing and passed its two tests."""
+    return {
+        "originals": ["a.B"], "says": "B.", "fixtures": [], "helpers": [], "replaced": [], "differs": None,
+        "tests": {"test_x": "passed", "test_y": "passed"},
+    } | changes  # fmt: skip
+
+
+TESTS = ("test_x", "test_y")
+
+
+@pytest.mark.parametrize(
+    ("classes", "verdict"),
+    [
+        ({}, Verdict("not run", "")),
+        ({"t": of_us()}, Verdict("passes", "")),
+        ({"t": of_us(tests={"test_x": "passed"})}, Verdict("fails", "does not pass: `test_y`")),
+        (
+            {"t": of_us(tests={"test_x": "skipped", "test_y": "passed"})},
+            Verdict("fails", "does not pass: `test_x`"),
+        ),
+        ({"t": of_us(differs="why")}, Verdict("differs", "**differs**: why")),
+        ({"t": of_us(fixtures=["models"])}, Verdict("passes", "fixtures `models` (B)")),
+        ({"t": of_us(differs="why"), "u": of_us()}, Verdict("passes", "")),
+        ({"t": of_us(originals=["c.D"])}, Verdict("not run", "")),
+    ],
+)
+def test_a_class_passes_only_whole(classes, verdict):
+    """A test that failed, was skipped or never ran keeps its class from passing; a replaced check shows."""
+    assert judge("a.B", TESTS, classes) == verdict
+
+
+def test_a_run_replaces_only_what_it_ran():
+    """Other classes and other versions of dbt-core stay as they were recorded."""
+    before = {"1.11": {"versions": {"x": "1"}, "classes": {"t": 1, "u": 2}}, "1.12": {"classes": {"t": 3}}}
+    after = add_run(before, "1.11", {"x": "2"}, {"u": 5})
+    assert after == {
+        "1.11": {"versions": {"x": "2"}, "classes": {"t": 1, "u": 5}},
+        "1.12": {"classes": {"t": 3}},
+    }
+
+
+def test_what_a_class_changes_is_seen():
+    """Fixtures, helpers and replaced tests of ours are told apart, inherited ones included."""
+    originals = find_originals()
+
+    class Mixin:
+        def helper(self):
+            """Not a test."""
+
+    class Ours(Mixin, originals["basic.test_empty.BaseEmpty"]):
+        """Says."""
+
+        differs = "why"
+
+        @pytest.fixture
+        def models(self):
+            """A fixture."""
+
+        def test_empty(self, project):
+            """Replaced."""
+
+    assert describe(Ours) == {
+        "originals": ["basic.test_empty.BaseEmpty"], "says": "Says.", "differs": "why",
+        "fixtures": ["models"], "helpers": ["helper"], "replaced": ["test_empty"],
+    }  # fmt: skip
+
+
+def test_the_selection_names_classes_that_exist():
+    """A class that was renamed would silently leave `make test`."""
+    modules = {path.stem: path.read_text() for path in Path(__file__).parent.glob("test_*.py")}
+    assert set(SELECTED) == set(modules)
+    gone = [
+        (file, name)
+        for file, names in SELECTED.items()
+        for name in names or ()
+        if f"class {name}(" not in modules[file]
+    ]
+    assert gone == []
+
+
+def test_the_page_is_what_the_record_says():
+    """Neither the page nor the classes have changed since the whole suite ran."""
+    assert PAGE.read_text() == render(json.loads(RECORD.read_text())), "run make test-conformance"
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_enough_of_the_expected_classes_pass(core):
+    """The promise: at least 172 of 174, and a reason for each that does not."""
+    record = json.loads(RECORD.read_text())
+    passing, expected = count_passing(record, core)
+    assert (passing >= EXPECTED_AT_LEAST, expected) == (True, 174)
+    classes = record[core]["classes"]
+    run = {name for found in classes.values() for name in found["originals"]}
+    assert {name for name in find_originals() if reason_not_expected(name) is None} - run <= set(EXCEPTIONS)

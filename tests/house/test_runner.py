@@ -1,0 +1,57 @@
+"""What `make test` runs side by side, and that it says what happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from integration_tests.run import MEMORY_PER_JOB, SUITES, pick_jobs, run_suites
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.mark.parametrize(
+    ("asked", "cores", "memory", "jobs"),
+    [
+        (None, 2, 2 * MEMORY_PER_JOB, 2),
+        (None, 1, 2 * MEMORY_PER_JOB, 1),
+        (None, 8, 2 * MEMORY_PER_JOB - 1, 1),
+        ("1", 8, 8 * MEMORY_PER_JOB, 1),
+        ("3", 1, 0, 3),
+        ("", 2, 2 * MEMORY_PER_JOB, 2),
+    ],
+)
+def test_suites_run_side_by_side_where_they_fit(
+    asked: str | None, cores: int, memory: int, jobs: int
+) -> None:
+    """Two JVMs on a machine that has room for one would make every suite slow; the user's word wins."""
+    assert pick_jobs(asked, cores, memory) == jobs
+
+
+def test_every_folder_of_tests_is_a_suite() -> None:
+    """A folder with tests that no suite names would never run."""
+    with_tests = {path.parent.name for path in (ROOT / "integration_tests").glob("*/test_*.py")}
+    assert with_tests == {Path(arguments[0]).name for arguments in SUITES.values()} - {"tests"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_counts_and_output_of_each_suite(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], jobs: int
+) -> None:
+    """A failed test, a skipped one and a suite without tests are counted; what a suite says stands in one piece."""
+    (tmp_path / "test_a.py").write_text(
+        "import pytest\ndef test_x(): pass\n@pytest.mark.skip\ndef test_s(): pass\n"
+    )
+    (tmp_path / "test_b.py").write_text("def test_y(): assert 0, 'why it failed'\n")
+    (tmp_path / "test_c.py").write_text("")
+    plain = ["-p", "no:randomly", "-p", "no:cacheprovider"]
+    suites = {name: [str(tmp_path / f"test_{name}.py"), *plain] for name in "abc"}
+    outcomes = run_suites(suites, jobs)
+    assert [(o.name, o.passed, o.failed, o.skipped) for o in outcomes] == [
+        ("a", 1, 0, 1), ("b", 0, 1, 0), ("c", 0, 1, 0)
+    ]  # fmt: skip
+    shown = capfd.readouterr().out.split("\n=== ")
+    assert sorted(piece[0] for piece in shown[1:]) == ["a", "b", "c"]
+    assert "why it failed" in next(piece for piece in shown if piece.startswith("b"))
