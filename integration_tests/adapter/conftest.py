@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ class Shop:
             shutil.copytree(SOURCE / name, folder / name)
         shutil.copy(SOURCE / "dbt_project.yml", folder)
         self.lines: list[str] = []
+        self.on_line: Callable[[str], None] = lambda _: None  # what somebody else does at that moment
 
     def write(self, name: str, text: str) -> None:
         """A file of the project, made or replaced."""
@@ -58,12 +59,16 @@ class Shop:
         profile = {"shop": {"target": "dev", "outputs": {"dev": self.output}}}
         self.write("profiles.yml", yaml.safe_dump(profile))
         self.lines = []
-        runner = dbtRunner(callbacks=[lambda event: self.lines.append(str(event.info.msg))])
+        runner = dbtRunner(callbacks=[lambda event: self._hear(str(event.info.msg))])
         folder = str(self.folder)
         result = runner.invoke([*arguments, "--project-dir", folder, "--profiles-dir", folder])
         reset_adapters()
         assert result.success is ok, "\n".join(self.lines[-40:])
         return result
+
+    def _hear(self, line: str) -> None:
+        self.lines.append(line)
+        self.on_line(line)
 
     @property
     def log(self) -> str:

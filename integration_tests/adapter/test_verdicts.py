@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+import pyarrow as pa
+
 from integration_tests.adapter.conftest import Shop
 
 GOOD = "1,O'Brien,10.50,placed,2026-01-01 10:00:00"
@@ -21,3 +25,77 @@ def test_a_test_of_a_past_snapshot_says_nothing_of_the_staged_one(shop: Shop) ->
     shop.dbt("test", "--select", "orders", "--vars", "{tablestore_as_of: {ordres: 1}}", ok=False)
     assert "TS1875" in shop.log
     assert "ordres" in shop.log
+
+
+RELATION = """
+models:
+  - name: daily
+    columns:
+      - name: day
+        data_tests:
+          - relationships: {arguments: {to: ref('orders'), field: day}}
+"""
+
+
+def test_tables_that_one_test_read_go_out_together(shop: Shop) -> None:
+    """daily is red on its own; the relation to orders was green for both new versions, so neither is published."""
+    shop.write("models/relation.yml", RELATION.replace("- name: daily", "- name: daily_too"))
+    shop.write(
+        "models/daily_too.sql",
+        "{{ config(materialized='table') }} select day, count(*) as orders from {{ ref('orders') }} group by day"
+        "{% if var('twice', false) %} union all select day, 0 from {{ ref('orders') }} {% endif %}",
+    )
+    shop.write(
+        "tests/one_row_per_day.sql", "select day from {{ ref('daily_too') }} group by day having count(*) > 1"
+    )
+    shop.orders(GOOD)
+    shop.dbt("build")
+    assert shop.response("orders")["published"] is True
+    shop.orders(GOOD, "3,Eve,7.00,placed,2026-01-05 10:00:00")
+    shop.dbt("build", "--vars", "{twice: true}", ok=False)
+    assert shop.rows("select count(*) from demo.orders") == [(1,)]
+    assert shop.rows("select count(*) from demo.daily_too") == [(1,)]
+    answer = shop.response("orders")
+    assert answer["published"] is False
+    assert "goes out together with demo.daily_too" in answer["reason"]
+    assert "of this run's tables wait" in shop.log
+    shop.dbt("build")
+    assert shop.rows("select count(*) from demo.orders") == [(2,)]
+    assert shop.rows("select count(*) from demo.daily_too") == [(2,)]
+    assert shop.engine.staged("demo") == ()
+
+
+def other_writer(shop: Shop, order_id: int, amount: str, before: str, times: int = 1) -> None:
+    """Somebody else commits an order to demo.orders when dbt says `before`."""
+    left = [times]
+
+    def commit(line: str) -> None:
+        if before in line and left[0] > 0:
+            left[0] -= 1
+            table = shop.engine.table("demo.orders")
+            rows = table.scan().to_arrow().slice(0, 1)
+            changed = rows.set_column(0, "order_id", pa.array([order_id], rows.schema.field("order_id").type))
+            index = rows.schema.get_field_index("amount")
+            value = pa.array([Decimal(amount)], rows.schema.field("amount").type)
+            table.write(changed.set_column(index, "amount", value))
+
+    shop.on_line = commit
+
+
+def test_a_lost_claim_is_planned_and_tested_again(shop: Shop) -> None:
+    """Somebody commits while the tests run: the same dbt build plans on that, tests that, and publishes both rows."""
+    shop.orders(GOOD)
+    shop.dbt("build")
+    other_writer(shop, 50, "5.00", before="START test unique_orders_order_id")
+    shop.orders(GOOD, "3,Eve,7.00,placed,2026-01-05 10:00:00")
+    shop.dbt("build")
+    assert shop.rows("select order_id from demo.orders order by 1") == [(1,), (3,), (50,)]
+    assert shop.response("orders")["published"] is True
+    assert "planned and tested again" in shop.log
+    other_writer(shop, 51, "-5.00", before="START test unique_orders_order_id")
+    shop.orders(GOOD, "4,Eve,7.00,placed,2026-01-06 10:00:00")
+    shop.dbt("build", ok=False)
+    assert "not_negative_orders_amount is red" in shop.log
+    assert "demo.orders NOT published" in shop.log
+    assert shop.response("orders")["published"] is False
+    assert shop.rows("select count(*) from demo.orders where order_id = 4") == [(0,)]

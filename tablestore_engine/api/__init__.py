@@ -1,6 +1,28 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
 from tablestore_engine.api.engine import Engine
+from tablestore_engine.api.gate import (
+    GateBook,
+    Outcome,
+    Staged,
+    TableRead,
+    Verdict,
+    World,
+    bound_group,
+    explain,
+    find_obstacle,
+    order_group,
+    pick_group,
+    short_name,
+)
+from tablestore_engine.api.gatekeeper import (
+    PENDING,
+    PUBLISHED,
+    REFUSED,
+    Gatekeeper,
+    Publication,
+    stage_properties,
+)
 from tablestore_engine.api.location import local_folder
 from tablestore_engine.api.report import (
     ColumnInfo,
@@ -10,6 +32,7 @@ from tablestore_engine.api.report import (
     TableFacts,
     WriteReport,
 )
+from tablestore_engine.api.row_versions import ReadLog
 from tablestore_engine.api.spec import (
     OnSchemaChange,
     SparkSettings,
@@ -21,20 +44,39 @@ from tablestore_engine.api.spec import (
 from tablestore_engine.api.table import Scan, Table
 
 __all__ = [
+    "PENDING",
+    "PUBLISHED",
+    "REFUSED",
     "ColumnInfo",
     "Engine",
+    "GateBook",
+    "Gatekeeper",
     "OnSchemaChange",
+    "Outcome",
+    "Publication",
+    "ReadLog",
     "RelationInfo",
     "Scan",
     "SparkSettings",
     "SqlResult",
+    "Staged",
     "StagedInfo",
     "Table",
     "TableFacts",
+    "TableRead",
     "TableSpec",
     "TableVersion",
+    "Verdict",
+    "World",
     "WriteMode",
     "WriteReport",
     "WriteSpec",
+    "bound_group",
+    "explain",
+    "find_obstacle",
     "local_folder",
+    "order_group",
+    "pick_group",
+    "short_name",
+    "stage_properties",
 ]

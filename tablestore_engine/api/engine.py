@@ -16,7 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api.actions import EngineActions
 from tablestore_engine.api.environment import check_environment
+from tablestore_engine.api.gatekeeper import Gatekeeper
 from tablestore_engine.api.report import ColumnInfo, RelationInfo, SqlResult, StagedInfo, WriteReport
+from tablestore_engine.api.row_versions import ReadLog
 from tablestore_engine.api.rows import from_arrow, from_frame, to_incoming
 from tablestore_engine.api.spec import SparkSettings, TableSpec, TableVersion, WriteMode, WriteSpec
 from tablestore_engine.api.table import Table
@@ -78,12 +80,19 @@ class Engine:
         """A query as a DataFrame; every table in it is pinned to one state."""
         return self._warehouse.resolver.query(text, _overrides(versions))
 
-    def sql(self, text: str, *, versions: Versions = NO_VERSIONS, tag: str | None = None) -> SqlResult:
-        """Run one statement completely. Raises TS15xx for what is not understood."""
+    def sql(
+        self,
+        text: str,
+        *,
+        versions: Versions = NO_VERSIONS,
+        tag: str | None = None,
+        reads: ReadLog | None = None,
+    ) -> SqlResult:
+        """Run one statement completely; `reads` is told what it read. Raises TS15xx for what is not understood."""
         resolver = self._warehouse.resolver
         router = Router(resolver, EngineActions(self._warehouse))
         with fetch.job_tag(resolver.session, tag or "tablestore"):
-            done = router.run(text, _overrides(versions))
+            done = router.run(text, _overrides(versions, reads))
         report = done.report if isinstance(done.report, WriteReport) else None
         return SqlResult(done.fetched.columns, done.fetched.rows, report)
 
@@ -215,15 +224,20 @@ class Engine:
         tables = self._warehouse.catalog.list_tables(name)
         return tuple(one for table in tables for one in self.table(f"{name}.{table}").staged())
 
+    @property
+    def gate(self) -> Gatekeeper:
+        """Test-gated publishing: what waits, what it waits for, and publishing it."""
+        return Gatekeeper(self._warehouse)
+
     def count_log_messages(self, name: str) -> int:
         """How many messages a read_committed consumer of the table's topic sees; 0 without table or log."""
         found = self.find_table(name)
         return 0 if found is None else len(found.log_messages())
 
 
-def _overrides(versions: Versions) -> Overrides:
+def _overrides(versions: Versions, reads: ReadLog | None = None) -> Overrides:
     states = {}
     for name, version in versions.items():
         identifier = Identifier.parse(name)
         states[identifier.database, identifier.name] = to_selector(version)
-    return Overrides(states)
+    return Overrides(states, None if reads is None else reads.note)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tablestore_engine.api.row_versions import rows_version
 from tablestore_engine.api.versions import split_database, to_selector
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
@@ -76,6 +77,7 @@ def resolve_table(store: TableStore, selector: Selector | None) -> ResolvedTable
         label=label if store.branch == "main" else f"{store.branch}_{label}",
         schema=schema,
         load_plan=lambda: store.plan_scan(snapshot, schema=schema),
+        commit=rows_version(store, snapshot),
     )
 
 

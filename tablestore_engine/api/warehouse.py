@@ -251,9 +251,14 @@ class Warehouse:
         publisher.reset(after_snapshot)
 
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
-        """Staged -> current, then the log. Raises RetryError TS1308 when main moved meanwhile."""
-        report = self.get_store(identifier).staging.publish(stage)
-        return self.published(identifier, report_of(identifier, report))
+        """Staged -> current, then the log, then the branch goes. Raises RetryError TS1308 when main moved meanwhile.
+
+        When the log cannot be sent (TS17xx), the branch stays and says that the snapshot is pending: call it again.
+        """
+        staging = self.get_store(identifier).staging
+        report = self.published(identifier, report_of(identifier, staging.publish(stage, keep=True)))
+        staging.discard(stage)
+        return report
 
     def drop_staged(self, identifier: Identifier, stage: str) -> None:
         """Discard; a table that was never published and has nothing else staged is dropped."""

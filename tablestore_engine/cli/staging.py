@@ -1,7 +1,9 @@
 """`tablestore staged|publish`: staged snapshots that wait for their tests, and what the log still lacks.
 
-Names      find_red   tests of a staged snapshot that said no
-INVARIANT  a staged snapshot with a red test is published only when --force says so.
+Names      _ACTIONS        staged list, show, drop, publish
+           report_record   a commit or a publication as JSON
+INVARIANT  the rule is the engine's (api/gate.py), the same that dbt uses: every gate is green for these very rows,
+           and what one test read together is published together; --force publishes one all the same.
 INVARIANT  publishing again is harmless: what the topic has is never sent twice.
 """
 
@@ -10,65 +12,216 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from tablestore_engine.api import Engine, StagedInfo, WriteReport
-from tablestore_engine.cli.output import print_json, print_table, say, write_out
+from tablestore_engine.api import (
+    PUBLISHED,
+    Engine,
+    GateBook,
+    Publication,
+    Staged,
+    WriteReport,
+    bound_group,
+    explain,
+    find_obstacle,
+    order_group,
+    short_name,
+)
+from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
 from tablestore_engine.cli.place import KAFKA_ENV, add_brokers, add_place, list_names, open_engine
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.errors import FixRequest, NotFound, RetryError
 
 Run = Callable[[argparse.Namespace], int]
 _GREEN = "green"
 
 
 def _register_staged(parser: argparse.ArgumentParser) -> Run:
-    add_place(parser, name="any")
+    words = "[list] [db[.table]] | show|drop|publish db.table [NAME]"
+    parser.add_argument("words", metavar=words, nargs="*", help="what to do, and with which staged snapshot")
+    parser.add_argument("--force", action="store_true", help="publish it whatever its tests said, and alone")
+    add_place(parser, name=None)
+    add_brokers(parser)
     return _staged
 
 
 def _staged(arguments: argparse.Namespace) -> int:
+    action, *rest = (
+        arguments.words
+        if arguments.words[:1] and arguments.words[0] in _ACTIONS
+        else (
+            "list",
+            *arguments.words,
+        )
+    )
+    if len(rest) > 2 or (action == "list" and len(rest) > 1) or (action != "list" and not rest):
+        raise FixRequest(
+            "TS1976",
+            f"staged {' '.join(arguments.words)} is not a command",
+            why=f"{action} takes {'at most a table or database' if action == 'list' else 'db.table and a name'}",
+            fix="write staged [list] [db[.table]], or staged show|drop|publish db.table [NAME]",
+        )
     with open_engine(arguments) as engine:
-        names = list_names(engine, arguments.table)
-        found = [one for name in names for one in engine.staged(name)]
+        return _ACTIONS[action](engine, rest, arguments)
+
+
+def _list(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
+    names = list_names(engine, rest[0] if rest else None)
+    items = engine.gate.read_book(*names).staged
+    reasons = _reasons(engine, items)
     if arguments.json:
-        print_json([staged_record(one) for one in found])
+        print_json([staged_record(engine, item, reason) for item, reason in zip(items, reasons, strict=True)])
         return 0
     rows = [
-        (one.table, one.name, one.snapshot_id, one.base_snapshot_id or "", _outcomes_text(one))
-        for one in found
+        (item.table, item.name, item.snapshot, _outcomes_text(item), reason)
+        for item, reason in zip(items, reasons, strict=True)
     ]
-    print_table(("table", "staged", "snapshot", "base", "tests"), rows)
-    if not found:
+    print_table(("table", "staged", "snapshot", "tests", "state"), rows)
+    if not items:
         say("nothing is staged")
     return 0
 
 
-def staged_record(one: StagedInfo) -> dict[str, object]:
-    """A staged snapshot with the outcomes of its tests."""
+def _show(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
+    item = _get(engine, rest)
+    (reason,) = _reasons(engine, (item,))
+    record = staged_record(engine, item, reason)
+    if arguments.json:
+        print_json([record])
+        return 0
+    database, table = item.table.split(".", maxsplit=1)
+    facts = {key: record[key] for key in ("table", "name", "snapshot", "base_snapshot", "owner", "reason")}
+    print_facts({**facts, "rows": f"select * from `{database}__at_branch_{item.name}`.`{table}`"})
+    print_table(
+        ("test", "said", "read"),
+        [
+            (test, item.counted[test].verdict if test in item.counted else "missing", _reads_text(item, test))
+            for test in _tests(item)
+        ],
+    )
+    return 0
+
+
+def _drop(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
+    item = _get(engine, rest)
+    gone = engine.gate.read_book(*engine.databases()).with_children(item)
+    for one in gone:
+        engine.gate.drop(one)
+    if arguments.json:
+        print_json([{"table": one.table, "name": one.name} for one in gone])
+    else:
+        for one in gone:
+            also = "" if one.key == item.key else f": it was built from {item.table}"
+            write_out(f"{one.table}: staged snapshot {one.name} is dropped{also}")
+    return 0
+
+
+def _publish_named(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
+    done = publish_staged(engine, _get(engine, rest), force=arguments.force)
+    if arguments.json:
+        print_json([publication_record(one) for one in done])
+    else:
+        for one in done:
+            write_out(one.line())
+    _check_published(done)
+    return 0
+
+
+_ACTIONS = {"list": _list, "show": _show, "drop": _drop, "publish": _publish_named}
+
+
+def publish_staged(engine: Engine, item: Staged, *, force: bool) -> tuple[Publication, ...]:
+    """With all that tests have read together with it. Raises FixRequest TS1923."""
+    if force or item.is_out:
+        return engine.gate.publish((item,))
+    book = engine.gate.complete_book(engine.gate.read_book(item.table))
+    group, world = bound_group(item, book), engine.gate.see(book)
+    asked = frozenset(one.table for one in group)
+    found = find_obstacle(group, book, world, asked)
+    if found is not None:
+        whose, reason = found
+        raise FixRequest(
+            "TS1923",
+            f"staged snapshot {item.name} of {item.table} is not published",
+            why=reason if whose.key == item.key else f"goes out together with {whose.table}: {reason}",
+            fix="run its tests (dbt test), or correct the data and build it again; --force publishes it all the same",
+        )
+    return engine.gate.publish(order_group(group))
+
+
+def _check_published(done: tuple[Publication, ...]) -> None:
+    failed = [one for one in done if one.state != PUBLISHED]
+    if len(done) == 1 and failed and failed[0].error is not None:
+        raise failed[0].error
+    if failed:
+        raise RetryError(
+            "TS1977",
+            f"{len(failed)} of {len(done)} staged snapshots are not completely published",
+            why="; ".join(one.line() for one in failed),
+            fix="do what each says; the command can be repeated",
+        )
+
+
+def _get(engine: Engine, rest: list[str]) -> Staged:
+    """The one that is named, or the only one. Raises NotFound TS1975."""
+    table, name = engine.table(rest[0]).identifier, rest[1] if len(rest) > 1 else None
+    there = engine.gate.read_book(str(table)).staged
+    found = [one for one in there if name in (None, one.name)]
+    if len(found) == 1:
+        return found[0]
+    raise NotFound(
+        "TS1975",
+        f"{table} has no staged snapshot {name!r}" if name else f"{table} has {len(found)} staged snapshots",
+        why=f"staged: {', '.join(sorted(one.name for one in there)) or 'none'}",
+        fix="name one of these; it may be published or dropped already",
+    )
+
+
+def _reasons(engine: Engine, items: tuple[Staged, ...]) -> list[str]:
+    book = engine.gate.complete_book(GateBook(items))
+    world = engine.gate.see(book)
+    return [explain(item, book, world) for item in items]
+
+
+def staged_record(engine: Engine, item: Staged, reason: str) -> dict[str, object]:
+    """A staged snapshot with the outcomes of its tests, and what it waits for."""
+    info = next((one for one in engine.staged(item.table) if one.name == item.name), None)
     return {
-        "table": str(one.table),
-        "name": one.name,
-        "snapshot": one.snapshot_id,
-        "base_snapshot": one.base_snapshot_id,
-        "outcomes": dict(one.outcomes),
-        "properties": dict(one.properties),
+        "table": item.table,
+        "name": item.name,
+        "snapshot": item.snapshot,
+        "base_snapshot": None if info is None else info.base_snapshot_id,
+        "owner": item.owner or None,
+        "policy": item.policy,
+        "reason": reason,
+        "outcomes": {one.test: one.verdict for one in item.outcomes},
+        "tests": [
+            {
+                "test": test,
+                "verdict": item.counted[test].verdict if test in item.counted else "missing",
+                "reads": [f"{read.table}@{read.version}" for read in item.counted[test].reads]
+                if test in item.counted
+                else [],
+            }
+            for test in _tests(item)
+        ],
+        "properties": {} if info is None else dict(info.properties),
     }
 
 
-def find_red(one: StagedInfo) -> tuple[str, ...]:
-    """Tests whose last outcome is not green."""
-    return tuple(sorted(test for test, status in one.outcomes.items() if status != _GREEN))
+def _tests(item: Staged) -> list[str]:
+    return sorted({*item.gates, *(one.test for one in item.outcomes)})
 
 
-def _outcomes_text(one: StagedInfo) -> str:
-    red = find_red(one)
-    if red:
-        return f"red: {', '.join(_short(test) for test in red)}"
-    return f"{len(one.outcomes)} green" if one.outcomes else "none has run"
+def _reads_text(item: Staged, test: str) -> str:
+    if test not in item.counted:
+        return ""
+    reads = item.counted[test].reads
+    return ", ".join(f"{read.table} {'staged ' if read.stage else ''}{read.snapshot}" for read in reads)
 
 
-def _short(unique_id: str) -> str:
-    """`test.shop.unique_orders_id.ab12` → `unique_orders_id`."""
-    parts = unique_id.split(".")
-    return parts[2] if len(parts) > 2 else unique_id
+def _outcomes_text(item: Staged) -> str:
+    if item.red_gates:
+        return f"red: {', '.join(short_name(test) for test in item.red_gates)}"
+    green = sum(1 for one in item.counted.values() if one.verdict == _GREEN)
+    return f"{green} of {len(_tests(item))} green" if _tests(item) else "none"
 
 
 # publish ---------------------------------------------------------------------------------------------
@@ -78,7 +231,7 @@ def _register_publish(parser: argparse.ArgumentParser) -> Run:
     add_place(parser)
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--staged", metavar="NAME", help="make this staged snapshot the current one first")
-    parser.add_argument("--force", action="store_true", help="even though a test of it is red")
+    parser.add_argument("--force", action="store_true", help="whatever its tests said")
     either.add_argument(
         "--reset", metavar="N", type=int, help="repair: a new beginning, snapshots up to N count as published"
     )
@@ -89,8 +242,11 @@ def _register_publish(parser: argparse.ArgumentParser) -> Run:
 def _publish(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         if arguments.staged is not None:
-            _check_green(engine, arguments.table, arguments.staged, force=arguments.force)
-            report = engine.table(arguments.table).publish_staged(arguments.staged)
+            item = _get(engine, [arguments.table, arguments.staged])
+            done = publish_staged(engine, item, force=arguments.force)
+            _say_others(done, item)
+            _check_published(done)
+            report = next(one.report for one in done if one.staged.key == item.key and one.report is not None)
         else:
             _check_log(engine, arguments.table)
             if arguments.reset is not None:
@@ -103,6 +259,12 @@ def _publish(arguments: argparse.Namespace) -> int:
     else:
         write_out(f"{arguments.table}: {report.summary()}")
     return 0
+
+
+def _say_others(done: tuple[Publication, ...], item: Staged) -> None:
+    for one in done:
+        if one.staged.key != item.key:
+            say(one.line())
 
 
 def report_record(report: WriteReport) -> dict[str, object]:
@@ -123,16 +285,12 @@ def report_record(report: WriteReport) -> dict[str, object]:
     }
 
 
-def _check_green(engine: Engine, table: str, name: str, *, force: bool) -> None:
-    for one in engine.staged(table):
-        red = find_red(one) if one.name == name else ()
-        if red and not force:
-            raise FixRequest(
-                "TS1923",
-                f"staged snapshot {name} of {table} is not published",
-                why=f"its last test run was red: {', '.join(_short(test) for test in red)}",
-                fix="correct the data and build the model again; --force publishes it all the same",
-            )
+def publication_record(one: Publication) -> dict[str, object]:
+    """What became of one staged snapshot."""
+    told: dict[str, object] = {"table": one.staged.table, "name": one.staged.name, "state": one.state}
+    if one.report is not None:
+        told |= report_record(one.report)
+    return {**told, "error": None if one.error is None else str(one.error)}
 
 
 def _check_log(engine: Engine, name: str) -> None:

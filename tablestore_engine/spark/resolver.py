@@ -76,6 +76,8 @@ class _Statement:
         key = (database, name, chosen)
         if key not in self._found:
             found = self._source.lookup(database, name, chosen)
+            if found is not None and chosen == self._overrides.selector(database, name):
+                self._overrides.note(database, name, found)
             if found is None and name != name.lower():
                 found = self.lookup(database, name.lower(), selector)
             if found is None and database != database.lower():

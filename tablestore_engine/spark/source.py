@@ -58,12 +58,16 @@ class PlannedScan(Protocol):
 
 @dataclass(frozen=True)
 class ResolvedTable:
-    """One state of a table. `label` is short and readable (`s7`); `load_plan` reads manifests, once needed."""
+    """One state of a table. `label` is short and readable (`s7`); `load_plan` reads manifests, once needed.
+
+    `commit` is `user:identifier` of the commit that made the rows, which folding and publishing keep.
+    """
 
     version: str
     label: str
     schema: TableSchema
     load_plan: Callable[[], PlannedScan] = field(compare=False, repr=False)
+    commit: str = field(default="", compare=False)
 
     @property
     def key(self) -> str:
@@ -92,13 +96,22 @@ class TableSource(Protocol):
 
 @dataclass(frozen=True)
 class Overrides:
-    """(database, table) -> the state that its plain name means, in this statement."""
+    """(database, table) -> the state that its plain name means, in this statement.
+
+    `watch` is told every table that the statement reads by its plain name, and in which state.
+    """
 
     states: Mapping[tuple[str, str], Selector] = field(default_factory=dict)
+    watch: Callable[[str, str, ResolvedTable], None] | None = None
 
     def selector(self, database: str, name: str) -> Selector | None:
         """The override of a name, if there is one."""
         return self.states.get((database, name))
+
+    def note(self, database: str, name: str, found: ResolvedTable | ResolvedView) -> None:
+        """A plain name was found."""
+        if self.watch is not None and isinstance(found, ResolvedTable):
+            self.watch(database, name, found)
 
 
 NO_OVERRIDES = Overrides()

@@ -156,8 +156,11 @@ class Staging:
             )
         return found
 
-    def publish(self, name: str) -> CommitReport:
-        """Make it main's next snapshot. Raises NotFound TS1316, RetryError TS1308, OutcomeUnknown TS1306."""
+    def publish(self, name: str, *, keep: bool = False) -> CommitReport:
+        """Make it main's next snapshot; `keep` leaves the branch, for a caller who still has to send its log.
+
+        Raises NotFound TS1316, RetryError TS1308, OutcomeUnknown TS1306.
+        """
         staged = self.get(name)
         snapshot, main = staged.snapshot, self.parts.snapshots
         if not self._is_published(snapshot):
@@ -169,7 +172,8 @@ class Staging:
             self.parts.runtime.crash_point("stage.published")
         if main.find_latest_id() == snapshot.id:
             main.write_hints(snapshot.id)
-        self.discard(name)
+        if not keep:
+            self.discard(name)
         return report_of(snapshot)
 
     def discard(self, name: str) -> None:

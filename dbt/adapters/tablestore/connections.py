@@ -24,7 +24,7 @@ from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.response import describe_commit
 from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.translate import to_dbt_error
-from tablestore_engine.api import Engine, SqlResult, TableVersion
+from tablestore_engine.api import Engine, ReadLog, SqlResult, TableVersion
 from tablestore_engine.errors import TablestoreError
 
 logger = AdapterLogger("Tablestore")
@@ -102,11 +102,12 @@ class TablestoreHandle:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.versions: Mapping[str, TableVersion] = {}
+        self.reads: ReadLog | None = None
         self._tag = f"dbt-{id(self):x}"
 
     def run(self, statement: str) -> SqlResult:
         """Execute one statement completely."""
-        return self.engine.sql(statement, versions=self.versions, tag=self._tag)
+        return self.engine.sql(statement, versions=self.versions, tag=self._tag, reads=self.reads)
 
     def cursor(self) -> TablestoreCursor:
         """A new cursor."""
@@ -129,12 +130,18 @@ class TablestoreConnectionManager(SQLConnectionManager):
     TYPE = "tablestore"
     # Set by the adapter: node id -> versions its statements read; connections are named after nodes.
     versions_for: Callable[[str], Mapping[str, TableVersion]] | None = None
+    # Set by the adapter: test id -> where it is noted what its statements read.
+    reads_for: Callable[[str], ReadLog] | None = None
 
     def add_query(self, *args: Any, **kwargs: Any) -> tuple[Connection, Any]:  # noqa: ANN401 - dbt's signature
         """Pin the reads of the node that this thread runs, then execute."""
         connection = self.get_thread_connection()
         if self.versions_for is not None:
             connection.handle.versions = self.versions_for(connection.name or "")
+        is_test = (connection.name or "").startswith("test.")
+        connection.handle.reads = (
+            self.reads_for(connection.name or "") if is_test and self.reads_for else None
+        )
         result: tuple[Connection, Any] = super().add_query(*args, **kwargs)
         return result
 

@@ -77,6 +77,7 @@ class TablestoreAdapter(SparkAdapter):
         self._schemas: tuple[int, tuple[str, ...]] | None = None  # number of nodes, and what came of them
         self.writer = ModelWriter(lambda: self.engine, config, self._project_schemas)
         self.connections.versions_for = self.writer.versions_for
+        self.connections.reads_for = self.writer.start_test
 
     @classmethod
     def type(cls) -> str:
@@ -309,11 +310,14 @@ class TablestoreAdapter(SparkAdapter):
     # --- hooks that dbt calls around every node ---
 
     def post_model_hook(self, config: Mapping[str, Any], context: Any) -> None:  # noqa: ANN401, ARG002
-        """After a data test (then `config` is the whole context): record its outcome, publish what is free."""
+        """After a data test (then `config` is the whole context): record its outcome, publish what is free.
+
+        An error here is the test's: what is green and could not be published must not end as a success.
+        """
         outcome = read_outcome(config)
         if outcome is not None:
             with as_dbt_errors():
-                for line in self.writer.record(*outcome):
+                for line in self.writer.record(outcome, config["graph"]["nodes"]):
                     logger.info(line)
 
     def cleanup_connections(self) -> None:

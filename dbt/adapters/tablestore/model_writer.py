@@ -8,6 +8,7 @@ INVARIANT  nothing is written before read_settings and plan have accepted the wh
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,20 +18,68 @@ from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.tablestore.build import Action, Batch, BuildPlan, Columns, Situation, plan_build
 from dbt.adapters.tablestore.contract import Contract, read_comments, read_contract
-from dbt.adapters.tablestore.gate import Verdict
+from dbt.adapters.tablestore.gate import project_tables
 from dbt.adapters.tablestore.model_config import TableSettings, read_settings
 from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.replacement import replace_table
 from dbt.adapters.tablestore.response import TablestoreResponse, describe_commit
 from dbt.adapters.tablestore.seeds import seed_to_arrow
-from dbt.adapters.tablestore.staging import StagingDesk, staged_properties
+from dbt.adapters.tablestore.staging import StagePlan, StagingDesk, reads_within
+from dbt.adapters.tablestore.test_outcome import TestOutcome
 from dbt.adapters.tablestore.translate import as_dbt_errors
 from dbt.adapters.tablestore.versions import check_as_of_names, read_as_of, versions_of
-from tablestore_engine.api import Engine, OnSchemaChange, TableSpec, WriteMode, WriteReport, WriteSpec
-from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.api import (
+    Engine,
+    OnSchemaChange,
+    Outcome,
+    ReadLog,
+    TableSpec,
+    TableVersion,
+    WriteMode,
+    WriteReport,
+    WriteSpec,
+)
+from tablestore_engine.errors import FixRequest, RetryError, Unsupported
 
 logger = AdapterLogger("Tablestore")
+
+
+_Work = tuple[WriteSpec, Any]  # and SQL text or an Arrow table
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """What a model's plan was made from."""
+
+    sql: str
+    facts: Mapping[str, Any]
+    action: Action
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One write: `work` is what to write, `again` plans it anew after somebody else's commit."""
+
+    relation: TablestoreRelation
+    settings: ModelSettings
+    action: Action
+    work: _Work
+    again: Callable[[], _Work]
+    invocation: str
+    identifier: int
+
+
+def _job(
+    relation: TablestoreRelation,
+    settings: ModelSettings,
+    action: Action,
+    work: _Work,
+    again: Callable[[], _Work],
+    context: Mapping[str, Any],
+) -> _Job:
+    invocation, identifier = str(context.get("invocation") or ""), _commit_identifier(context.get("batch"))
+    return _Job(relation, settings, action, work, again, invocation, identifier)
 
 
 @dataclass(frozen=True)
@@ -58,6 +107,9 @@ class ModelWriter:
         self._databases = databases
         self._desk = StagingDesk(engine)
         self._is_as_of_checked = False
+        self._reads: dict[str, ReadLog] = {}
+        self._plans: dict[str, _Planned] = {}
+        self._lock = threading.Lock()
         self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
 
     # --- config and plan ---
@@ -110,7 +162,9 @@ class ModelWriter:
                 table_partition_by=known.partition_by,
                 batch=_read_batch(facts.get("batch"), facts.get("event_time")),
             )
-        return plan_build(settings.table, situation)
+        plan = plan_build(settings.table, situation)
+        self._plans[settings.node] = _Planned(sql, dict(facts), plan.action)
+        return plan
 
     # --- writing ---
 
@@ -122,14 +176,35 @@ class ModelWriter:
         context: Mapping[str, Any],
     ) -> TablestoreResponse:
         """One snapshot of the model's rows. `context`: nodes, selected, invocation, existing."""
-        spec = WriteSpec(
-            table=_table_spec(settings),
-            mode=plan.mode,
-            delete_when=settings.table.delete_when,
-            checks=dict(settings.contract.checks),
-            on_schema_change=plan.on_schema_change,
-        )
-        return self._commit(relation, settings, plan.action, spec, plan.select, context)
+
+        def again() -> tuple[WriteSpec, str]:
+            fresh = self._plan_again(relation, settings)
+            return _model_spec(settings, fresh), fresh.select
+
+        work = (_model_spec(settings, plan), plan.select)
+        return self._commit(_job(relation, settings, plan.action, work, again, context), context)
+
+    def _plan_again(self, relation: TablestoreRelation, settings: ModelSettings) -> BuildPlan:
+        """The same SQL on what is there now. Raises RetryError TS1879 when it was compiled for another situation."""
+        known = self._plans[settings.node]
+        if known.action is Action.CREATE:
+            raise RetryError(
+                "TS1879",
+                f"model {relation.table_name} cannot be planned again in this run",
+                why="its SQL was compiled for a table that did not exist, and somebody has made the table meanwhile",
+                fix=f"dbt build --select {settings.node.split('.')[-1]}",
+            )
+        found = self._engine().query_columns(known.sql, versions=self._versions_but(settings.node, relation))
+        columns = tuple((column.name, column.type_text) for column in found)
+        return self.plan(relation, settings, known.sql, columns, known.facts)
+
+    def _versions_but(self, node: str, relation: TablestoreRelation) -> dict[str, TableVersion]:
+        """What the model reads; its own table as others see it, not as it was staged before."""
+        return {
+            table: version
+            for table, version in self.versions_for(node).items()
+            if table != relation.table_name
+        }
 
     def write_seed(
         self,
@@ -154,23 +229,17 @@ class ModelWriter:
         )
         situation = Situation(relation.table_name, "", types)
         plan = plan_build(settings.table, situation)
-        return self._commit(relation, settings, plan.action, spec, rows, context)
+        work = (spec, rows)
+        return self._commit(_job(relation, settings, plan.action, work, lambda: work, context), context)
 
-    def _commit(
-        self,
-        relation: TablestoreRelation,
-        settings: ModelSettings,
-        action: Action,
-        spec: WriteSpec,
-        rows: Any,  # noqa: ANN401 - SQL text or an Arrow table
-        context: Mapping[str, Any],
-    ) -> TablestoreResponse:
-        name, invocation = relation.table_name, str(context.get("invocation") or "")
-        self._desk.start(invocation)
+    def _commit(self, job: _Job, context: Mapping[str, Any]) -> TablestoreResponse:
+        """One snapshot, staged or published."""
+        name = job.relation.table_name
+        self._desk.start(job.invocation)
         staged = self._desk.plan_staged(
-            node=settings.node,
+            node=job.settings.node,
             table=name,
-            policy=settings.table.publish,
+            policy=job.settings.table.publish,
             nodes=context.get("nodes") or {},
             selected=context.get("selected") or (),
         )
@@ -181,33 +250,66 @@ class ModelWriter:
                 why="each interval is a snapshot of its own, and a staged one cannot be built upon",
                 fix="set publish='always' on the model",
             )
-        self._desk.clear_unpublished(settings.node)
-        replaces = _must_replace(relation, action, context.get("existing"), is_staged=staged is not None)
-        properties = {"dbt.invocation": invocation, "dbt.node": settings.node}
+        self._desk.finish_pending(name)
+        self._desk.clear_unpublished(name)
+        existing = context.get("existing")
+        replaces = _must_replace(job.relation, job.action, existing, is_staged=staged is not None)
+        response = describe_commit(self._write_once(job, staged, job.work, replaces=replaces))
+        if staged is None or response.staged is None:  # nothing changed: there is nothing to hold back
+            self._desk.forget(name)
+            return response
+
+        def rebuild(number: int) -> None:
+            fresh = self._desk.plan_again(staged)
+            again = replace(job, identifier=job.identifier + number)
+            self._desk.add(fresh, describe_commit(self._write_once(again, fresh, job.again())), rebuild)
+
+        self._desk.add(staged, response, rebuild)
+        return response
+
+    def _write_once(
+        self, job: _Job, staged: StagePlan | None, work: _Work, *, replaces: bool = False
+    ) -> WriteReport:
+        spec, rows = work
+        properties = {"dbt.invocation": job.invocation, "dbt.node": job.settings.node}
         spec = replace(
             spec,
             stage=None if staged is None else staged.name,
-            commit_user=f"dbt-{invocation}" if invocation else None,
-            commit_identifier=_commit_identifier(context.get("batch")),
-            properties=properties if staged is None else {**properties, **staged_properties(staged)},
+            commit_user=f"dbt-{job.invocation}" if job.invocation else None,
+            commit_identifier=job.identifier,
+            properties=properties if staged is None else {**properties, **staged.properties},
         )
-        versions = self.versions_for(settings.node)
-        report: WriteReport = (
-            replace_table(self._engine(), name, rows, spec, versions)
-            if replaces
-            else self._engine().write(name, rows, spec, versions=versions)
-        )
-        if staged is None or report.staged is None:  # nothing changed: there is nothing to hold back
-            self._desk.forget(settings.node, str(relation.schema))
-        else:
-            self._desk.add(staged)
-        return describe_commit(report)
+        versions = self._versions_but(job.settings.node, job.relation)
+        name = job.relation.table_name
+        if replaces:
+            return replace_table(self._engine(), name, rows, spec, versions)
+        return self._engine().write(name, rows, spec, versions=versions)
 
     # --- publishing ---
 
-    def record(self, test: str, verdict: Verdict) -> tuple[str, ...]:
-        """Outcome of a data test; lines for the log."""
-        return self._desk.record(test, verdict, self._databases(), elsewhere=frozenset(self._as_of))
+    def start_test(self, test: str) -> ReadLog:
+        """What its statements read goes here."""
+        with self._lock:
+            return self._reads.setdefault(test, ReadLog())
+
+    def record(self, outcome: TestOutcome, nodes: Mapping[str, Any]) -> tuple[str, ...]:
+        """Outcome of a data test; lines for the log. Raises RetryError TS1876."""
+        built = project_tables(nodes)
+        with self._lock:
+            log = self._reads.pop(outcome.test, None) or ReadLog()
+
+        def recheck() -> Outcome:
+            fresh = ReadLog()
+            versions = self.versions_for(outcome.test)
+            rows = self._engine().sql(outcome.statement(), versions=versions, reads=fresh).rows
+            return Outcome(outcome.test, outcome.judge(rows), reads_within(fresh.reads(), built))
+
+        return self._desk.record(
+            Outcome(outcome.test, outcome.verdict, reads_within(log.reads(), built)),
+            self._databases(),
+            elsewhere=frozenset(self._as_of),
+            recheck=recheck,
+        )
 
     def publish(self, nodes: frozenset[str]) -> tuple[str, ...]:
         """Let manual ones go."""
@@ -253,6 +355,16 @@ def _must_replace(
             f"{relation.table_name}: key or partitions changed; the table is made anew, its history ends"
         )
     return True
+
+
+def _model_spec(settings: ModelSettings, plan: BuildPlan) -> WriteSpec:
+    return WriteSpec(
+        table=_table_spec(settings),
+        mode=plan.mode,
+        delete_when=settings.table.delete_when,
+        checks=dict(settings.contract.checks),
+        on_schema_change=plan.on_schema_change,
+    )
 
 
 def _table_spec(settings: ModelSettings) -> TableSpec:

@@ -2,20 +2,26 @@
 
 Names      TablestoreResponse   dbt's AdapterResponse with row counts, snapshot, changelog and Kafka offsets
            describe_commit()    a WriteReport -> TablestoreResponse
+INVARIANT  dbt asks for the dict when the model ends, and writes it when the run ends: it is one dict, kept up to date,
+           because a staged model is published later, by the last of its tests.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
 
-from tablestore_engine.api import WriteReport
+from tablestore_engine.api import PENDING, PUBLISHED, Publication, WriteReport
 
 
 @dataclass
 class TablestoreResponse(AdapterResponse):
-    """Lies in run_results.json under adapter_response."""
+    """Lies in run_results.json under adapter_response.
+
+    `published`: "true", "false" or "pending" (the table has it, its log does not yet); `reason` says why not true.
+    """
 
     snapshot_id: int | None = None
     rows_inserted: int | None = None
@@ -26,8 +32,53 @@ class TablestoreResponse(AdapterResponse):
     files_added: int | None = None
     bytes_added: int | None = None
     staged: str | None = None
+    published: bool | str | None = None
+    reason: str | None = None
     kafka_topic: str | None = None
     kafka_offsets: dict[str, list[int]] | None = None
+
+    def __post_init__(self) -> None:
+        self._live: dict[str, Any] | None = None
+
+    def __post_serialize__(
+        self, dct: dict[str, Any], context: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """dbt's dict; from now on it follows this object."""
+        made: dict[str, Any] = super().__post_serialize__(dct, context)
+        self._live = made
+        return made
+
+    def follow(self, newer: TablestoreResponse) -> None:
+        """The model was built once more: what counts is what that did."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(newer, each.name))
+        self._refresh()
+
+    def mark(self, *, published: bool | str, reason: str | None = None) -> None:
+        """What became of the snapshot."""
+        self.published, self.reason = published, reason
+        self._refresh()
+
+    def mark_publication(self, done: Publication) -> None:
+        """The same from the engine's answer, with the snapshot and the offsets it got."""
+        if done.report is not None:
+            fresh = describe_commit(done.report)
+            self.snapshot_id, self._message = fresh.snapshot_id, fresh._message
+            self.kafka_topic, self.kafka_offsets = fresh.kafka_topic, fresh.kafka_offsets
+        if done.state == PUBLISHED:
+            self.mark(published=True)
+        elif done.state == PENDING:
+            self.mark(published="pending", reason=str(done.error))
+        else:
+            self.mark(published=False, reason=str(done.error))
+
+    def _refresh(self) -> None:
+        live = self._live
+        if live is not None:
+            fresh = self.to_dict(omit_none=True)
+            live.clear()
+            live.update(fresh)
+            self._live = live
 
 
 def describe_commit(report: WriteReport | None) -> TablestoreResponse:
@@ -47,6 +98,7 @@ def describe_commit(report: WriteReport | None) -> TablestoreResponse:
         files_added=report.files_added,
         bytes_added=report.bytes_added,
         staged=report.staged,
+        published=report.staged is None,
         kafka_topic=report.topic,
         kafka_offsets={str(part): list(span) for part, span in sorted(report.offsets.items())} or None,
     )

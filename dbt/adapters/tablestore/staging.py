@@ -1,56 +1,64 @@
-"""Test-gated publishing: keeps the book of staged snapshots, and publishes when it says so.
+"""Test-gated publishing in dbt: what this invocation stages, what its tests say, what goes out when.
 
 Names      StagingDesk   one per dbt invocation: stage, record a test's outcome, publish, explain the rest
-Steps      model built into a staged branch → its data tests read that branch → last green test publishes
-           snapshot and changelog → children follow, parents first
-INVARIANT  the book in memory and the properties and outcomes beside the staged branch say the same, so that
-           `dbt run`, `dbt test` and `dbt retry` in separate processes decide alike.
+           StagePlan     how a model is going to be staged
+Steps      model built into a staged branch → its data tests read that branch → the last green test publishes the
+           snapshots that its tests have read together (tablestore_engine/api/gate.py) → children follow
+INVARIANT  the book in memory and what lies beside the staged branches say the same, so that `dbt run`, `dbt test`
+           and `dbt retry` in separate processes decide alike.
 INVARIANT  all changes of the book happen under one lock; publishing too, so that parents go before children.
-CRASH      died before publishing: the staged branch and its outcomes are there; the next `dbt test` publishes.
-           Died after main's claim: the engine finds the snapshot published and only removes the branch.
+INVARIANT  a publication that failed is an error of the test that asked for it: no run ends well with pending work.
+CRASH      died before publishing: the branches and their outcomes are there, the next `dbt test` publishes.
+           Died between two claims or before the log: the next test or build of these models finishes it.
 """
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.tablestore.gate import GateBook, Staged, Verdict, explain, pick_publishable
 from dbt.adapters.tablestore.model_graph import Nodes, list_ancestors, list_gates
-from tablestore_engine.api import Engine, StagedInfo, WriteReport
+from dbt.adapters.tablestore.replanning import Replanner, find_lost
+from dbt.adapters.tablestore.response import TablestoreResponse
+from tablestore_engine.api import (
+    PENDING,
+    PUBLISHED,
+    REFUSED,
+    Engine,
+    GateBook,
+    Outcome,
+    Publication,
+    Staged,
+    TableRead,
+    Verdict,
+    explain,
+    pick_group,
+    short_name,
+    stage_properties,
+)
 from tablestore_engine.errors import NotFound, RetryError, TablestoreError
 
 logger = AdapterLogger("Tablestore")
-NODE, POLICY, GATES, PARENTS = "dbt.node", "dbt.publish", "dbt.gates", "dbt.parents"
 
 
-def read_staged(info: StagedInfo) -> Staged | None:
-    """What an earlier process staged; None for branches that dbt did not make."""
-    properties = info.properties
-    if NODE not in properties:
-        return None
-    return Staged(
-        node=properties[NODE],
-        table=str(info.table),
-        name=info.name,
-        policy=properties.get(POLICY, "auto"),
-        gates=tuple(json.loads(properties.get(GATES, "[]"))),
-        parents=tuple(json.loads(properties.get(PARENTS, "[]"))),
-        verdicts=tuple(sorted(info.outcomes.items())),
-    )
+@dataclass(frozen=True)
+class StagePlan:
+    """`name` is the branch; `staged` has everything but the version, which the commit gives it."""
 
+    staged: Staged
 
-def staged_properties(item: Staged) -> dict[str, str]:
-    """The other way: what is kept with the staged snapshot."""
-    return {
-        NODE: item.node,
-        POLICY: item.policy,
-        GATES: json.dumps(list(item.gates)),
-        PARENTS: json.dumps(list(item.parents)),
-    }
+    @property
+    def name(self) -> str:
+        """Of the staged snapshot."""
+        return self.staged.name
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Kept in the snapshot."""
+        return stage_properties(self.staged)
 
 
 class StagingDesk:
@@ -60,8 +68,10 @@ class StagingDesk:
         self._engine = engine
         self._branch = "dbt"
         self._book = GateBook()
-        self._mine: frozenset[str] = frozenset()
-        self._told: frozenset[str] = frozenset()
+        self._mine: frozenset[tuple[str, str]] = frozenset()
+        self._told: frozenset[tuple[str, str]] = frozenset()
+        self._responses: dict[str, TablestoreResponse] = {}
+        self._replanner = Replanner()
         self._loaded: set[str] = set()
         self._lock = threading.RLock()
 
@@ -69,13 +79,18 @@ class StagingDesk:
         """The invocation's id names its staged branches, so that two runs never share one."""
         self._branch = f"dbt_{invocation.replace('-', '')[:12]}"
 
+    # building ------------------------------------------------------------------------------------
+
     def plan_staged(
         self, *, node: str, table: str, policy: str, nodes: Nodes, selected: Collection[str]
-    ) -> Staged | None:
+    ) -> StagePlan | None:
         """How this model must be staged now, or None to publish at once."""
         with self._lock:
-            self._load(table.split(".", maxsplit=1)[0])
-            parents = tuple(sorted(list_ancestors(nodes, node) & self._mine))
+            self._load([table.split(".", maxsplit=1)[0]])
+            above = list_ancestors(nodes, node)
+            parents = tuple(
+                item.as_read for item in self._book.staged if item.key in self._mine and item.owner in above
+            )
             gates: tuple[str, ...] = ()
             if policy == "auto":
                 gates = list_gates(nodes, node, selected)
@@ -83,58 +98,179 @@ class StagingDesk:
                 gates = list_gates(nodes, node)
             if policy != "manual" and not gates and not parents:
                 return None
-            return Staged(node, table, self._branch, policy, gates, parents)
+            return StagePlan(Staged(table, self._branch, "", 0, node, policy, gates, parents))
 
-    def add(self, item: Staged) -> None:
-        """The staged snapshot exists: from now on this invocation's reads see it."""
+    def plan_again(self, plan: StagePlan) -> StagePlan:
+        """The same on what its parents have staged now; those that went out meanwhile bind no more."""
         with self._lock:
-            before = self._book
-            self._book = before.with_staged(item)
-            self._mine |= {item.node}
-            for old in before.staged:
-                if self._book.find(old.node) is None or (old.node == item.node and old.name != item.name):
-                    self._drop(old)
+            tables = {read.table for read in plan.staged.parents}
+            parents = tuple(
+                item.as_read
+                for item in self._book.staged
+                if item.table in tables and item.key in self._mine and not item.is_out
+            )
+            return StagePlan(replace(plan.staged, parents=parents))
 
-    def forget(self, node: str, database: str) -> None:
-        """A node was published at once: an older staged snapshot of it is void."""
+    def add(
+        self, plan: StagePlan, response: TablestoreResponse, rebuild: Callable[[int], None] | None = None
+    ) -> None:
+        """The staged snapshot exists: from now on this invocation's reads see it. `rebuild` stages it once more."""
         with self._lock:
-            self._load(database)
-            old = self._book.find(node)
-            if old is not None:
-                self._book = self._book.without(node)
-                self._drop(old)
+            if rebuild is not None:
+                self._replanner.rebuilds[plan.staged.table] = rebuild
+            table = plan.staged.table
+            if response.staged is None:  # built again, and nothing is left to change
+                self._drop_waiting(table, "has nothing to change any more")
+                self._responses[table].follow(response)
+                return
+            found = self._engine().gate.read_book(table).of_table(table)
+            item = next(one for one in found if one.name == plan.name)
+            self._drop_waiting(table, "is replaced by this build", keep=plan.name)
+            self._book = self._book.with_added(item)
+            self._mine |= {item.key}
+            self._responses.setdefault(table, response).follow(response)
+            world = self._engine().gate.see(self._book)
+            self._responses[table].mark(published=False, reason=explain(item, self._book, world))
+
+    def forget(self, table: str) -> None:
+        """A node was published at once: older staged snapshots of it are void."""
+        with self._lock:
+            self._load([table.split(".", maxsplit=1)[0]])
+            self._drop_waiting(table, "is dropped: this run publishes at once")
+
+    def clear_unpublished(self, table: str) -> None:
+        """Before a new build of a table that nobody ever saw: its rejected rows must not fix key and columns."""
+        with self._lock:
+            found = self._engine().find_table(table)
+            if found is not None and found.latest_snapshot_id() is None:
+                self._drop_waiting(table, "is replaced by this build", keep=self._branch)
+
+    def finish_pending(self, table: str) -> bool:
+        """A publication that an earlier run began: its log is sent before anything else happens to the table."""
+        with self._lock:
+            self._load([table.split(".", maxsplit=1)[0]])
+            waiting = tuple(item for item in self._book.of_table(table) if item.is_out)
+            for item in waiting:
+                self._report(self._engine().gate.publish((item,)))
+            return bool(waiting)
+
+    def _drop_waiting(self, table: str, why: str, keep: str | None = None) -> None:
+        for old in self._book.of_table(table):
+            if old.name == keep or old.is_out:
+                continue
+            for item in self._book.with_children(old):
+                if item.key in self._mine and item.table != table:
+                    continue
+                was = f"staged snapshot {item.snapshot} of {item.table}, which was waiting,"
+                logger.info(f"{was} {why if item.key == old.key else 'goes with it: it was built from it'}")
+                self._engine().gate.drop(item)
+                self._book = self._book.without(item)
+
+    # testing and publishing ----------------------------------------------------------------------
 
     def record(
         self,
-        test: str,
-        verdict: Verdict,
+        outcome: Outcome,
         databases: Collection[str],
         elsewhere: Collection[str] = (),
+        recheck: Callable[[], Outcome] | None = None,
     ) -> tuple[str, ...]:
         """A test ran: persist its outcome, publish what is free now; log lines come back.
 
-        `elsewhere`: tables that it read at another version: what it said is not about their staged rows.
+        `elsewhere`: tables that it read at another version by the user's wish; `recheck` runs it once more. Raises
+        RetryError TS1876 when something that is free could not be published.
         """
         with self._lock:
-            for database in databases:
-                self._load(database)
-            waiting = [
-                item for item in self._book.staged if test in item.gates and item.table not in elsewhere
-            ]
-            if not waiting:
-                return ()
-            for item in waiting:
-                self._engine().table(item.table).record_outcome(item.name, test, str(verdict))
-                self._book = self._book.with_changed(item.with_verdict(test, verdict))
-            return self._publish(frozenset())
+            self._load(databases)
+            if recheck is not None and not elsewhere:
+                self._replanner.rechecks[outcome.test] = recheck
+            return self._publish(frozenset()) if self._keep(outcome, elsewhere) else ()
+
+    def _keep(self, outcome: Outcome, elsewhere: Collection[str] = ()) -> bool:
+        """Beside every staged snapshot that asks for it; whether there is one."""
+        asked = [item for item in self._book.staged if outcome.test in item.gates]
+        for item in asked:
+            if item.table in elsewhere or item.is_out:
+                continue
+            try:
+                self._engine().gate.record(item, outcome)
+                self._book = self._book.with_added(item.with_outcome(outcome))
+            except NotFound:  # another process has published or dropped it meanwhile
+                logger.debug(f"staged snapshot {item.name} of {item.table} is gone")
+                self._book = self._book.without(item)
+        return bool(asked)
 
     def publish_asked(self, nodes: frozenset[str], databases: Collection[str]) -> tuple[str, ...]:
-        """`run-operation tablestore_publish`: lets manual ones go; gates still hold."""
+        """`run-operation tablestore_publish`: lets manual ones go; gates still hold. Raises RetryError TS1876."""
         with self._lock:
-            for database in databases:
-                self._load(database)
-            asked = nodes or frozenset(item.node for item in self._book.staged)
-            return self._publish(asked)
+            self._load(databases)
+            wanted = {item.table for item in self._book.staged if not nodes or item.owner in nodes}
+            return self._publish(frozenset(wanted))
+
+    def _publish(self, asked: frozenset[str]) -> tuple[str, ...]:
+        """Group by group; what lost its claim is planned and tested again as often as the replanner allows."""
+        done: list[Publication] = []
+        while True:
+            results = self._publish_round(asked)
+            again = self._replanner.pick(self._book, find_lost(results))
+            done += [one for one in results if not again or one.report is not None]
+            if not again:
+                return self._report(done)
+            self._report([one for one in results if one.state == PUBLISHED])
+            try:
+                self._replan(again)
+            except TablestoreError as error:
+                return self._report([*done, *(Publication(item, REFUSED, error=error) for item in again)])
+
+    def _publish_round(self, asked: frozenset[str]) -> tuple[Publication, ...]:
+        gate, refused, done = self._engine().gate, set[str](), list[Publication]()
+        while group := pick_group(self._book, gate.see(self._book), asked=asked, refused=frozenset(refused)):
+            results = gate.publish(group)
+            done += results
+            refused |= {one.staged.table for one in results if one.state != PUBLISHED}
+            self._book = self._book.without(*(one.staged for one in results if one.report is not None))
+            for one in results:
+                if one.state == PENDING:  # read again: it is out now, and its branch is still there
+                    self._book = self._book.with_added(replace(one.staged, is_out=True))
+        return tuple(done)
+
+    def _replan(self, again: tuple[Staged, ...]) -> None:
+        """Raises RetryError TS1878 when a test that was green is red on the new rows."""
+        for item in again:
+            self._replanner.rebuild(item)
+        new = {one.table: one for item in again for one in self._book.of_table(item.table)}
+        red = []
+        for outcome in self._replanner.recheck(new):
+            self._keep(outcome)
+            if outcome.verdict != Verdict.GREEN:
+                red.append(short_name(outcome.test))
+        if red:
+            names = ", ".join(sorted(new))
+            raise RetryError(
+                "TS1878",
+                f"{names} NOT published: planned again after somebody else's commit, {', '.join(red)} is red",
+                why="the tests were green on the rows before that commit, and are not on the rows with it",
+                fix="look at the staged rows (tablestore staged show), correct the data, and build again",
+            )
+
+    def _report(self, done: Iterable[Publication]) -> tuple[str, ...]:
+        """Responses get the news; raises when something failed."""
+        done = tuple(done)
+        for one in done:
+            response = self._responses.get(one.staged.table)
+            if response is not None:
+                response.mark_publication(one)
+            if one.state == PUBLISHED:
+                self._mine -= {one.staged.key}
+                self._book = self._book.without(one.staged)
+        lines = tuple(one.line() for one in done)
+        if all(one.state == PUBLISHED for one in done):
+            return lines
+        for line in lines:
+            logger.warning(line)
+        raise _failed(done)
+
+    # reading -------------------------------------------------------------------------------------
 
     def branches_for(self, node: str, databases: Collection[str]) -> Mapping[str, str]:
         """table -> branch that reads of `node` should see."""
@@ -143,84 +279,90 @@ class StagingDesk:
                 return {}
             is_test = node.startswith("test.")
             if is_test:
-                for database in databases:
-                    self._load(database)
+                self._load(databases)
             return {
                 item.table: item.name
                 for item in self._book.staged
-                if item.node in self._mine or (is_test and self._is_read_staged(item, node))
+                if not item.is_out
+                and (item.key in self._mine or (is_test and self._is_read_staged(item, node)))
             }
 
     def _is_read_staged(self, item: Staged, test: str) -> bool:
-        """A test reads what it gates, what only waits for other tables, and what has no other rows yet."""
-        if test in item.gates or not item.gates:
-            return True
+        """Of what earlier runs left: what the test gates, what waits for other tables, what has no other rows yet.
+
+        Rows that another test refused stay out of it: what is built today must not be bound to them.
+        """
+        if any(red != test for red in item.red_gates):
+            return self._has_no_rows(item)
+        if item.red_gates and any(one.key in self._mine and test in one.gates for one in self._book.staged):
+            return self._has_no_rows(item)
+        return test in item.gates or not item.gates or self._has_no_rows(item)
+
+    def _has_no_rows(self, item: Staged) -> bool:
         table = self._engine().find_table(item.table)
         return table is not None and table.latest_snapshot_id() is None
 
     def take_held_back(self) -> tuple[str, ...]:
-        """One line per staged snapshot of this invocation that stays unpublished; each is told once."""
+        """What of this invocation stays unpublished, a line each and one for all; each is told once."""
         with self._lock:
-            held = [item for item in self._book.staged if item.node in self._mine - self._told]
-            self._told |= {item.node for item in held}
-            return tuple(_held_line(item, self._book) for item in held)
+            held = [item for item in self._book.staged if item.key in self._mine - self._told]
+            if not held:
+                return ()
+            self._told |= {item.key for item in held}
+            world = self._engine().gate.see(self._book)
+            lines = []
+            for item in held:
+                reason = explain(item, self._book, world)
+                if item.table in self._responses and not item.is_out:
+                    self._responses[item.table].mark(published=False, reason=reason)
+                lines.append(_held_line(item, reason))
+            return *lines, _summary(held)
 
-    def _load(self, database: str) -> None:
+    def _load(self, databases: Iterable[str]) -> None:
         """Staged snapshots of earlier processes, once per database; newer ones of this process win."""
-        if database in self._loaded:
-            return
-        self._loaded.add(database)
-        for info in self._engine().staged(database):
-            item = read_staged(info)
-            if item is not None and self._book.find(item.node) is None:
-                self._book = GateBook((*self._book.staged, item))
-
-    def _publish(self, asked: frozenset[str]) -> tuple[str, ...]:
-        lines: list[str] = []
-        failed: set[str] = set()
-        for item in pick_publishable(self._book, asked):
-            if failed & set(item.parents):
-                continue
-            try:
-                report = self._engine().table(item.table).publish_staged(item.name)
-            except TablestoreError as error:
-                failed.add(item.node)
-                self._note_failure(item, error)
-                lines.append(f"{item.table} NOT published: {error}")
-                continue
-            self._book = self._book.without(item.node)
-            self._mine -= {item.node}
-            lines.append(f"{item.table} published: {describe_publish(report)}")
-        return tuple(lines)
-
-    def _note_failure(self, item: Staged, error: TablestoreError) -> None:
-        """A lost claim needs a new build and new tests; the rest may be tried again as it is."""
-        if isinstance(error, RetryError | NotFound):
-            self._book = self._book.with_changed(item.with_verdict(f"claim.{item.name}", Verdict.ERROR))
-
-    def clear_unpublished(self, node: str) -> None:
-        """Before a new build of a table that nobody ever saw: its rejected rows must not fix key and columns."""
-        with self._lock:
-            old = self._book.find(node)
-            found = None if old is None else self._engine().find_table(old.table)
-            if old is not None and found is not None and found.latest_snapshot_id() is None:
-                self._book = self._book.without(node)
-                self._drop(old)
-
-    def _drop(self, item: Staged) -> None:
-        try:
-            self._engine().table(item.table).drop_staged(item.name)
-        except NotFound:
-            logger.debug(f"staged snapshot {item.name} of {item.table} is gone already")
+        new = [database for database in databases if database not in self._loaded]
+        self._loaded.update(new)
+        known = {item.key for item in self._book.staged}
+        for item in self._engine().gate.read_book(*new).staged if new else ():
+            if item.owner and item.key not in known:
+                self._book = self._book.with_added(item)
 
 
-def _held_line(item: Staged, book: GateBook) -> str:
+def _held_line(item: Staged, reason: str) -> str:
     """What is held back, why, and where its rows can be looked at."""
+    if item.is_out:
+        return f"{item.table}: {reason}; send it: tablestore publish {item.table}"
     database, table = item.table.split(".", maxsplit=1)
     where = f"`{database}__at_branch_{item.name}`.`{table}`"
-    return f"{item.table} NOT published: {explain(item, book)}; its rows: select * from {where}"
+    return f"{item.table} NOT published: {reason}; its rows: select * from {where}"
 
 
-def describe_publish(report: WriteReport) -> str:
-    """`snapshot 7 (+120 ~30 -3) · kafka orders[0] 4100..4253`."""
-    return report.summary()
+def _summary(held: Collection[Staged]) -> str:
+    names = ", ".join(sorted(item.table for item in held))
+    return (
+        f"{len(held)} of this run's tables wait, and readers do not see them yet: {names} (tablestore staged)"
+    )
+
+
+def _failed(done: Collection[Publication]) -> RetryError:
+    """Says of every table what is true of it."""
+    pending = [one for one in done if one.state == PENDING]
+    refused = [one for one in done if one.state not in (PENDING, PUBLISHED)]
+    names = ", ".join(one.staged.table for one in (*refused, *pending))
+    owners = " ".join(sorted({(one.staged.owner or one.staged.table).split(".")[-1] for one in refused}))
+    steps = []
+    if refused:
+        steps.append(f"build on what is there now: dbt build --select {owners}")
+    if pending:
+        steps.append("send what is pending: dbt retry, or tablestore publish for each table")
+    return RetryError(
+        "TS1876",
+        f"publishing {names} failed",
+        why="; ".join(one.line() for one in done),
+        fix="; ".join(steps),
+    )
+
+
+def reads_within(reads: Iterable[TableRead], tables: Collection[str]) -> tuple[TableRead, ...]:
+    """What dbt builds, of what a test read."""
+    return tuple(read for read in reads if read.table in tables)

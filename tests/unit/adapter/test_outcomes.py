@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.tablestore.gate import Verdict
 from dbt.adapters.tablestore.test_outcome import read_outcome
 from dbt.adapters.tablestore.translate import as_dbt_errors
 from dbt.adapters.tablestore.versions import read_as_of
-from tablestore_engine.api import TableVersion
+from tablestore_engine.api import TableVersion, Verdict
 from tablestore_engine.errors import FixData, FixRequest
 
 
@@ -38,7 +37,10 @@ def context(row: tuple[Any, ...] | None, kind: str = "test", severity: str = "ER
 )
 def test_outcomes_of_data_tests(row: tuple[Any, ...] | None, verdict: Verdict) -> None:
     """The row of the test, or its absence, decides."""
-    assert read_outcome(context(row)) == ("test.p.t", verdict)
+    found = read_outcome(context(row))
+    assert found is not None
+    assert (found.test, found.verdict) == ("test.p.t", verdict)
+    assert found.judge([] if row is None else [row]) == verdict
 
 
 def test_other_nodes_have_no_outcome() -> None:

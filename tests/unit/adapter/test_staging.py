@@ -1,234 +1,378 @@
-"""The staging desk against a small engine: what reaches it, in which order, and what a second process sees."""
+"""The staging desk over a real engine: what is staged, read, published and said; no Spark, no dbt."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from dbt.adapters.tablestore.gate import Verdict
-from dbt.adapters.tablestore.staging import StagingDesk, staged_properties
-from tablestore_engine.api import StagedInfo, WriteReport
-from tablestore_engine.errors import NotFound, RetryError
+from dbt.adapters.tablestore.response import TablestoreResponse, describe_commit
+from dbt.adapters.tablestore.staging import StagePlan, StagingDesk
+from tablestore_engine.api import Engine, Outcome, TableRead, TableSpec, Verdict, WriteSpec
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.errors import RetryError, TablestoreError
 
 NODES: Mapping[str, Mapping[str, Any]] = {
     "model.p.orders": {"resource_type": "model", "depends_on": {"nodes": []}},
     "model.p.daily": {"resource_type": "model", "depends_on": {"nodes": ["model.p.orders"]}},
+    "model.p.other": {"resource_type": "model", "depends_on": {"nodes": []}},
     "test.p.unique": {"resource_type": "test", "depends_on": {"nodes": ["model.p.orders"]}},
     "test.p.positive": {"resource_type": "test", "depends_on": {"nodes": ["model.p.daily"]}},
+    "test.p.relation": {
+        "resource_type": "test",
+        "depends_on": {"nodes": ["model.p.other", "model.p.orders"]},
+    },
 }
-ALL = tuple(NODES)
+ALL = tuple(name for name in NODES if name != "test.p.relation")
+SPEC = TableSpec(primary_key=("id",))
 
 
-class FakeEngine:
-    """Staged branches in a dict; a stand-in because what is proved is the order of calls, not the files."""
+class Run:
+    """One dbt invocation over the warehouse."""
 
-    def __init__(self) -> None:
-        self.branches: dict[tuple[str, str], dict[str, str]] = {}
-        self.infos: list[StagedInfo] = []
-        self.published: list[str] = []
-        self.fails: dict[str, Exception] = {}
-        self.latest: dict[str, int] = {}
+    def __init__(self, engine: Engine, invocation: str, limit: int | None = None) -> None:
+        """With a limit models and tests can run again; a test is red for an id above it."""
+        self.engine, self.invocation, self.limit = engine, invocation, limit
+        self.after_check: Callable[[], None] = lambda: None
+        self.desk = StagingDesk(lambda: engine)
+        self.desk.start(invocation)
+        self.responses: dict[str, TablestoreResponse] = {}
 
-    def table(self, name: str) -> FakeTable:
-        """The table of that name."""
-        return FakeTable(self, name)
+    def build(self, name: str, value: int = 1, policy: str = "auto", selected: tuple[str, ...] = ALL) -> bool:
+        """Build a model as the writer does; tells whether it was staged."""
+        table = f"demo.{name}"
+        plan = self.desk.plan_staged(
+            node=f"model.p.{name}", table=table, policy=policy, nodes=NODES, selected=selected
+        )
+        self.desk.finish_pending(table)
+        self.desk.clear_unpublished(table)
+        self.write(table, value, plan)
+        return plan is not None
 
-    def find_table(self, name: str) -> FakeTable:
-        """As table()."""
-        return FakeTable(self, name)
+    def write(self, table: str, value: int, plan: StagePlan | None, attempt: int = 0) -> None:
+        """Stage or publish one row."""
+        report = self.engine.write(
+            table,
+            pa.table({"id": [value]}),
+            WriteSpec(
+                table=SPEC,
+                stage=None if plan is None else plan.name,
+                commit_user=f"dbt-{self.invocation}",
+                commit_identifier=1 + attempt,
+                properties={} if plan is None else plan.properties,
+            ),
+        )
+        response = describe_commit(report)
+        response.to_dict(omit_none=True)
+        self.responses.setdefault(table.split(".")[1], response)
+        if plan is None:
+            self.desk.forget(table)
+        elif self.limit is None:
+            self.desk.add(plan, response)
+        else:
+            self.desk.add(plan, response, self.again(table, value, plan))
 
-    def staged(self, database: str) -> list[StagedInfo]:
-        """All that wait."""
-        return [info for info in self.infos if info.table.startswith(database)]  # type: ignore[attr-defined]
+    def again(self, table: str, value: int, plan: StagePlan) -> Callable[[int], None]:
+        """How to stage it once more."""
+        return lambda number: self.write(table, value, self.desk.plan_again(plan), number)
+
+    def test(self, test: str, verdict: Verdict = Verdict.GREEN) -> tuple[str, ...]:
+        """A test reads what the desk gives it, and says something."""
+        outcome = Outcome(f"test.p.{test}", verdict, self.reads(test))
+        recheck = None if self.limit is None else lambda: self.check(test)
+        return self.desk.record(outcome, ["demo"], recheck=recheck)
+
+    def reads(self, test: str) -> tuple[TableRead, ...]:
+        """What it would read now."""
+        branches = self.desk.branches_for(f"test.p.{test}", ["demo"])
+        reads = []
+        for node in NODES[f"test.p.{test}"]["depends_on"]["nodes"]:
+            table = f"demo.{node.split('.')[-1]}"
+            book = self.engine.gate.read_book(table)
+            found = [one for one in book.staged if one.name == branches.get(table)]
+            version = self.engine.gate.see(book).visible(table)
+            reads.append(found[0].as_read if found else TableRead(table, version))
+        return tuple(reads)
+
+    def check(self, test: str) -> Outcome:
+        """Run it for real on the staged rows of its first table."""
+        reads = self.reads(test)
+        store = self.engine.gate._warehouse.get_store(Identifier.parse(reads[0].table))
+        rows = store.on_staged(reads[0].stage).read() if reads[0].stage else store.read()
+        is_red = max(rows["id"].to_pylist()) > (self.limit or 0)
+        self.after_check()
+        return Outcome(f"test.p.{test}", Verdict.RED if is_red else Verdict.GREEN, reads)
 
 
-class FakeTable:
-    """One table of it."""
-
-    def __init__(self, engine: FakeEngine, name: str) -> None:
-        self.engine, self.name = engine, name
-
-    def latest_snapshot_id(self) -> int | None:
-        """None for a table that was never published."""
-        return self.engine.latest.get(self.name)
-
-    def record_outcome(self, branch: str, test: str, outcome: str) -> None:
-        """Keep an outcome."""
-        self.engine.branches.setdefault((self.name, branch), {})[test] = outcome
-
-    def publish_staged(self, branch: str) -> WriteReport:
-        """Publish, or fail as told."""
-        if self.name in self.engine.fails:
-            raise self.engine.fails[self.name]
-        self.engine.published.append(self.name)
-        return WriteReport(table=self.name, snapshot_id=7)  # type: ignore[arg-type]
-
-    def drop_staged(self, branch: str) -> None:
-        """Drop, or complain."""
-        if (self.name, branch) not in self.engine.branches:
-            raise NotFound("TS1399", "gone", why="-", fix="-")
-        del self.engine.branches[(self.name, branch)]
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    """An empty warehouse with the database demo."""
+    made = Engine(str(tmp_path))
+    made.create_database("demo")
+    return made
 
 
-def desk_of(engine: FakeEngine, invocation: str = "aaaa-bbbb-cccc-dddd") -> StagingDesk:
-    """A desk as an adapter opens it."""
-    desk = StagingDesk(lambda: engine)  # type: ignore[arg-type, return-value]
-    desk.start(invocation)
-    return desk
+def latest(engine: Engine, name: str) -> int | None:
+    """The snapshot that readers see."""
+    found = engine.find_table(f"demo.{name}")
+    return None if found is None else found.latest_snapshot_id()
 
 
-def stage(desk: StagingDesk, node: str, policy: str = "auto", selected: tuple[str, ...] = ALL) -> bool:
-    """Build a node as the writer does; tells whether it was staged."""
-    table = f"demo.{node.rsplit('.', maxsplit=1)[-1]}"
-    item = desk.plan_staged(node=node, table=table, policy=policy, nodes=NODES, selected=selected)
-    if item is not None:
-        desk.add(item)
-    return item is not None
+def staged(engine: Engine) -> list[str]:
+    """Tables with something staged."""
+    return sorted(str(one.table) for one in engine.staged("demo"))
 
 
-def test_auto_is_gated_only_by_tests_of_this_invocation() -> None:
+def test_auto_is_gated_only_by_tests_of_this_invocation(engine: Engine) -> None:
     """dbt build with the test selected stages; dbt run, or a build without it, publishes at once."""
-    assert stage(desk_of(FakeEngine()), "model.p.orders")
-    assert not stage(desk_of(FakeEngine()), "model.p.orders", selected=("model.p.orders",))
+    assert Run(engine, "a").build("orders")
+    assert not Run(engine, "b").build("orders", selected=("model.p.orders",))
+    assert latest(engine, "orders") == 1
+    assert staged(engine) == []
 
 
-def test_policies() -> None:
+def test_policies(engine: Engine) -> None:
     """always never stages on its own tests, on_tests stages without them running, manual stages always."""
     only = ("model.p.orders",)
-    assert not stage(desk_of(FakeEngine()), "model.p.orders", "always")
-    assert stage(desk_of(FakeEngine()), "model.p.orders", "on_tests", only)
-    assert stage(desk_of(FakeEngine()), "model.p.orders", "manual", only)
+    assert not Run(engine, "a").build("orders", policy="always")
+    assert Run(engine, "b").build("orders", 2, "on_tests", only)
+    assert Run(engine, "c").build("orders", 3, "manual", only)
 
 
-def test_children_of_staged_models_are_staged_too() -> None:
+def test_children_of_staged_models_are_staged_too(engine: Engine) -> None:
     """Rows made from unaudited rows do not go out first, whatever the child's policy."""
-    engine = FakeEngine()
-    desk = desk_of(engine)
-    assert stage(desk, "model.p.orders")
-    assert stage(desk, "model.p.daily", "always", ("model.p.daily",))
-    lines = desk.record("test.p.unique", Verdict.GREEN, ["demo"])
-    assert engine.published == ["demo.orders", "demo.daily"]
-    assert len(lines) == 2
+    run = Run(engine, "a")
+    assert run.build("orders")
+    assert run.build("daily", 1, "always", ("model.p.daily",))
+    lines = run.test("unique")
+    assert [line.split()[0] for line in lines] == ["demo.orders", "demo.daily"]
+    assert (latest(engine, "orders"), latest(engine, "daily")) == (1, 1)
 
 
-def test_red_publishes_nothing_and_says_so_once() -> None:
-    """The line names the test; asking twice does not repeat it."""
-    engine = FakeEngine()
-    desk = desk_of(engine)
-    stage(desk, "model.p.orders")
-    desk.record("test.p.unique", Verdict.RED, ["demo"])
-    assert engine.published == []
-    assert desk.take_held_back() == (
+def test_red_publishes_nothing_and_says_so_once(engine: Engine) -> None:
+    """A line names table and test, one line sums up; asking twice repeats neither."""
+    run = Run(engine, "aaaa-bbbb-cccc-dddd")
+    run.build("orders")
+    run.test("unique", Verdict.RED)
+    assert latest(engine, "orders") is None
+    assert run.desk.take_held_back() == (
         "demo.orders NOT published: red: unique; its rows: select * from `demo__at_branch_dbt_aaaabbbbcccc`.`orders`",
+        "1 of this run's tables wait, and readers do not see them yet: demo.orders (tablestore staged)",
     )
-    assert desk.take_held_back() == ()
+    assert run.desk.take_held_back() == ()
 
 
-def test_reads_of_the_invocation_see_its_staged_rows() -> None:
-    """Until published; tests of another process see them by their gates."""
-    engine = FakeEngine()
-    desk = desk_of(engine)
-    stage(desk, "model.p.orders")
-    assert desk.branches_for("model.p.daily", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
-    desk.record("test.p.unique", Verdict.GREEN, ["demo"])
-    assert desk.branches_for("model.p.daily", ["demo"]) == {}
+def test_results_say_what_became_of_each_model(engine: Engine) -> None:
+    """The dict that dbt took when the model ended follows: false with a reason, then true."""
+    run = Run(engine, "a")
+    run.build("orders")
+    live = run.responses["orders"].to_dict(omit_none=True)
+    assert (live["published"], live["reason"]) == (False, "waiting for unique")
+    run.test("unique", Verdict.RED)
+    run.desk.take_held_back()
+    assert (live["published"], live["reason"]) == (False, "red: unique")
+    run.test("unique")
+    assert live["published"] is True
+    assert "reason" not in live
+    again = Run(engine, "b")
+    again.build("orders", 2, "always")
+    assert again.responses["orders"].published is True
 
 
-def pending(engine: FakeEngine, outcomes: Mapping[str, str] | None = None) -> None:
-    """A snapshot of orders that another process staged."""
-    first = desk_of(engine)
-    item = first.plan_staged(
-        node="model.p.orders", table="demo.orders", policy="on_tests", nodes=NODES, selected=()
-    )
-    assert item is not None
-    info = StagedInfo("demo.orders", item.name, 3, 2, outcomes or {}, staged_properties(item))  # type: ignore[arg-type]
-    engine.infos.append(info)
-    engine.branches[("demo.orders", item.name)] = {}
+def test_reads_of_the_invocation_see_its_staged_rows(engine: Engine) -> None:
+    """Until published; dbt snapshots, which are public at once, never do."""
+    run = Run(engine, "aaaa-bbbb-cccc-dddd")
+    run.build("orders")
+    assert run.desk.branches_for("model.p.daily", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
+    assert run.desk.branches_for("snapshot.p.history", ["demo"]) == {}
+    run.test("unique")
+    assert run.desk.branches_for("model.p.daily", ["demo"]) == {}
 
 
-def test_a_later_process_tests_and_publishes() -> None:
+def test_a_later_process_tests_and_publishes(engine: Engine) -> None:
     """dbt run, then dbt test: the second one reads the staged rows, keeps the outcome, publishes."""
-    engine = FakeEngine()
-    engine.latest = {"demo.orders": 1}
-    pending(engine)
-    second = desk_of(engine, "eeee")
-    assert second.branches_for("test.p.unique", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
-    assert second.branches_for("test.p.positive", ["demo"]) == {}
-    second.record("test.p.unique", Verdict.GREEN, ["demo"])
-    assert engine.published == ["demo.orders"]
-    assert engine.branches[("demo.orders", "dbt_aaaabbbbcccc")] == {"test.p.unique": "green"}
+    Run(engine, "a").build("orders", policy="always")
+    Run(engine, "b").build("orders", 2)
+    second = Run(engine, "c")
+    assert second.desk.branches_for("test.p.unique", ["demo"]) == {"demo.orders": "dbt_b"}
+    assert second.desk.branches_for("test.p.positive", ["demo"]) == {}
+    assert second.desk.branches_for("model.p.orders", ["demo"]) == {}
+    second.test("unique", Verdict.RED)
+    assert engine.staged("demo")[0].outcomes == {"test.p.unique": "red"}
+    Run(engine, "d").test("unique")
+    assert latest(engine, "orders") == 2
 
 
-def test_a_test_never_reads_a_table_that_is_not_there_yet() -> None:
+def test_a_test_never_reads_a_table_that_is_not_there_yet(engine: Engine) -> None:
     """Every test of a later process reads the staged rows of a table that was never published, gate or not."""
-    engine = FakeEngine()
-    pending(engine)
-    desk = desk_of(engine, "eeee")
-    assert desk.branches_for("test.p.positive", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
+    Run(engine, "a").build("orders")
+    assert Run(engine, "b").desk.branches_for("test.p.positive", ["demo"]) == {"demo.orders": "dbt_a"}
 
 
-def test_a_snapshot_reads_published_rows_only() -> None:
-    """dbt snapshots are never staged: what they read is public at once."""
-    desk = desk_of(FakeEngine())
-    stage(desk, "model.p.orders")
-    assert desk.branches_for("snapshot.p.history", ["demo"]) == {}
-    assert desk.branches_for("model.p.daily", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
+def test_tests_bind_what_they_read_together(engine: Engine) -> None:
+    """The relation read both staged tables: a red test of one holds both, and they go out together."""
+    run = Run(engine, "a")
+    selected = tuple(NODES)
+    run.build("orders", selected=selected)
+    run.build("other", selected=selected)
+    run.test("relation")
+    assert (latest(engine, "orders"), latest(engine, "other")) == (None, None)
+    run.test("unique", Verdict.RED)
+    assert (latest(engine, "orders"), latest(engine, "other")) == (None, None)
+    assert any(
+        "demo.other NOT published: goes out together with demo.orders" in x for x in run.desk.take_held_back()
+    )
+    run.test("unique")
+    assert (latest(engine, "orders"), latest(engine, "other")) == (1, 1)
 
 
-def test_models_of_a_later_process_start_from_the_published_rows() -> None:
-    """A rejected snapshot is never the base of the next build."""
-    engine = FakeEngine()
-    pending(engine, {"test.p.unique": "red"})
-    assert desk_of(engine, "eeee").branches_for("model.p.orders", ["demo"]) == {}
+def test_yesterdays_refused_rows_bind_nobody(engine: Engine) -> None:
+    """A later build of other is tested against what readers see of orders, and goes out."""
+    Run(engine, "a").build("orders", policy="always")
+    Run(engine, "b").build("orders", 2, selected=tuple(NODES))
+    red = Run(engine, "c")
+    red.test("unique", Verdict.RED)
+    today = Run(engine, "d")
+    today.build("other", selected=tuple(NODES))
+    today.test("relation")
+    assert (latest(engine, "orders"), latest(engine, "other")) == (1, 1)
 
 
-def test_a_new_build_drops_the_rejected_branch() -> None:
-    """Whether the new build is published at once or staged again."""
+def test_a_new_build_drops_the_rejected_branch(engine: Engine) -> None:
+    """Whether the new build is published at once or staged again; what was built from it goes too."""
     for policy, selected in (("always", ()), ("auto", ALL)):
-        engine = FakeEngine()
-        pending(engine, {"test.p.unique": "red"})
-        desk = desk_of(engine, "eeee")
-        if not stage(desk, "model.p.orders", policy, selected):
-            desk.forget("model.p.orders", "demo")
-        else:
-            desk.record("test.p.unique", Verdict.RED, ["demo"])
-        assert ("demo.orders", "dbt_aaaabbbbcccc") not in engine.branches
+        run = Run(engine, f"a{policy}")
+        run.build("orders", 1)
+        run.build("daily", 1, "always", ())
+        run.test("unique", Verdict.RED)
+        Run(engine, f"b{policy}").build("orders", 2, policy, selected)
+        assert [one.name for one in engine.staged("demo")] == ([] if policy == "always" else ["dbt_bauto"])
 
 
-def test_a_lost_claim_keeps_the_children_back() -> None:
-    """Somebody else committed meanwhile: neither the model nor what was built from it is published."""
-    engine = FakeEngine()
-    engine.fails["demo.orders"] = RetryError("TS1398", "claim lost", why="-", fix="run it again")
-    desk = desk_of(engine)
-    stage(desk, "model.p.orders")
-    stage(desk, "model.p.daily", "always", ())
-    lines = desk.record("test.p.unique", Verdict.GREEN, ["demo"])
-    assert engine.published == []
-    assert "claim lost" in lines[0]
+def test_a_lost_claim_is_an_error(engine: Engine) -> None:
+    """Somebody else committed meanwhile: the test that asked fails, neither the model nor its child is published."""
+    Run(engine, "z").build("orders", policy="always")
+    run = Run(engine, "a")
+    run.build("orders", 2)
+    run.build("daily", 2, "always", ())
+    engine.write("demo.orders", pa.table({"id": [77]}), WriteSpec(table=SPEC))
+    with pytest.raises(RetryError, match="TS1876") as failed:
+        run.test("unique")
+    assert "demo.orders NOT published" in str(failed.value)
+    assert "dbt build --select orders" in str(failed.value)
+    assert (latest(engine, "orders"), latest(engine, "daily")) == (2, None)
+    assert run.responses["orders"].published is False
 
 
-def test_manual_is_published_by_the_operation() -> None:
-    """Without names all green ones go."""
-    engine = FakeEngine()
-    desk = desk_of(engine)
-    item = desk.plan_staged(node="model.p.x", table="demo.x", policy="manual", nodes=NODES, selected=())
-    assert item is not None
-    desk.add(item)
-    desk.publish_asked(frozenset(), ["demo"])
-    assert engine.published == ["demo.x"]
+def test_a_group_that_cannot_go_whole_does_not_go(engine: Engine) -> None:
+    """One table moved: the other, whose claim would succeed, stays too."""
+    Run(engine, "z").build("orders", policy="always")
+    run = Run(engine, "a")
+    selected = tuple(NODES)
+    run.build("other", 2, selected=selected)
+    run.build("orders", 2, selected=selected)
+    run.test("relation")
+    engine.write("demo.orders", pa.table({"id": [77]}), WriteSpec(table=SPEC))
+    with pytest.raises(RetryError, match="together or not at all"):
+        run.test("unique")
+    assert latest(engine, "other") is None
 
 
-@pytest.mark.parametrize(("latest", "kept"), [({}, False), ({"demo.orders": 1}, True)])
-def test_rejected_rows_of_a_table_nobody_saw_go_before_the_next_build(
-    latest: dict[str, int], kept: bool
+def test_a_log_that_fails_is_pending_and_finished_by_the_next_test(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A published table keeps its rejected branch until the new one is there."""
-    engine = FakeEngine()
-    engine.latest = latest
-    pending(engine)
-    desk = desk_of(engine, "eeee")
-    desk.plan_staged(node="model.p.orders", table="demo.orders", policy="auto", nodes=NODES, selected=ALL)
-    desk.clear_unpublished("model.p.orders")
-    assert (("demo.orders", "dbt_aaaabbbbcccc") in engine.branches) is kept
+    """The snapshot is in the table: nobody says NOT published; the run fails; dbt retry sends the log."""
+    run = Run(engine, "a")
+    run.build("orders")
+    warehouse = engine.gate._warehouse
+    real = warehouse.published
+
+    def broker_away(*_: object) -> None:
+        raise RetryError("TS1799", "the broker does not answer", why="-", fix="-")
+
+    monkeypatch.setattr(warehouse, "published", broker_away)  # a broker that dies at this moment
+    with pytest.raises(TablestoreError) as failed:
+        run.test("unique")
+    assert "PENDING" in str(failed.value)
+    assert "NOT published" not in str(failed.value)
+    assert latest(engine, "orders") == 1
+    assert run.responses["orders"].published == "pending"
+    assert not [line for line in run.desk.take_held_back() if "NOT published" in line]
+    with pytest.raises(TablestoreError):
+        Run(engine, "b").test("unique")
+    monkeypatch.setattr(warehouse, "published", real)
+    assert "demo.orders published" in Run(engine, "c").test("unique")[0]
+    assert staged(engine) == []
+
+
+def test_manual_is_published_by_the_operation(engine: Engine) -> None:
+    """Without names all green ones go."""
+    run = Run(engine, "a")
+    run.build("other", 1, "manual", ())
+    run.test("relation")
+    assert latest(engine, "other") is None
+    run.desk.publish_asked(frozenset(), ["demo"])
+    assert latest(engine, "other") == 1
+
+
+def test_a_lost_claim_is_planned_and_tested_again(engine: Engine) -> None:
+    """In the same run: the model and its child are staged on the new rows, their tests read these, both go out."""
+    Run(engine, "z").build("orders", policy="always")
+    run = Run(engine, "a", limit=100)
+    run.build("orders", 2)
+    run.build("daily", 2, "always", ())
+    engine.write("demo.orders", pa.table({"id": [77]}), WriteSpec(table=SPEC))
+    run.test("unique")
+    assert (latest(engine, "orders"), latest(engine, "daily")) == (3, 1)
+    assert sorted(engine.table("demo.orders").scan().to_arrow()["id"].to_pylist()) == [1, 2, 77]
+    assert run.responses["orders"].published is True
+    assert staged(engine) == []
+
+
+def test_rows_that_are_red_on_the_new_base_stay(engine: Engine) -> None:
+    """The test was green before somebody's commit and is red with it: the run fails, nothing goes out."""
+    Run(engine, "z").build("orders", policy="always")
+    run = Run(engine, "a", limit=50)
+    run.build("orders", 2)
+    engine.write("demo.orders", pa.table({"id": [77]}), WriteSpec(table=SPEC))
+    with pytest.raises(RetryError, match="TS1878") as failed:
+        run.test("unique")
+    assert "unique is red" in str(failed.value)
+    assert latest(engine, "orders") == 2
+    assert staged(engine) == ["demo.orders"]
+
+
+def test_a_table_that_always_moves_ends_the_attempts(engine: Engine) -> None:
+    """Three times, then the test fails with what to type."""
+    Run(engine, "z").build("orders", policy="always")
+    run = Run(engine, "a", limit=1000)
+    run.build("orders", 2)
+    numbers = iter(range(100, 200))
+
+    def busy() -> None:
+        engine.write("demo.orders", pa.table({"id": [next(numbers)]}), WriteSpec(table=SPEC))
+
+    busy()
+    run.after_check = busy
+    with pytest.raises(RetryError, match="TS1876"):
+        run.test("unique")
+    assert next(numbers) == 104
+
+
+def test_what_another_process_published_is_published(engine: Engine) -> None:
+    """Two dbt commands at once: the slower one neither fails nor says NOT published."""
+    run = Run(engine, "a")
+    run.build("orders")
+    engine.gate.publish(engine.gate.read_book("demo.orders").staged)
+    run.test("unique")
+    assert latest(engine, "orders") == 1
+    run = Run(engine, "b")
+    run.build("orders", 2)
+    book = engine.gate.read_book("demo.orders").staged
+    engine.gate.publish(book)
+    (again,) = engine.gate.publish(book)
+    assert again.state == "published"
+    assert latest(engine, "orders") == 2

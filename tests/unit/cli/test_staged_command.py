@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore_engine.api import Engine, WriteSpec
+from tablestore_engine.api import Engine, Outcome, Staged, TableRead, Verdict, WriteSpec, stage_properties
 
 from .conftest import KEYED, Run, orders
 
@@ -62,3 +62,98 @@ def test_reset_and_staged_exclude_each_other(run: Run, staged: Engine) -> None:
         run("publish", "demo.orders", "--staged", "try", "--reset", "0")
     assert stopped.value.code == 2
     assert [one.name for one in staged.staged("demo.orders")] == ["try"]
+
+
+UNIQUE, RELATION = "test.shop.unique_orders_order_id.ab12", "test.shop.relation.cd34"
+
+
+def stage(engine: Engine, table: str, *gates: str, parents: tuple[TableRead, ...] = ()) -> Staged:
+    """One more staged snapshot named `run`, as dbt makes it."""
+    planned = Staged(table, "run", "", 0, f"model.shop.{table}", "auto", gates, parents)
+    spec = WriteSpec(
+        table=KEYED,
+        stage="run",
+        commit_user=f"dbt-{table}",
+        commit_identifier=1,
+        properties=stage_properties(planned),
+    )
+    engine.write(table, orders((9, "zed", 9.0)), spec)
+    return next(one for one in engine.gate.read_book(table).staged if one.name == "run")
+
+
+def green(engine: Engine, test: str, *read: Staged) -> None:
+    """A test read all of these and liked them."""
+    for item in read:
+        engine.gate.record(item, Outcome(test, Verdict.GREEN, tuple(one.as_read for one in read)))
+
+
+def test_a_missing_verdict_holds_back(run: Run, engine: Engine) -> None:
+    """No red test is not enough: every gate has to be green, as in dbt."""
+    item = stage(engine, "demo.orders", UNIQUE)
+    refused = run("publish", "demo.orders", "--staged", "run")
+    assert (refused.status, "TS1923" in refused.err) == (1, True)
+    assert "waiting for unique_orders_order_id" in refused.err
+    assert run("staged", "publish", "demo.orders", "run").status == 1
+    green(engine, UNIQUE, item)
+    assert run("staged", "publish", "demo.orders", "run").status == 0
+    assert engine.table("demo.orders").latest_snapshot_id() == 4
+
+
+def test_what_tests_read_together_is_published_together(run: Run, engine: Engine) -> None:
+    """One command, both tables; --force takes the named one alone."""
+    first, second = stage(engine, "demo.orders", RELATION), stage(engine, "demo.more", RELATION, UNIQUE)
+    green(engine, RELATION, first, second)
+    refused = run("staged", "publish", "demo.orders", "run")
+    assert "goes out together with demo.more: waiting for unique" in refused.err
+    green(engine, UNIQUE, second)
+    done = run("staged", "publish", "demo.orders", "run", "--json")
+    assert [(one["table"], one["state"]) for one in done.json] == [
+        ("demo.more", "published"),
+        ("demo.orders", "published"),
+    ]
+    stage(engine, "demo.third", UNIQUE)
+    assert run("staged", "publish", "demo.third", "run", "--force").status == 0
+    assert run("staged", "--json").json == []
+
+
+def test_staged_says_what_each_waits_for(run: Run, engine: Engine) -> None:
+    """The list has the reason, show has the gates and what they read."""
+    item = stage(engine, "demo.orders", UNIQUE, RELATION)
+    green(engine, UNIQUE, item)
+    assert "waiting for relation" in run("staged", "demo").out
+    (shown,) = run("staged", "show", "demo.orders", "run", "--json").json
+    assert (shown["reason"], shown["owner"]) == ("waiting for relation", "model.shop.demo.orders")
+    assert {one["test"]: one["verdict"] for one in shown["tests"]} == {UNIQUE: "green", RELATION: "missing"}
+    text = run("staged", "show", "demo.orders").out
+    assert "demo__at_branch_run" in text
+    assert "relation" in text
+
+
+def test_dropping_takes_what_was_built_from_it(run: Run, engine: Engine) -> None:
+    """Rows of a child were made from the dropped ones."""
+    parent = stage(engine, "demo.orders", UNIQUE)
+    stage(engine, "demo.more", parents=(parent.as_read,))
+    done = run("staged", "drop", "demo.orders", "run", "--json")
+    assert [one["table"] for one in done.json] == ["demo.orders", "demo.more"]
+    assert run("staged", "--json").json == []
+    assert engine.table("demo.orders").latest_snapshot_id() == 3
+
+
+def test_a_name_that_is_not_staged(run: Run, engine: Engine) -> None:
+    """Said with what is there; several staged ones need a name."""
+    for action in ("show", "drop", "publish"):
+        refused = run("staged", action, "demo.orders", "nothing")
+        assert (refused.status, "TS1975" in refused.err) == (1, True)
+    stage(engine, "demo.orders", UNIQUE)
+    engine.write("demo.orders", orders((8, "yo", 1.0)), WriteSpec(table=KEYED, stage="second"))
+    refused = run("staged", "drop", "demo.orders")
+    assert "run, second" in refused.err
+
+
+def test_a_refused_publication_says_why(run: Run, engine: Engine) -> None:
+    """Somebody committed meanwhile: exit status 1, the code of the claim, and the staged snapshot is still there."""
+    stage(engine, "demo.orders")
+    engine.write("demo.orders", orders((7, "new", 7.0)), WriteSpec(table=KEYED))
+    refused = run("staged", "publish", "demo.orders")
+    assert (refused.status, "TS1308" in refused.err) == (1, True)
+    assert len(run("staged", "--json").json) == 1

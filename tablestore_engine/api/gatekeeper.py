@@ -1,0 +1,228 @@
+"""Publishing what the gate lets go: reads what lies beside the staged snapshots, asks the rule, performs it.
+
+Names      Gatekeeper        book, world, outcomes, publishing of one warehouse
+           Publication       what became of one staged snapshot: published, pending or refused
+           stage_properties  a staged snapshot's gates, parents and owner as snapshot properties; read_staged back
+Steps      publish a group: 1 no member's table has moved  2 claims, parents first: each is one exclusive create
+           3 logs, in the same order  4 branches of what is in table and log are removed
+INVARIANT  a branch stays until its log has everything: a pending publication is found by whoever comes next.
+INVARIANT  readers between two claims of step 2 see new parents with old children, never the other way round.
+CRASH      in step 2: the members that are out are what the tests of the others read, so the next call finishes the
+           group, or refuses the rest when readers see other rows. In step 3: sent again, the log drops repetitions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from tablestore_engine.api.gate import GateBook, Outcome, Staged, TableRead, World
+from tablestore_engine.api.report import WriteReport
+from tablestore_engine.api.row_versions import commit_of, rows_version, was_published
+from tablestore_engine.api.warehouse import Warehouse, report_of
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.errors import FixData, RetryError, TablestoreError
+from tablestore_engine.store.staging import Outcome as StoredOutcome
+from tablestore_engine.store.staging import StagedSnapshot
+from tablestore_engine.store.table_store import TableStore
+
+OWNER, POLICY, GATES, PARENTS = (
+    f"tablestore.stage.{key}" for key in ("owner", "publish", "gates", "parents")
+)
+PUBLISHED, PENDING, REFUSED = "published", "pending", "refused"
+
+
+@dataclass(frozen=True)
+class Publication:
+    """`pending`: the table has it, its log does not yet. `error` says why it is not published."""
+
+    staged: Staged
+    state: str
+    report: WriteReport | None = None
+    error: TablestoreError | None = None
+
+    def line(self) -> str:
+        """For the log."""
+        if self.state == PUBLISHED and self.report is not None:
+            return f"{self.staged.table} published: {self.report.summary()}"
+        if self.state == PENDING and self.report is not None:
+            return (
+                f"{self.staged.table}: {self.report.summary()} is published in the table, "
+                f"its log is PENDING: {self.error}"
+            )
+        return f"{self.staged.table} NOT published: {self.error}"
+
+
+def stage_properties(item: Staged) -> dict[str, str]:
+    """What is kept with the staged snapshot."""
+    return {
+        OWNER: item.owner,
+        POLICY: item.policy,
+        GATES: json.dumps(list(item.gates)),
+        PARENTS: json.dumps([asdict(read) for read in item.parents]),
+    }
+
+
+class Gatekeeper:
+    """Stateless: whoever asks holds the book."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._warehouse = warehouse
+
+    def read_book(self, *names: str) -> GateBook:
+        """Staged snapshots of tables (`db.table`) and databases (`db`), each with its outcomes."""
+        found: list[Staged] = []
+        for name in names:
+            database, dot, table = name.partition(".")
+            tables = [table] if dot else self._warehouse.catalog.list_tables(database)
+            for one in tables:
+                identifier = Identifier(database, one)
+                store = self._warehouse.find_store(identifier)
+                if store is not None:
+                    found += [_read(identifier, store, staged) for staged in store.staging.list_all()]
+        return GateBook(tuple(found))
+
+    def complete_book(self, book: GateBook) -> GateBook:
+        """With what lies in the tables that its tests and parents name, as far as it is not in the book yet."""
+        asked: set[str] = set()
+        while wanted := {read.table for read in _named(book)} - asked:
+            asked |= wanted
+            known = {item.key for item in book.staged}
+            more = [item for item in self.read_book(*sorted(wanted)).staged if item.key not in known]
+            book = GateBook((*book.staged, *more))
+        return book
+
+    def see(self, book: GateBook) -> World:
+        """What readers see of everything that the book asks for."""
+        current = {}
+        for name in book.tables():
+            store = self._warehouse.find_store(Identifier.parse(name))
+            if store is not None:
+                current[name] = rows_version(store, store.latest())
+        past = set()
+        for read in book.parents():
+            store = self._warehouse.find_store(Identifier.parse(read.table))
+            if store is not None and was_published(store, read):
+                past.add((read.table, read.version))
+        return World(current, frozenset(past))
+
+    def record(self, item: Staged, outcome: Outcome) -> None:
+        """Keep what a test said beside the staged snapshot, if it is about its rows. Raises NotFound TS1316."""
+        if not outcome.is_about(item):
+            return
+        details = json.dumps([asdict(read) for read in outcome.reads])
+        staging = self._warehouse.get_store(Identifier.parse(item.table)).staging
+        staging.record_outcome(item.name, outcome.test, str(outcome.verdict), details)
+
+    def drop(self, item: Staged) -> None:
+        """Discard a staged snapshot; one that is gone already is fine."""
+        identifier = Identifier.parse(item.table)
+        if self._warehouse.find_store(identifier) is not None:
+            self._warehouse.drop_staged(identifier, item.name)
+
+    def publish(self, group: tuple[Staged, ...]) -> tuple[Publication, ...]:
+        """All members or, when a table has moved, none; what happened to each is in the answer, nothing is raised."""
+        moved = self._find_moved(group)
+        if moved is not None:
+            return tuple(Publication(item, REFUSED, error=moved) for item in group)
+        claimed: list[Publication] = []
+        for item in group:
+            claimed.append(self._claim(item, claimed))
+        return tuple(self._send(one) if one.state == PENDING else one for one in claimed)
+
+    def _find_moved(self, group: tuple[Staged, ...]) -> RetryError | None:
+        """Step 1, before anything of a group is out. A single one is refused by the claim itself."""
+        for item in group if len(group) > 1 else ():
+            store = self._warehouse.find_store(Identifier.parse(item.table))
+            staged = None if store is None else store.staging.find(item.name)
+            if store is None or staged is None:
+                continue  # the claim says what is wrong
+            now = rows_version(store, store.latest())
+            if now not in (_base_version(store, staged), item.version):
+                return RetryError(
+                    "TS1075",
+                    f"{', '.join(one.table for one in group)} are published together or not at all",
+                    why=f"{item.table} has other rows since {item.name} was staged on snapshot {staged.base_id}",
+                    fix="build these models again: they are planned on the new rows, and their tests run again",
+                )
+        return None
+
+    def _claim(self, item: Staged, before: list[Publication]) -> Publication:
+        """Step 2; after a lost claim the rest of the group stays."""
+        failed = next((one for one in before if one.state == REFUSED), None)
+        if failed is not None:
+            return Publication(item, REFUSED, error=_torn(item, before, failed))
+        identifier = Identifier.parse(item.table)
+        try:
+            store = self._warehouse.get_store(identifier)
+            if store.staging.find(item.name) is None and was_published(store, item.as_read):
+                # by another process, a moment ago
+                return Publication(item, PENDING, WriteReport(identifier, store.snapshots.find_latest_id()))
+            done = store.staging.publish(item.name, keep=True)
+        except TablestoreError as error:
+            return Publication(item, REFUSED, error=error)
+        return Publication(item, PENDING, report_of(identifier, done))
+
+    def _send(self, one: Publication) -> Publication:
+        """Steps 3 and 4."""
+        identifier = Identifier.parse(one.staged.table)
+        if one.report is None:
+            return one
+        try:
+            report = self._warehouse.published(identifier, one.report)
+        except TablestoreError as error:
+            return replace(one, error=error)
+        self._warehouse.get_store(identifier).staging.discard(one.staged.name)
+        return replace(one, state=PUBLISHED, report=report)
+
+
+def _named(book: GateBook) -> list[TableRead]:
+    reads = [read for item in book.staged for one in item.outcomes for read in one.reads]
+    return [*reads, *book.parents()]
+
+
+def _torn(item: Staged, before: list[Publication], failed: Publication) -> RetryError:
+    out = ", ".join(one.staged.table for one in before if one.state == PENDING) or "nothing"
+    return RetryError(
+        "TS1076",
+        f"{item.table} waits: it goes out together with {failed.staged.table}, which was refused",
+        why=f"of this group {out} is published; {failed.error}",
+        fix=f"build {failed.staged.table} and {item.table} again: they are planned and tested on what is published",
+    )
+
+
+def _base_version(store: TableStore, staged: StagedSnapshot) -> str:
+    return rows_version(store, staged.base)
+
+
+def _read(identifier: Identifier, store: TableStore, staged: StagedSnapshot) -> Staged:
+    """One staged snapshot with all that was kept beside it."""
+    properties = staged.snapshot.properties or {}
+    as_read = TableRead(str(identifier), commit_of(staged.snapshot), staged.snapshot.id)
+    return Staged(
+        table=str(identifier),
+        name=staged.name,
+        version=as_read.version,
+        snapshot=staged.snapshot.id,
+        owner=properties.get(OWNER, ""),
+        policy=properties.get(POLICY, "auto"),
+        gates=tuple(json.loads(properties.get(GATES, "[]"))),
+        parents=tuple(TableRead(**one) for one in json.loads(properties.get(PARENTS, "[]"))),
+        outcomes=tuple(_outcome(store, one) for one in store.staging.read_outcomes(staged.name)),
+        is_out=was_published(store, as_read),
+    )
+
+
+def _outcome(store: TableStore, kept: StoredOutcome) -> Outcome:
+    try:
+        reads: list[Mapping[str, Any]] = json.loads(kept.details or "[]")
+        return Outcome(kept.test_id, kept.status, tuple(TableRead(**one) for one in reads))
+    except (ValueError, TypeError) as error:
+        raise FixData(
+            "TS1077",
+            f"what {kept.test_id} said of a staged snapshot of {store.location} cannot be read",
+            why=str(error),
+            fix="drop the staged snapshot (tablestore staged drop) and build the model again",
+        ) from error

@@ -1,0 +1,68 @@
+"""Which commit made the rows of a snapshot: the version that the publishing gate compares.
+
+Names      rows_version     a snapshot -> `user:identifier`; folds and statistics keep the version of what they fold
+           was_published    whether a commit that was read while it was staged has become one of the table's
+           ReadLog          what one or several statements have read by plain names
+WHY        a staged snapshot that is put on a folded base is published with another id and uuid, with the same rows.
+"""
+
+from __future__ import annotations
+
+from tablestore_engine.api.gate import NOTHING, TableRead
+from tablestore_engine.api.versions import split_database
+from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.spark.source import ResolvedTable
+from tablestore_engine.store.staging import STAGED_PREFIX
+from tablestore_engine.store.table_store import TableStore
+
+_SAME_ROWS = frozenset({CommitKind.COMPACT, CommitKind.ANALYZE})
+
+
+def rows_version(store: TableStore, snapshot: Snapshot | None) -> str:
+    """`user:identifier` of the newest commit up to this one that changed rows; NOTHING without a snapshot.
+
+    When the history before a fold has expired, the fold itself is the version.
+    """
+    if snapshot is None:
+        return NOTHING
+    while snapshot.commit_kind in _SAME_ROWS:
+        before = store.snapshots.find(snapshot.id - 1)
+        if before is None:
+            break
+        snapshot = before
+    return commit_of(snapshot)
+
+
+def commit_of(snapshot: Snapshot) -> str:
+    """`user:identifier`."""
+    return f"{snapshot.commit_user}:{snapshot.commit_identifier}"
+
+
+def was_published(store: TableStore, read: TableRead) -> bool:
+    """Looks at the snapshots from the id it was staged as: publishing never gives a lower one."""
+    latest = store.snapshots.find_latest_id() or 0
+    for number in range(latest, max(read.snapshot, 1) - 1, -1):
+        found = store.snapshots.find(number)
+        if found is not None and commit_of(found) == read.version:
+            return True
+    return False
+
+
+class ReadLog:
+    """Filled by the statements that it is handed to, one after the other."""
+
+    def __init__(self) -> None:
+        self._seen: set[TableRead] = set()
+
+    def note(self, database: str, name: str, state: ResolvedTable) -> None:
+        """A plain name was read; `demo__at_snapshot_5`.orders names a constant and does not count."""
+        if split_database(database)[1] is not None:
+            return
+        _, branch, label, _, _ = state.version.rsplit("@", maxsplit=4)
+        stage = branch.removeprefix(STAGED_PREFIX) if branch.startswith(STAGED_PREFIX) else None
+        snapshot = int(label.removeprefix("s")) if label != "empty" else 0
+        self._seen.add(TableRead(f"{database}.{name}", state.commit, snapshot, stage))
+
+    def reads(self) -> tuple[TableRead, ...]:
+        """Everything so far, sorted; a table that moved between two statements is there twice."""
+        return tuple(sorted(self._seen, key=lambda one: (one.table, one.version)))

@@ -1,0 +1,132 @@
+"""Publishing groups on a real warehouse: crashes between claims, tables that move or are folded, what queries tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.api import (
+    Engine,
+    Outcome,
+    Publication,
+    Staged,
+    TableRead,
+    TableSpec,
+    Verdict,
+    WriteSpec,
+    explain,
+    pick_group,
+    stage_properties,
+)
+from tablestore_engine.api.row_versions import ReadLog, rows_version
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.runtime.system import SYSTEM, Runtime
+from tablestore_engine.spark.source import SNAPSHOT, Overrides, ResolvedTable, Selector
+from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
+
+SPEC = TableSpec(primary_key=("id",))
+BOTH = ("d.child", "d.parent")
+
+
+def rows(*ids: int) -> pa.Table:
+    """Rows with these ids."""
+    return pa.table({"id": list(ids)})
+
+
+def open_engine(folder: Path, runtime: Runtime = SYSTEM) -> Engine:
+    """The warehouse of this test."""
+    return Engine(str(folder), runtime=runtime)
+
+
+def stage_both(engine: Engine) -> tuple[Staged, ...]:
+    """Both tables have snapshot 1 and something staged; one test has read both staged ones and is green."""
+    for table in BOTH:
+        engine.write(table, rows(1), WriteSpec(table=SPEC))
+        planned = Staged(table, "run", "", gates=("t",), owner=table)
+        spec = WriteSpec(
+            stage="run", commit_user="run", commit_identifier=1, properties=stage_properties(planned)
+        )
+        engine.write(table, rows(2), spec)
+    items = engine.gate.read_book("d").staged
+    outcome = Outcome("t", Verdict.GREEN, tuple(item.as_read for item in items))
+    for item in items:
+        engine.gate.record(item, outcome)
+    return items
+
+
+def publish_all(engine: Engine) -> tuple[Publication, ...]:
+    """As dbt and the command line do it."""
+    book, done = engine.gate.read_book("d"), []
+    while group := pick_group(
+        book, engine.gate.see(book), refused=frozenset(one.staged.table for one in done)
+    ):
+        done += engine.gate.publish(group)
+    return tuple(done)
+
+
+def latest(engine: Engine) -> list[int | None]:
+    """What readers see of both."""
+    return [engine.table(table).latest_snapshot_id() for table in BOTH]
+
+
+def test_a_group_killed_between_its_claims_is_finished(tmp_path: Path) -> None:
+    """One is out, one is not; whoever comes next lets the other out, and nothing stays staged."""
+    stage_both(open_engine(tmp_path))
+    with pytest.raises(SimulatedCrash):
+        publish_all(open_engine(tmp_path, crashing(seeded_runtime(1), "stage.published", 1)))
+    after = open_engine(tmp_path)
+    assert latest(after) == [2, 1]
+    assert [one.state for one in publish_all(after)] == ["published", "published"]
+    assert latest(after) == [2, 2]
+    assert after.staged("d") == ()
+
+
+def test_a_group_killed_between_its_claims_is_refused_when_readers_see_other_rows(tmp_path: Path) -> None:
+    """The first one moved on after the kill: the test has never read what a reader would see now."""
+    stage_both(open_engine(tmp_path))
+    with pytest.raises(SimulatedCrash):
+        publish_all(open_engine(tmp_path, crashing(seeded_runtime(1), "stage.published", 1)))
+    after = open_engine(tmp_path)
+    after.write("d.child", rows(9), WriteSpec())
+    assert [one.staged.table for one in publish_all(after)] == ["d.child"]
+    assert latest(after) == [3, 1]
+    book = after.gate.read_book("d")
+    assert "t read other rows of d.child" in explain(book.staged[0], book, after.gate.see(book))
+
+
+def test_a_group_with_a_table_that_moved_stays_whole(tmp_path: Path) -> None:
+    """Nothing of it is claimed, although the first claim would succeed."""
+    engine = open_engine(tmp_path)
+    stage_both(engine)
+    engine.write("d.parent", rows(9), WriteSpec())
+    assert [(one.state, one.error and one.error.code) for one in publish_all(engine)] == [
+        ("refused", "TS1075")
+    ] * 2
+    assert latest(engine) == [1, 2]
+    assert len(engine.staged("d")) == 2
+
+
+def test_folding_keeps_the_version_of_rows(tmp_path: Path) -> None:
+    """A compacted table has another snapshot with the same rows: no verdict ages."""
+    engine = open_engine(tmp_path)
+    for number in range(4):
+        engine.write("d.t", rows(7, number), WriteSpec(table=SPEC))
+    store = engine.gate._warehouse.get_store(Identifier("d", "t"))
+    before = rows_version(store, store.latest())
+    count = engine.table("d.t").latest_snapshot_id()
+    engine.table("d.t").compact()
+    assert engine.table("d.t").latest_snapshot_id() != count
+    assert rows_version(store, store.latest()) == before
+
+
+def test_reads_by_a_versioned_name_are_constants() -> None:
+    """`demo`.t counts with its commit and stage, `demo__at_snapshot_5`.t does not, and overrides are told as read."""
+    log = ReadLog()
+    overrides = Overrides({("demo", "t"): Selector(SNAPSHOT, 5)}, log.note)
+    state = ResolvedTable("w/demo.db/t@ts_staged_run@s5@uuid@0", "x", None, lambda: None, "me:1")  # type: ignore[arg-type, return-value]
+    overrides.note("demo__at_snapshot_5", "t", state)
+    assert log.reads() == ()
+    overrides.note("demo", "t", state)
+    assert log.reads() == (TableRead("demo.t", "me:1", 5, "run"),)
