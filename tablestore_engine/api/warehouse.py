@@ -163,20 +163,22 @@ class Warehouse:
 
     def drop_table(self, identifier: Identifier) -> None:
         """With its history, and with its topics when the engine made them."""
-        schema = self.catalog.find_schema(identifier)
-        self.catalog.drop_table(identifier)
+        self._after_drop(identifier, self.catalog.drop_table(identifier))
+
+    def drop_unused(self, identifier: Identifier, identity: str) -> None:
+        """The table of this identity, when no snapshot, no stage and no writer has used it."""
+        schema = self.catalog.drop_unused(identifier, identity)
+        if schema is not None:
+            self._after_drop(identifier, schema)
+
+    def _after_drop(self, identifier: Identifier, schema: TableSchema | None) -> None:
+        """Names, and topics when the engine made them."""
         self.forget(identifier)
         if schema is not None and schema.options.get(_MANAGED) == "true":
             settings = resolve_log(schema.options, self.log, table=str(identifier), is_keyed=schema.is_keyed)
             if settings is not None:
                 self._close_publisher(settings.table_uuid)
                 drop_log(settings)
-
-    def drop_unused(self, identifier: Identifier) -> None:
-        """A table that was made for rows which were then refused; one that somebody has filled meanwhile stays."""
-        store = self.open_store(identifier)
-        if store.snapshots.find_latest_id() is None and not store.staging.list_all():
-            self.drop_table(identifier)
 
     def rename(self, source: Identifier, target: Identifier) -> None:
         """A table or view under a new name."""
@@ -209,9 +211,9 @@ class Warehouse:
         spec: WriteSpec,
         *,
         partition: dict[str, object] | None = None,
-        computed_from: int | None = None,
+        computed_from: tuple[int, str] | None = None,
     ) -> WriteReport:
-        """One commit, then publishing."""
+        """One commit, then publishing. `computed_from`: (id, Snapshot.unique) that the rows are right on."""
         if not self.catalog.has_database(identifier.database):
             self.catalog.create_database(identifier.database)
         report = self.writer.write(
@@ -262,11 +264,12 @@ class Warehouse:
 
     def drop_staged(self, identifier: Identifier, stage: str) -> None:
         """Discard; a table that was never published and has nothing else staged is dropped."""
-        staging = self.get_store(identifier).staging
+        store = self.get_store(identifier)
+        identity, staging = store.identity, store.staging
         was_staged = staging.find(stage) is not None
         staging.discard(stage)
-        if was_staged:  # a misspelt name must not take an empty table with it
-            self.drop_unused(identifier)
+        if was_staged and identity is not None:  # a misspelt name must not take an empty table with it
+            self.drop_unused(identifier, identity)
 
     def find_publisher(self, identifier: Identifier) -> TablePublisher | None:
         """The table's publisher, None when it has no log. Raises TS1700, TS1701."""

@@ -50,10 +50,12 @@ class WriteRequest:
     partition     OVERWRITE_STATIC: partition column → value; rows may leave these columns out
     commit_user, commit_identifier   both: the same pair never writes twice. A user alone is a prefix
     duplicates    'refuse' or 'last': replaces the table's option for this write
-    new_schema    the next version of the schema (id = latest + 1); committed together with the rows
+    new_schema    made from the table's schema N, with id N + 1; committed with the rows, under the next free number
     properties    kept in the snapshot, if there is anything to commit
     stage         name of a staged snapshot to write instead of the next one of main
-    computed_from the rows were computed from this snapshot (0: from the empty table) and are right on it only
+    computed_from the rows were computed from this snapshot (0: from the empty table) and are right on it only;
+                  `computed_from_unique` (Snapshot.unique): and it must still be that very one
+    identity      the rows were made for the table of this identity only (TableStore.identity)
     """
 
     rows: pa.Table | None = None
@@ -68,6 +70,8 @@ class WriteRequest:
     stage: str | None = None
     operation: str | None = None
     computed_from: int | None = None
+    computed_from_unique: str | None = None
+    identity: str | None = None
 
 
 @dataclass(frozen=True)
