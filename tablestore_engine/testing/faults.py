@@ -122,11 +122,9 @@ class FaultyFileIO:
         """As FileIO."""
         self._run("copy", target, lambda: self.inner.copy(source, target))
 
-    def create_exclusive(self, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
+    def create_exclusive(self, path: str, data: bytes) -> bool:
         """As FileIO."""
-        return self._run(
-            "create_exclusive", path, lambda: self.inner.create_exclusive(path, data, check=check)
-        )
+        return self._run("create_exclusive", path, lambda: self.inner.create_exclusive(path, data))
 
     def replace(self, path: str, data: bytes) -> None:
         """As FileIO."""
