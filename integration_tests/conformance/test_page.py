@@ -5,17 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from integration_tests.conformance.inventory import find_originals, reason_not_expected
+from integration_tests.conformance.inventory import find_originals, list_tests, reason_not_expected
 from integration_tests.conformance.page import (
     CORES,
     EXCEPTIONS,
-    EXPECTED_AT_LEAST,
     PAGE,
     RECORD,
     Verdict,
-    count_passing,
     judge,
     render,
+    summarise,
 )
 from integration_tests.conformance.record import add_run, describe
 from integration_tests.conformance.selection import SELECTED
@@ -107,12 +106,30 @@ def test_the_page_is_what_the_record_says():
     assert PAGE.read_text() == render(json.loads(RECORD.read_text())), "run make test-conformance"
 
 
-@pytest.mark.parametrize("core", CORES)
-def test_enough_of_the_expected_classes_pass(core):
-    """The promise: at least 172 of 174, and a reason for each that does not."""
-    record = json.loads(RECORD.read_text())
-    passing, expected = count_passing(record, core)
-    assert (passing >= EXPECTED_AT_LEAST, expected) == (True, 174)
-    classes = record[core]["classes"]
-    run = {name for found in classes.values() for name in found["originals"]}
-    assert {name for name in find_originals() if reason_not_expected(name) is None} - run <= set(EXCEPTIONS)
+def everything_passes():
+    """A record in which a class of ours stands for each original as it is."""
+    classes = {
+        name: of_us(originals=[name], tests=dict.fromkeys(list_tests(cls), "passed"))
+        for name, cls in find_originals().items()
+    }
+    return {core: {"versions": {}, "classes": dict(classes)} for core in CORES}
+
+
+def test_172_of_174_is_enough_on_each_dbt_core():
+    """Two classes may be missing; a third one on one of the versions makes the run fail."""
+    record = everything_passes()
+    expected = [name for name in find_originals() if reason_not_expected(name) is None]
+    assert len(expected) == 174
+    for name in expected[:2]:
+        del record["1.12"]["classes"][name]
+    assert summarise(record) == (
+        ["dbt-core 1.11: 174 of 174 expected classes pass", "dbt-core 1.12: 172 of 174 expected classes pass"], True
+    )  # fmt: skip
+    del record["1.12"]["classes"][expected[2]]
+    assert summarise(record)[1] is False
+
+
+def test_each_exception_is_an_expected_class():
+    """A reason for a class that is not expected, or no longer there, would be noise."""
+    expected = {name for name in find_originals() if reason_not_expected(name) is None}
+    assert set(EXCEPTIONS) <= expected

@@ -70,8 +70,10 @@ class TestSnapshotDbtValidToCurrent(VariousConfigs, BaseSnapshotDbtValidToCurren
         """The original takes rows by their place in Postgres' heap, and moments without a zone for UTC."""
 
         def run_in_order(adapter, sql, fetch):
-            first_versions = "row_number() over (partition by id order by test_valid_from)"
-            return run_sql_with_adapter(adapter, f"{sql} order by {first_versions}, id", fetch)
+            table = "{schema}.snapshot_actual"
+            version = "row_number() over (partition by id order by test_valid_from) as version"
+            versions = f"(select *, {version} from {table}) order by version, id"
+            return run_sql_with_adapter(adapter, sql.replace(table, versions), fetch)
 
         with pytest.MonkeyPatch.context() as patch:
             utc = SimpleNamespace(datetime=partial(datetime, tzinfo=UTC))
@@ -106,6 +108,12 @@ class HardDeletes:
     """Tables of the originals, made by Spark SQL."""
 
     spark_sql = dialect(test_ephemeral_snapshot_hard_deletes)
+
+    @pytest.fixture(scope="class")
+    def source_alter_sql(self):
+        """A default that stored rows would not get is refused here; its way out is the UPDATE."""
+        table = "{schema}.src_customers"
+        return f"alter table {table} add column dummy_column string; update {table} set dummy_column = 'dummy_value'"
 
 
 class TestSnapshotEphemeralHardDeletes(HardDeletes, BaseSnapshotEphemeralHardDeletes):

@@ -24,8 +24,8 @@ from tablestore_engine.api.row_versions import commit_of, rows_version, was_publ
 from tablestore_engine.api.warehouse import Warehouse, report_of
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, RetryError, TablestoreError
+from tablestore_engine.store.stage_rebase import StagedSnapshot
 from tablestore_engine.store.staging import Outcome as StoredOutcome
-from tablestore_engine.store.staging import StagedSnapshot
 from tablestore_engine.store.table_store import TableStore
 
 OWNER, POLICY, GATES, PARENTS = (

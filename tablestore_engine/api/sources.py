@@ -67,11 +67,12 @@ def resolve_table(store: TableStore, selector: Selector | None) -> ResolvedTable
         store = store.on_staged(str(selector.value))
         selector = None
     snapshot = find_snapshot(store, selector)
-    schema = store.schema if selector is None or snapshot is None else store.schemas.get(snapshot.schema_id)
-    if snapshot is not None and selector is None:
-        schema = store.schemas.get(max(snapshot.schema_id, schema.id))
+    if snapshot is None or selector is None:
+        schema = store.schema_at(snapshot)
+    else:
+        schema = store.schemas.get(snapshot.schema_id)
     label = "empty" if snapshot is None else f"s{snapshot.id}"
-    unique = "empty" if snapshot is None else snapshot.uuid or f"{snapshot.id}-{snapshot.time_millis}"
+    unique = "empty" if snapshot is None else snapshot.unique
     return ResolvedTable(
         version=f"{store.location}@{store.branch}@{label}@{unique}@{schema.id}",
         label=label if store.branch == "main" else f"{store.branch}_{label}",
@@ -81,10 +82,10 @@ def resolve_table(store: TableStore, selector: Selector | None) -> ResolvedTable
     )
 
 
-def snapshot_of_version(version: str) -> int:
-    """Snapshot id in the version text that resolve_table made; 0 for a table without snapshots."""
-    label = version.rsplit("@", maxsplit=3)[1]
-    return 0 if label == "empty" else int(label.removeprefix("s"))
+def snapshot_of_version(version: str) -> tuple[int, str]:
+    """Snapshot id and Snapshot.unique in the version text that resolve_table made; id 0 for a table without any."""
+    _, label, unique, _ = version.rsplit("@", maxsplit=3)
+    return (0 if label == "empty" else int(label.removeprefix("s"))), unique
 
 
 def find_snapshot(store: TableStore, selector: Selector | None) -> Snapshot | None:

@@ -26,7 +26,6 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.format.layout import TableLayout, database_location
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import describe_column, set_comment
 from tablestore_engine.log.beginning import drop_log
@@ -35,7 +34,6 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import open_session, session_scratch
-from tablestore_engine.store.clone import clone_table
 from tablestore_engine.store.commit import CommitReport
 from tablestore_engine.store.table_store import TableStore
 
@@ -165,20 +163,22 @@ class Warehouse:
 
     def drop_table(self, identifier: Identifier) -> None:
         """With its history, and with its topics when the engine made them."""
-        schema = self.catalog.find_schema(identifier)
-        self.catalog.drop_table(identifier)
+        self._after_drop(identifier, self.catalog.drop_table(identifier))
+
+    def drop_unused(self, identifier: Identifier, identity: str) -> None:
+        """The table of this identity, when no snapshot, no stage and no writer has used it."""
+        schema = self.catalog.drop_unused(identifier, identity)
+        if schema is not None:
+            self._after_drop(identifier, schema)
+
+    def _after_drop(self, identifier: Identifier, schema: TableSchema | None) -> None:
+        """Names, and topics when the engine made them."""
         self.forget(identifier)
         if schema is not None and schema.options.get(_MANAGED) == "true":
             settings = resolve_log(schema.options, self.log, table=str(identifier), is_keyed=schema.is_keyed)
             if settings is not None:
                 self._close_publisher(settings.table_uuid)
                 drop_log(settings)
-
-    def drop_unused(self, identifier: Identifier) -> None:
-        """A table that was made for rows which were then refused; one that somebody has filled meanwhile stays."""
-        store = self.open_store(identifier)
-        if store.snapshots.find_latest_id() is None and not store.staging.list_all():
-            self.drop_table(identifier)
 
     def rename(self, source: Identifier, target: Identifier) -> None:
         """A table or view under a new name."""
@@ -187,26 +187,6 @@ class Warehouse:
         else:
             self.catalog.rename_view(source, target)
         self.forget(source)
-
-    def clone_table(self, source: Identifier, target: Identifier) -> None:
-        """The newest snapshot of a table as another one, complete beside it before what has the name goes."""
-        if not self.catalog.has_database(target.database):
-            self.catalog.create_database(target.database)
-        if source == target:
-            raise FixRequest(
-                "TS1080",
-                f"{source} cannot be cloned onto itself",
-                why="what has the target's name is replaced",
-                fix="give another name",
-            )
-        hidden = f".tablestore-clone-{self.runtime.new_uuid()}"
-        folder = f"{database_location(self.path, target.database)}/{hidden}"
-        clone_table(self.get_store(source).parts, TableLayout(folder))
-        if self.find_store(target) is not None:
-            self.drop_table(target)
-        self.drop_view(target)
-        self.catalog.place_table(folder, target)
-        self.forget(target)
 
     def drop_view(self, identifier: Identifier) -> None:
         """A missing one is fine."""
@@ -231,9 +211,9 @@ class Warehouse:
         spec: WriteSpec,
         *,
         partition: dict[str, object] | None = None,
-        computed_from: int | None = None,
+        computed_from: tuple[int, str] | None = None,
     ) -> WriteReport:
-        """One commit, then publishing."""
+        """One commit, then publishing. `computed_from`: (id, Snapshot.unique) that the rows are right on."""
         if not self.catalog.has_database(identifier.database):
             self.catalog.create_database(identifier.database)
         report = self.writer.write(
@@ -284,11 +264,12 @@ class Warehouse:
 
     def drop_staged(self, identifier: Identifier, stage: str) -> None:
         """Discard; a table that was never published and has nothing else staged is dropped."""
-        staging = self.get_store(identifier).staging
+        store = self.get_store(identifier)
+        identity, staging = store.identity, store.staging
         was_staged = staging.find(stage) is not None
         staging.discard(stage)
-        if was_staged:  # a misspelt name must not take an empty table with it
-            self.drop_unused(identifier)
+        if was_staged and identity is not None:  # a misspelt name must not take an empty table with it
+            self.drop_unused(identifier, identity)
 
     def find_publisher(self, identifier: Identifier) -> TablePublisher | None:
         """The table's publisher, None when it has no log. Raises TS1700, TS1701."""
@@ -332,7 +313,6 @@ def report_of(identifier: Identifier, report: CommitReport) -> WriteReport:
         changelog_rows=report.changelog_rows,
         schema_id=report.schema_id,
         staged=report.staged,
-        is_empty=report.is_empty,
     )
 
 

@@ -4,7 +4,9 @@ Names      Writer       what Engine uses
 Steps      1 rows -> Incoming   2 plan_target: schema, created or changed   3 small rows come to the driver as Arrow,
            large ones are written by Spark tasks   4 one commit (main or staged)
 INVARIANT  a table that this write creates has no snapshot until its rows are committed; when they are refused,
-           it is removed again.
+           it is removed again, unless somebody else has used it by then.
+INVARIANT  rows go to the table that they were planned for (its identity). Of several first writers at once each looks
+           again when another one made or removed the table; a table with rows that is replaced meanwhile: TS1365.
 CRASH      between creating the table and the commit: an empty table stays, which the next run fills.
 """
 
@@ -31,7 +33,7 @@ from tablestore_engine.api.spec import ROW_KIND_COLUMN, WriteSpec
 from tablestore_engine.api.target import TargetPlan, plan_target
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.errors import FixData, FixRequest, Unsupported
+from tablestore_engine.errors import FixData, FixRequest, RetryError, Unsupported
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.system import Runtime
@@ -39,11 +41,14 @@ from tablestore_engine.spark.bucket_task import WriteJob
 from tablestore_engine.spark.write import collect_small, write_distributed
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.commit import CommitReport
+from tablestore_engine.store.identity import identity_of
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteRequest
 
 OpenStore = Callable[[Identifier], TableStore]
-AfterRefusal = Callable[[Identifier], None]
+AfterRefusal = Callable[[Identifier, str], None]
+ComputedFrom = tuple[int, str]
+_LOOKS_MAX = 5
 OnCreate = Callable[[Identifier, TableSchema], TableSchema]
 
 
@@ -68,44 +73,87 @@ class Writer:
         spec: WriteSpec,
         *,
         partition: dict[str, object] | None = None,
-        computed_from: int | None = None,
+        computed_from: ComputedFrom | None = None,
     ) -> CommitReport:
-        """One commit. Raises TS10xx, TS11xx, TS13xx, TS15xx, TS16xx; then nothing was committed."""
-        plan = self.target(identifier, incoming, spec)
-        if not plan.is_new:
-            if plan.gains_log:
-                plan = replace(plan, schema=self.before_create(identifier, plan.schema))
-            return self._commit(identifier, incoming, spec, plan, partition, computed_from)
-        self.catalog.create_table(identifier, self.before_create(identifier, plan.schema))
-        try:
-            return self._commit(identifier, incoming, spec, plan, partition, computed_from)
-        except (FixRequest, FixData, Unsupported):
-            self.after_refusal(identifier)
-            raise
+        """One commit. Raises TS10xx, TS11xx, TS13xx, TS15xx, TS16xx; then nothing was committed.
 
-    def _commit(
-        self,
-        identifier: Identifier,
-        incoming: Incoming,
-        spec: WriteSpec,
-        plan: TargetPlan,
-        partition: dict[str, object] | None,
-        computed_from: int | None,
-    ) -> CommitReport:
-        """Steps 3 and 4."""
-        store = self.open_store(identifier)
-        schema = store.schema if plan.is_new else plan.schema
+        `computed_from`: (id, Snapshot.unique) of the only state that the rows are right on.
+        """
         request = WriteRequest(
             mode=spec.mode,
             partition=partition or {},
             commit_user=spec.commit_user,
             commit_identifier=spec.commit_identifier,
             duplicates=spec.duplicates,
-            new_schema=schema if plan.is_changed and not plan.is_new else None,
             properties=dict(spec.properties) or None,
             stage=spec.stage,
-            computed_from=computed_from,
+            computed_from=None if computed_from is None else computed_from[0],
+            computed_from_unique=None if computed_from is None else computed_from[1],
         )
+        for _ in range(_LOOKS_MAX - 1):
+            report = self._try(identifier, incoming, spec, request, is_last=False)
+            if report is not None:
+                return report
+        report = self._try(identifier, incoming, spec, request, is_last=True)
+        assert report is not None  # the last try raises
+        return report
+
+    def _try(
+        self,
+        identifier: Identifier,
+        incoming: Incoming,
+        spec: WriteSpec,
+        request: WriteRequest,
+        *,
+        is_last: bool,
+    ) -> CommitReport | None:
+        """Steps 2 to 4; None when another first writer was quicker and the name has to be looked up anew."""
+        store = self.open_store(identifier)
+        identity = store.identity
+        plan = self.target(identifier, incoming, spec)
+        if plan.is_new:
+            return self._create(identifier, incoming, plan, request, is_last=is_last)
+        if plan.gains_log:
+            plan = replace(plan, schema=self.before_create(identifier, plan.schema))
+        was_empty = store.latest() is None
+        new_schema = plan.schema if plan.is_changed else None
+        planned = replace(request, identity=identity, new_schema=new_schema)
+        try:
+            return self._commit(identifier, incoming, plan.schema, planned)
+        except RetryError:
+            if is_last or not was_empty or store.identity == identity:
+                raise
+            return None
+
+    def _create(
+        self,
+        identifier: Identifier,
+        incoming: Incoming,
+        plan: TargetPlan,
+        request: WriteRequest,
+        *,
+        is_last: bool,
+    ) -> CommitReport | None:
+        """The table and its first snapshot."""
+        prepared = self.before_create(identifier, plan.schema)
+        try:
+            schema = self.catalog.create_table(identifier, prepared)
+        except FixRequest:
+            if is_last or self.catalog.find_schema(identifier) is None:
+                raise
+            return None
+        identity = identity_of(schema)
+        try:
+            return self._commit(identifier, incoming, schema, replace(request, identity=identity))
+        except (FixRequest, FixData, Unsupported):
+            self.after_refusal(identifier, identity)
+            raise
+
+    def _commit(
+        self, identifier: Identifier, incoming: Incoming, schema: TableSchema, request: WriteRequest
+    ) -> CommitReport:
+        """Steps 3 and 4."""
+        store = self.open_store(identifier)
         rows = self._small_rows(incoming, schema, identifier)
         if rows is not None:
             table, kinds = split_kinds(check_rules(rows, str(identifier)))
@@ -144,11 +192,11 @@ class Writer:
         if VIOLATION_COLUMN in frame.columns:
             frame = frame.drop(VIOLATION_COLUMN)
 
-        def run(base: Snapshot | None) -> Sequence[BucketChange]:
+        def run(base: Snapshot | None, target: TableSchema) -> Sequence[BucketChange]:
             job = WriteJob(
                 fileio=store.fileio,
                 layout=store.layout,
-                schema=schema,
+                schema=target,
                 schemas={number: store.schemas.get(number) for number in store.schemas.list_ids()},
                 states={(one.partition_bytes, one.bucket): one for one in store.bucket_states(base)},
                 options={} if request.duplicates is None else {"tablestore.duplicates": request.duplicates},

@@ -1,28 +1,30 @@
 """A warehouse folder as a catalog, laid out as Paimon's filesystem catalog expects.
 
 Names      FilesystemCatalog   databases are `<name>.db` folders; a table is a folder in one with `schema/` in it
-Steps      create: check -> claim schema-0 exclusively · drop: move aside in one step, then delete ·
-           alter: read latest schema -> pure change -> claim the next id, again when somebody was first
-INVARIANT  a name appears and disappears in one step: the exclusive create of schema-0, one rename.
+Steps      create: check -> claim schema-0, with a uuid in it, exclusively · drop: move aside in one step, then delete ·
+           alter: the store's, a commit of its own
+INVARIANT  a name appears and disappears in one step: the exclusive create of schema-0, one rename. Who still works on
+           the old table works in the folder that was moved away (store.identity).
 INVARIANT  a name is a table or a view, never both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tablestore_engine.catalog.identifier import Identifier, check_name
 from tablestore_engine.catalog.views import ViewDefinition, ViewStore
-from tablestore_engine.errors import FixRequest, NotFound, RetryError
+from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import TableLayout, database_location, table_location
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.store.identity import UUID_OPTION, find_identity
 from tablestore_engine.store.schemas import SchemaStore
-
-_ALTER_ATTEMPTS = 20
+from tablestore_engine.store.table_store import TableStore
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,14 @@ class FilesystemCatalog:
         """Schema files of a table."""
         return SchemaStore(self.fileio, TableLayout(self.location(identifier)))
 
+    def store(self, identifier: Identifier) -> TableStore:
+        """A fresh handle on a table, whether it exists or not."""
+        return TableStore(self.fileio, self.location(identifier), self.runtime)
+
     def find_schema(self, identifier: Identifier) -> TableSchema | None:
-        """The latest schema, or None when there is no such table."""
-        return self.schemas(identifier).find_latest()
+        """The table's schema (see store.schemas), or None when there is no such table."""
+        store = self.store(identifier)
+        return None if store.identity is None else store.schema
 
     def create_table(self, identifier: Identifier, schema: TableSchema) -> TableSchema:
         """A new table. Raises TS1405 (database), TS1406 (name taken), TS11xx (features)."""
@@ -106,52 +113,91 @@ class FilesystemCatalog:
         check_writable(schema)
         if self.views.find(identifier) is not None:
             raise self._taken(identifier, "a view")
-        first = replace(schema, id=0, time_millis=self.runtime.now_ms())
-        if not self.schemas(identifier).claim(first):
+        options = {UUID_OPTION: self.runtime.new_uuid(), **schema.options}
+        first = replace(schema, id=0, time_millis=self.runtime.now_ms(), options=options, claim=None)
+        schemas, layout = self.schemas(identifier), TableLayout(self.location(identifier))
+        leftovers = (
+            () if schemas.list_ids() else TableStore(self.fileio, layout.location).snapshots.list_ids()
+        )
+        if leftovers:
+            raise FixRequest(
+                "TS1465",
+                f"{identifier} cannot be created",
+                why=f"{layout.snapshot_dir} holds snapshot {leftovers[0]} of a table that is gone: there is no schema",
+                fix=f"move the folder {layout.location} away",
+            )
+        self.fileio.mkdirs(layout.snapshot_dir)
+        if not schemas.claim(first):
             raise self._taken(identifier, "a table")
         return first
 
-    def drop_table(self, identifier: Identifier) -> None:
-        """Remove a table with its history. Raises NotFound TS1407."""
+    def drop_table(self, identifier: Identifier) -> TableSchema | None:
+        """Remove a table with its history; its schema, None when it is damaged. Raises NotFound TS1407."""
         self._check_table(identifier)
-        self._remove_tree(self.location(identifier), database_location(self.warehouse, identifier.database))
+        aside = self._move_aside(
+            self.location(identifier), database_location(self.warehouse, identifier.database)
+        )
+        schema = None
+        with suppress(TablestoreError):  # a damaged table can be dropped too
+            schema = TableStore(self.fileio, aside, self.runtime).schema
+        self.fileio.delete_tree(aside)
+        return schema
+
+    def drop_unused(self, identifier: Identifier, identity: str) -> TableSchema | None:
+        """Remove the table of this identity while nobody has used it; its schema, None when it stays.
+
+        It is moved away first and looked at there, where no claim can reach it any more; a used one is put back.
+        Raises RetryError TS1466 when its place was taken meanwhile: then nothing is deleted.
+        """
+        place, parent = self.location(identifier), database_location(self.warehouse, identifier.database)
+        if not self._is_unused(place, identity):
+            return None
+        try:
+            aside = self._move_aside(place, parent)
+        except NotFound:
+            return None
+        if self._is_unused(aside, identity):
+            schema = TableStore(self.fileio, aside, self.runtime).schema
+            self.fileio.delete_tree(aside)
+            return schema
+        if not self.fileio.rename(aside, place):
+            raise RetryError(
+                "TS1466",
+                f"a table {identifier} that is in use cannot be put back",
+                why=f"another one was made in its place meanwhile; its files are in {aside}",
+                fix="read the rows from there, or delete the folder",
+            )
+        return None
+
+    def _is_unused(self, place: str, identity: str) -> bool:
+        """No snapshot, no stage, and no claim on the way: its temporary file keeps the folder from being removed."""
+        layout = TableLayout(place)
+        if find_identity(self.fileio, place) != identity or self.fileio.list(layout.branches_dir):
+            return False
+        try:
+            self.fileio.delete(layout.snapshot_dir)
+        except OSError:
+            return False
+        return True
 
     def rename_table(self, old: Identifier, new: Identifier) -> None:
         """Move a table. Raises NotFound TS1407, TS1405, FixRequest TS1406."""
         self._check_table(old)
         self._check_database(new.database)
-        if self.views.find(new) is not None or not self.fileio.rename(self.location(old), self.location(new)):
+        if self.views.find(new) is not None or self.schemas(new).list_ids():
             raise self._taken(new, "a table or view")
-
-    def place_table(self, folder: str, identifier: Identifier) -> None:
-        """Give a complete folder of a table its name. Raises TS1405, TS1406."""
-        self._check_database(identifier.database)
-        if self.views.find(identifier) is not None or not self.fileio.rename(
-            folder, self.location(identifier)
-        ):
-            raise self._taken(identifier, "a table or view")
+        target = self.location(new)
+        if self.fileio.exists(target):  # no table: what a writer left behind that outlived a DROP
+            self._remove_tree(target, database_location(self.warehouse, new.database))
+        if not self.fileio.rename(self.location(old), target):
+            raise self._taken(new, "a table or view")
 
     def alter_table(
         self, identifier: Identifier, change: Callable[[TableSchema], TableSchema]
     ) -> TableSchema:
-        """Apply a pure schema change as a new version; an unchanged schema writes nothing."""
-        schemas = self.schemas(identifier)
-        for _ in range(_ALTER_ATTEMPTS):
-            self._check_table(identifier)
-            current = schemas.find_latest()
-            assert current is not None
-            changed = replace(change(current), id=current.id, time_millis=current.time_millis)
-            if changed == current:
-                return current
-            successor = replace(changed, id=current.id + 1, time_millis=self.runtime.now_ms())
-            if schemas.claim(successor):
-                return successor
-        raise RetryError(
-            "TS1408",
-            f"the schema of {identifier} could not be changed",
-            why=f"others changed it {_ALTER_ATTEMPTS} times meanwhile",
-            fix="run the statement again",
-        )
+        """Apply a pure schema change; an unchanged schema writes nothing. Raises NotFound TS1407, TS1305, TS1366."""
+        self._check_table(identifier)
+        return self.store(identifier).alter(change)
 
     # views ---------------------------------------------------------------------------------------
 
@@ -176,9 +222,12 @@ class FilesystemCatalog:
 
     def _remove_tree(self, path: str, parent: str) -> None:
         """Out of sight in one rename, then deleted at leisure: a crash leaves a hidden folder, no half table."""
+        self.fileio.delete_tree(self._move_aside(path, parent))
+
+    def _move_aside(self, path: str, parent: str) -> str:
         aside = f"{parent}/.tablestore-dropped-{self.runtime.new_uuid()}"
         self.fileio.rename(path, aside)
-        self.fileio.delete_tree(aside)
+        return aside
 
     def _check_database(self, database: str) -> None:
         if not self.has_database(database):

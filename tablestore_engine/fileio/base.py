@@ -12,12 +12,15 @@ Promises   each is a test in tests/unit/fileio/port_promises.py that any impleme
            6 `open_output` makes the file durable when closed without error, and leaves none otherwise
            7 `copy` gives a file's bytes a second, independent name, durably: deleting either keeps the other
              (files never change in place, so a store may share the bytes)
+           8 `create_exclusive` with `check` makes no folder, and calls `check` when the new file already has its place
+             in the folder: if that folder is moved away then and another one takes its path, the file never appears
+             in the other one
 INVARIANT  paths are absolute text with `/`; a path never leaves the root the FileIO was made for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -54,8 +57,12 @@ class FileIO(Protocol):
     def copy(self, source: str, target: str) -> None:
         """The bytes of `source` under the new name `target`, durable on return."""
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
-        """Create `path` with `data` if and only if it does not exist; False when it does."""
+    def create_exclusive(self, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
+        """Create `path` with `data` if and only if it does not exist; False when it does.
+
+        `check` raises what makes the claim void (promise 8). Raises NotFound TS1201 when it is given and the folder
+        of `path` is missing.
+        """
 
     def replace(self, path: str, data: bytes) -> None:
         """Atomically put `data` at `path`, whatever was there."""

@@ -13,11 +13,12 @@ PAIMON     Java renames on local disks, which overwrites: mixing committers need
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,6 +32,19 @@ def _fsync_folder(path: str) -> None:
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _open_folder(path: str) -> Iterator[int]:
+    """A handle of a folder that follows it when it is renamed. Raises NotFound TS1201."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError as error:
+        raise _missing(path) from error
+    try:
+        yield handle
     finally:
         os.close(handle)
 
@@ -161,16 +175,26 @@ class LocalFileIO:
         os.replace(self._write_temporary(clean, data), clean)
         _fsync_folder(_parent(clean))
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
-        """link(2) decides; one whose answer was lost is recognised by the inode. Raises Unsupported TS1203."""
+    def create_exclusive(self, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
+        """link(2) decides; one whose answer was lost is recognised by the inode. Raises Unsupported TS1203.
+
+        The folder is held open: its temporary file and the link go into that folder, wherever it lies by then.
+        """
         clean = self._inside(path)
-        temporary = self._write_temporary(clean, data)
-        try:
-            won = _link(temporary, clean)
-        finally:
-            _unlink(temporary)
-        if won:
-            _fsync_folder(_parent(clean))
+        if check is None:
+            self._make_parent_of(clean)
+        folder, _, name = clean.rpartition("/")
+        with _open_folder(folder) as handle:
+            temporary = f".{name}.{uuid.uuid4()}.tmp"
+            _write_new(temporary, data, folder=handle)
+            try:
+                if check is not None:
+                    check()
+                won = _link(temporary, name, folder=handle, shown=folder)
+            finally:
+                _unlink(temporary, folder=handle)
+            if won:
+                os.fsync(handle)
         return won
 
     @contextlib.contextmanager
@@ -202,7 +226,12 @@ class LocalFileIO:
         if os.path.isdir(old):
             if os.path.lexists(new):
                 return False
-            os.rename(old, new)
+            try:
+                os.rename(old, new)
+            except OSError as failure:
+                if failure.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    return False  # somebody made it since we looked
+                raise
         elif _link(old, new):
             os.unlink(old)
         else:
@@ -231,33 +260,37 @@ class LocalFileIO:
             shutil.rmtree(clean)
 
 
-def _write_new(path: str, data: bytes) -> None:
-    """Bytes under a name that is new, synced; nothing stays when that fails."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+def _write_new(path: str, data: bytes, *, folder: int | None = None) -> None:
+    """Bytes under a name (in `folder`, when given) that is new, synced; nothing stays when that fails."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
     except OSError:
-        _unlink(path)
+        _unlink(path, folder=folder)
         raise
 
 
-def _link(source: str, target: str) -> bool:
-    """Whether `target` is now the same file as `source`; any error is answered by looking at the inode."""
+def _link(source: str, target: str, *, folder: int | None = None, shown: str | None = None) -> bool:
+    """Whether `target` is now the same file as `source`; any error is answered by looking at the inode.
+
+    `folder`: both are names in it, and `shown` is its path for messages.
+    """
     try:
-        os.link(source, target)
+        os.link(source, target, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError as failure:
         with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.lstat(source), os.lstat(target)):
+            if os.path.samestat(os.lstat(source, dir_fd=folder), os.lstat(target, dir_fd=folder)):
                 return True  # the link was made, its answer was lost
         if isinstance(failure, FileExistsError):
             return False
         if isinstance(failure, PermissionError):
+            folder_path = shown or _parent(target)
             raise Unsupported(
                 "TS1203",
-                f"{_parent(target)} cannot hold a table",
+                f"{folder_path} cannot hold a table",
                 why=f"its file system refuses hard links ({failure}), so that two commits could overwrite each other",
                 fix="use a folder on a local disk with hard links",
             ) from failure
@@ -274,9 +307,9 @@ def _outside(path: str, root: str) -> FixRequest:
     )
 
 
-def _unlink(path: str) -> None:
+def _unlink(path: str, *, folder: int | None = None) -> None:
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+        os.unlink(path, dir_fd=folder)
 
 
 def _missing(path: str) -> NotFound:

@@ -25,13 +25,18 @@ from tablestore_engine.format.type_text import field_from_json, field_to_json, t
 
 SCHEMA_VERSION = 3
 KEY_PREFIX = "_KEY_"
+CLAIM_KEY = "tablestore.claim"
 RESERVED_NAMES = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID")
 _REQUIRED = ("id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options")
 
 
 @dataclass(frozen=True)
 class TableSchema:
-    """One version of a table's schema; `options` is a plain dict of text that nobody changes in place."""
+    """One version of a table's schema; `options` is a plain dict of text that nobody changes in place.
+
+    `claim`: which commit made it, when it counts only if a snapshot names it (readers ignore the key); None: it counts
+    by itself. It says nothing of the content, so that it is not compared.
+    """
 
     id: int
     fields: tuple[DataField, ...]
@@ -41,6 +46,7 @@ class TableSchema:
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     comment: str | None = None
     time_millis: int = 0
+    claim: str | None = field(default=None, compare=False)
 
     @property
     def field_names(self) -> tuple[str, ...]:
@@ -108,6 +114,8 @@ def encode_schema(schema: TableSchema) -> bytes:
     if schema.comment is not None:
         out["comment"] = schema.comment
     out["timeMillis"] = schema.time_millis
+    if schema.claim is not None:
+        out[CLAIM_KEY] = schema.claim
     return json.dumps(out, indent=2, ensure_ascii=False).encode()
 
 
@@ -137,6 +145,7 @@ def decode_schema(data: bytes) -> TableSchema:
         options=options,
         comment=value.get("comment"),
         time_millis=int(value.get("timeMillis") or 0),
+        claim=None if value.get(CLAIM_KEY) is None else str(value[CLAIM_KEY]),
     )
 
 

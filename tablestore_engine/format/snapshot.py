@@ -62,6 +62,11 @@ class Snapshot:
     next_row_id: int | None = None
     operation: str | None = None
 
+    @property
+    def unique(self) -> str:
+        """Tells it from every other snapshot: numbers come again after a rollback."""
+        return self.uuid or f"{self.id}-{self.time_millis}"
+
 
 @dataclass(frozen=True)
 class Tag:

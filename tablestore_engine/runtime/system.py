@@ -25,6 +25,7 @@ CRASH_ENV = "TABLESTORE_CRASH_AT"
 CRASH_POINTS: Mapping[str, str] = {
     "write.data_files": "data, changelog and index files are written, no manifest yet",
     "commit.manifests": "manifests and lists are written, the snapshot is not claimed",
+    "commit.schema": "the new schema is claimed, the snapshot that names it is not",
     "commit.claimed": "snapshot-N exists, the LATEST hint is not written",
     "commit.done": "snapshot and hint exist, nothing is published",
     "stage.claimed": "the staged snapshot exists in its branch, main is untouched",

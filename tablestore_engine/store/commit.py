@@ -1,29 +1,29 @@
 """The commit: a plan becomes exactly one snapshot, whoever else writes, whatever answer is lost.
 
-Names      Committer         the loop
-           Destination       where the snapshot is claimed: MainDestination here, a staged branch in `staging`
-           claim_schema      a new schema, right before the snapshot that names it
+Names      Committer   the loop
 Steps      1 newest snapshot = base  2 committed before under this identity → its report  3 plan, or keep the plan if
            nobody touched its buckets (conflict.can_rebase)  4 write delta files once, base files per base
-           5 claim snapshot-(N+1) exclusively  6 lost → 1, after a jittered pause  7 won → LATEST hint, report
+           5 claim snapshot-(N+1) exclusively (destination)  6 lost → 1, after a jittered pause  7 won → hints, report
 INVARIANT  an outcome is read back, never guessed (P4): after an error of the claim the file that lies there decides,
            by its uuid. While nobody can say, nothing is deleted and OutcomeUnknown is raised.
-INVARIANT  only files that this commit created are ever deleted, and only when its claim surely lost.
+INVARIANT  only files that this commit created are ever deleted, and only when its claim surely lost; its schema file
+           stays, counts for nothing, and is covered (schemas).
 CRASH      before the claim: files that nothing names. After it: the commit is there, the next run finds it by identity.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
-from tablestore_engine.errors import NotFound, OutcomeUnknown, RetryError, TablestoreError
+from tablestore_engine.errors import OutcomeUnknown, RetryError, TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.store.commit_history import following_properties
 from tablestore_engine.store.commit_report import (
     CommitIdentity,
     CommitReport,
@@ -32,76 +32,21 @@ from tablestore_engine.store.commit_report import (
     report_of_nothing,
 )
 from tablestore_engine.store.conflict import Step, can_rebase, touched_buckets
+from tablestore_engine.store.destination import (
+    Destination,
+    MainDestination,
+    NumberTakenError,
+    OvertakenError,
+)
 from tablestore_engine.store.manifests import ManifestStore
-from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.snapshot_files import DeltaFiles, Planned, SnapshotFiles
-from tablestore_engine.store.snapshots import SnapshotStore
 
-__all__ = ["CommitIdentity", "CommitReport", "Committer", "Destination", "MainDestination", "Plan"]
+__all__ = ["CommitIdentity", "CommitReport", "Committer", "Plan"]
 
 STEP_USER_SUFFIX = "_compact"
 _READ_BACKS = 5
 _STEPS_MAX = 1_000  # preparing steps of one commit; more means that a fold does not help
 _PAUSE_MS, _PAUSE_DOUBLINGS = 5, 6
-
-
-class Destination(Protocol):
-    """Where the last snapshot of a commit is claimed."""
-
-    def find_committed(
-        self, identity: CommitIdentity, base: Snapshot | None, after: int | None
-    ) -> Snapshot | None:
-        """The snapshot that this identity committed before; `after`: older ones were searched already."""
-
-    def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
-        """Create the snapshot exclusively, its new schema (if any) right before; False when somebody was first."""
-
-    def find_claimed(self, snapshot_id: int) -> Snapshot | None:
-        """What lies at the claimed place now."""
-
-    def settle(self, snapshot: Snapshot) -> str | None:
-        """Hints after a won claim; the name for the report's `staged`."""
-
-
-@dataclass(frozen=True)
-class MainDestination:
-    """The branch that a table handle was opened on."""
-
-    snapshots: SnapshotStore
-    schemas: SchemaStore
-    runtime: Runtime
-
-    def find_committed(
-        self, identity: CommitIdentity, base: Snapshot | None, after: int | None
-    ) -> Snapshot | None:
-        """The newest snapshot of the user, if its identifier is at least ours."""
-        if base is None or (identity.is_new and after is None):
-            return None
-        for status in self.snapshots.list_newest_first():
-            snapshot = self.snapshots.find_listed(status)
-            if snapshot is None or (after is not None and snapshot.id <= after):
-                return None
-            if snapshot.commit_user == identity.user and snapshot.commit_kind is not CommitKind.COMPACT:
-                return snapshot if snapshot.commit_identifier >= identity.identifier else None
-        return None
-
-    def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
-        """Schema first: a snapshot never names a schema that does not exist. Raises RetryError TS1307."""
-        if schema is not None:
-            claim_schema(self.schemas, schema)
-        return self.snapshots.claim(snapshot)
-
-    def find_claimed(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot of that id."""
-        return self.snapshots.find(snapshot_id)
-
-    def settle(self, snapshot: Snapshot) -> str | None:
-        """LATEST, between two crash points."""
-        self.runtime.crash_point("commit.claimed")
-        self.snapshots.write_hints(snapshot.id)
-        self.runtime.crash_point("commit.done")
-        return None
-
 
 Plan = Callable[[Snapshot | None], Planned]
 
@@ -128,6 +73,15 @@ class Committer:
     ) -> CommitReport:
         """Run `plan` until its snapshot is claimed. Raises RetryError TS1305, OutcomeUnknown TS1306."""
         attempt = _Attempt(self, plan, identity, destination or self.main, properties or {})
+        try:
+            return self._run(attempt, retries_max)
+        except TablestoreError:
+            if attempt.claimed_schema:
+                with suppress(OSError, TablestoreError):  # the error to tell is the first one
+                    self.main.cover_schemas()
+            raise
+
+    def _run(self, attempt: _Attempt, retries_max: int) -> CommitReport:
         lost = 0
         for _ in range(retries_max + _STEPS_MAX):
             report = attempt.run()
@@ -147,13 +101,18 @@ class Committer:
         )
 
     def claim(self, destination: Destination, snapshot: Snapshot, schema: TableSchema | None) -> bool:
-        """Claim and resolve a lost answer by reading back. Raises OutcomeUnknown TS1306."""
+        """Claim and resolve a lost answer by reading back.
+
+        Raises OutcomeUnknown TS1306, RetryError TS1365, NumberTakenError.
+        """
         problem: BaseException | None = None
         for turn in range(_READ_BACKS):
             try:
                 if destination.claim(snapshot, schema):
                     return True
                 found = destination.find_claimed(snapshot.id)
+            except OvertakenError:
+                return False
             except OSError as failure:
                 problem = failure
                 found = self._read_back(destination, snapshot.id)
@@ -223,6 +182,7 @@ class _Attempt:
     destination: Destination
     properties: Mapping[str, str]
     lost: bool = False
+    claimed_schema: bool = False
     _first_base: int | None = None
     _searched: bool = False
     _base: Snapshot | None = None
@@ -238,7 +198,7 @@ class _Attempt:
         )
         if done is not None:
             self.give_up()
-            return report_of(done)
+            return replace(report_of(done.snapshot), staged=done.staged)
         if not self._searched:
             self._first_base, self._searched = 0 if base is None else base.id, True
         planned = self._plan_on(base)
@@ -276,15 +236,19 @@ class _Attempt:
         if self._delta is None:
             self._delta = committer.files.write_delta(planned)
         draft, base_paths = committer.files.write_base(base, planned, self._delta)
-        snapshot = self._signed(draft, planned)
+        snapshot = self._signed(base, draft, planned)
         committer.runtime.crash_point("commit.manifests")
         target = committer.main if planned.then_again else self.destination
         try:
+            self.claimed_schema |= planned.claims_schema
             won = committer.claim(target, snapshot, planned.schema if planned.claims_schema else None)
-        except RetryError:
-            committer.delete(base_paths)  # the schema was taken: no snapshot was claimed
+        except (RetryError, NumberTakenError) as refused:  # no snapshot was claimed
+            committer.delete(base_paths)
             self.give_up()
-            raise
+            if isinstance(refused, RetryError):
+                raise
+            self.lost = True
+            return None
         if not won:
             self.lost = True
             committer.delete(base_paths)
@@ -293,44 +257,18 @@ class _Attempt:
         self._planned = self._delta = None
         return None if planned.then_again else replace(report_of(snapshot), staged=staged)
 
-    def _signed(self, draft: Snapshot, planned: Planned) -> Snapshot:
+    def _signed(self, base: Snapshot | None, draft: Snapshot, planned: Planned) -> Snapshot:
         """Identity and properties; a preparing step has its own user, else recovery would take it for the commit."""
         if planned.then_again:
             return replace(
                 draft,
                 commit_user=self.identity.user + STEP_USER_SUFFIX,
                 commit_identifier=self.identity.identifier,
+                properties=following_properties(base),
             )
         return replace(
             draft,
             commit_user=self.identity.user,
             commit_identifier=self.identity.identifier,
-            properties={**self.properties, **count_properties(planned)},
+            properties={**self.properties, **count_properties(planned), **following_properties(base)},
         )
-
-
-def claim_schema(schemas: SchemaStore, schema: TableSchema) -> None:
-    """Create the schema file; one that says the same is fine (we were here before). Raises RetryError TS1307."""
-    if schemas.claim(schema):
-        return
-    try:
-        found = schemas.get(schema.id)
-    except NotFound:
-        found = None
-    if found is None or not is_same_schema(found, schema):
-        raise schema_taken(schemas.layout, schema.id)
-
-
-def is_same_schema(one: TableSchema, other: TableSchema) -> bool:
-    """Equal but for the time of writing."""
-    return replace(one, time_millis=0) == replace(other, time_millis=0)
-
-
-def schema_taken(layout: TableLayout, schema_id: int) -> RetryError:
-    """TS1307: this id is another schema now."""
-    return RetryError(
-        "TS1307",
-        f"schema {schema_id} of {layout.location} was claimed by somebody else",
-        why="the table's schema changed while this commit was planned",
-        fix="run the command again: it plans on the new schema",
-    )

@@ -1,6 +1,8 @@
-"""The stores of one table and branch, made once and handed down.
+"""The stores of one table and branch, made once per table identity and handed down.
 
-Names      Parts   file system, layout, snapshots, schemas, manifests, scanner, memory of key columns
+Names      Parts   file system, layout, guard, snapshots, schemas, manifests, scanner, memory of key columns
+INVARIANT  parts belong to one table identity (`guard`): an operation takes them once and keeps them, so that it
+           commits to the table that it read, or not at all.
 INVARIANT  branches share data, manifest and index files, so one ManifestStore and one KeyCache serve all of them.
 """
 
@@ -13,9 +15,11 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.options import OptionSet
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.bucket_writer import BucketWriter
+from tablestore_engine.store.identity import TableGuard
 from tablestore_engine.store.lookup import KeyCache
 from tablestore_engine.store.manifests import ManifestStore
 from tablestore_engine.store.scan import Scanner
@@ -35,17 +39,19 @@ class Parts:
     manifests: ManifestStore
     scanner: Scanner
     key_cache: KeyCache
+    guard: TableGuard
 
     @classmethod
-    def of(cls, fileio: FileIO, layout: TableLayout, runtime: Runtime) -> Parts:
-        """Fresh parts of a table."""
+    def of(cls, fileio: FileIO, layout: TableLayout, runtime: Runtime, identity: str | None) -> Parts:
+        """Fresh parts of the table with that identity (None: there is no table)."""
         manifests = ManifestStore(fileio, layout, runtime)
-        return cls._made(fileio, layout, runtime, manifests, KeyCache())
+        guard = TableGuard(fileio, layout.location, identity)
+        return cls._made(fileio, layout, runtime, manifests, KeyCache(), guard)
 
     def on_branch(self, name: str) -> Parts:
         """Parts of another branch of the same table; memory is shared."""
         layout = self.layout.on_branch(name)
-        return self._made(self.fileio, layout, self.runtime, self.manifests, self.key_cache)
+        return self._made(self.fileio, layout, self.runtime, self.manifests, self.key_cache, self.guard)
 
     @classmethod
     def _made(
@@ -55,6 +61,7 @@ class Parts:
         runtime: Runtime,
         manifests: ManifestStore,
         key_cache: KeyCache,
+        guard: TableGuard,
     ) -> Parts:
         schemas = SchemaStore(fileio, layout)
         return cls(
@@ -66,11 +73,16 @@ class Parts:
             manifests=manifests,
             scanner=Scanner(fileio, layout, manifests, schemas),
             key_cache=key_cache,
+            guard=guard,
         )
 
     def latest_schema(self) -> TableSchema:
-        """The newest schema. Raises NotFound TS1310 when there is no such table (or branch)."""
-        found = self.schemas.find_latest()
+        """The table's schema now. Raises NotFound TS1310 when there is no such table (or branch)."""
+        return self.schema_at(self.snapshots.find_latest())
+
+    def schema_at(self, newest: Snapshot | None) -> TableSchema:
+        """The table's schema while `newest` is its newest snapshot. Raises NotFound TS1310."""
+        found = self.schemas.find_current(None if newest is None else newest.schema_id)
         if found is None:
             raise NotFound(
                 "TS1310",

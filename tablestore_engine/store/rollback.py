@@ -1,12 +1,15 @@
 """Rollback: an earlier snapshot becomes the newest again, as Paimon does it.
 
 Names      roll_back   delete all later snapshots, newest first, and the tags that name them
-Steps      LATEST := target → snapshots newest → target + 1 → later tags
+Steps      LATEST := target → snapshots newest → target + 1 → newcomers that were planned on one of them → later tags →
+           what other engines see as schema
 INVARIANT  readers see a table at each step: ids stay without gaps, since the newest goes first.
-INVARIANT  files of deleted snapshots stay for orphan cleaning; schemas stay, their ids are never used again.
+INVARIANT  files of deleted snapshots stay for orphan cleaning; schema files stay, their numbers are never used again;
+           the table's schema is that of the target again.
+INVARIANT  a writer beside it loses nothing but its claim: one that planned on a deleted snapshot plans again (see
+           destination). One that committed on the target meanwhile stays.
 CRASH      anywhere: the table is at some snapshot between; running it again goes on.
-DANGER     no writer may run meanwhile: one that planned on a deleted snapshot could claim an id behind a gap
-           (the format has no guard against it). Snapshots that are in the log cannot be taken back: refused.
+DANGER     snapshots that are in the log cannot be taken back: refused.
 """
 
 from __future__ import annotations
@@ -14,6 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.commit_history import follows
+from tablestore_engine.store.destination import MainDestination
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.tags import TagStore
 
@@ -21,9 +27,10 @@ from tablestore_engine.store.tags import TagStore
 def roll_back(parts: Parts, snapshot_id: int, *, confirm: Callable[[], bool] | None = None) -> int:
     """Make `snapshot_id` the newest; the number of deleted snapshots.
 
-    Raises NotFound TS1302; FixRequest TS1322 on tables with a log unless `confirm` says that it may be.
+    Raises NotFound TS1302; RetryError TS1365; FixRequest TS1322 on tables with a log unless `confirm` says that it
+    may be.
     """
-    parts.snapshots.get(snapshot_id)
+    target = parts.snapshots.get(snapshot_id)
     later = [number for number in parts.snapshots.list_ids() if number > snapshot_id]
     if not later:
         return 0
@@ -36,10 +43,32 @@ def roll_back(parts: Parts, snapshot_id: int, *, confirm: Callable[[], bool] | N
             fix="overwrite the table with the rows of the old snapshot: the log gets the difference",
         )
     tags = TagStore(parts.fileio, parts.layout, parts.snapshots)
+    parts.guard.check()
     parts.snapshots.write_hints(snapshot_id)
     for number in reversed(later):
+        parts.guard.check()
         parts.fileio.delete(parts.layout.snapshot_path(number))
+    _delete_strays(parts, target)
     for name, number in tags.list_all().items():
         if number > snapshot_id:
             tags.delete(name)
+    MainDestination(parts.snapshots, parts.schemas, parts.guard, parts.runtime).cover_schemas()
     return len(later)
+
+
+def _delete_strays(parts: Parts, target: Snapshot) -> None:
+    """Snapshots behind the target that do not go back to it: claimed meanwhile by writers that had not seen us."""
+    while True:
+        before, strays = target, []
+        for number in parts.snapshots.list_ids():
+            found = parts.snapshots.find(number) if number > target.id else None
+            if found is None:
+                continue
+            if number == before.id + 1 and follows(found, before):
+                before = found
+            else:
+                strays.append(found)
+        if not strays:
+            return
+        for stray in reversed(strays):
+            parts.snapshots.delete_own(stray)

@@ -39,7 +39,7 @@ WRITER_VERSION = "dbt-tablestore"
 class Planned:
     """What one snapshot changes. `then_again`: a preparing step, after which planning goes on (fold, level 0).
 
-    `is_forced` commits even without any change (a schema change).
+    `is_forced` commits even without any change (a schema change). `is_borrowed`: the data files are not this commit's.
     """
 
     kind: CommitKind
@@ -50,6 +50,7 @@ class Planned:
     is_forced: bool = False
     claims_schema: bool = False
     operation: str | None = None
+    is_borrowed: bool = False
 
     @property
     def is_nothing(self) -> bool:
@@ -58,6 +59,8 @@ class Planned:
 
     def file_paths(self, layout: TableLayout) -> tuple[str, ...]:
         """Files that this plan created: what may be deleted when it is surely not used."""
+        if self.is_borrowed:
+            return ()
         spec = PartitionSpec.of(self.schema)
         paths = []
         for change in self.changes:

@@ -10,6 +10,7 @@ CRASH      between claim and hint: the next reader walks on from the old hint.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -125,9 +126,22 @@ class SnapshotStore:
 
     # ---- writing -------------------------------------------------------------------------------------------
 
-    def claim(self, snapshot: Snapshot) -> bool:
-        """Create `snapshot-<id>` exclusively; False when somebody was first."""
-        return self.fileio.create_exclusive(self.layout.snapshot_path(snapshot.id), encode_snapshot(snapshot))
+    def make_folder(self, check: Callable[[], None]) -> None:
+        """Tables of other engines have no snapshot folder before their first commit; `check`: is the table there?"""
+        if not self.fileio.exists(self.layout.snapshot_dir):
+            check()
+            self.fileio.mkdirs(self.layout.snapshot_dir)
+
+    def claim(self, snapshot: Snapshot, check: Callable[[], None] | None = None) -> bool:
+        """Create `snapshot-<id>` exclusively; False when somebody was first. `check` as in FileIO."""
+        path = self.layout.snapshot_path(snapshot.id)
+        return self.fileio.create_exclusive(path, encode_snapshot(snapshot), check=check)
+
+    def delete_own(self, snapshot: Snapshot) -> None:
+        """Remove a snapshot that must not be; another one of that number stays."""
+        found = self.find(snapshot.id)
+        if found is not None and found.uuid == snapshot.uuid:
+            self.fileio.delete(self.layout.snapshot_path(snapshot.id))
 
     def write_hints(self, snapshot_id: int) -> None:
         """LATEST after a claim, EARLIEST with the first one.

@@ -6,49 +6,37 @@
                                   /audit/<hash>             one file per test: its last outcome
 
 Names      Staging             list, publish, discard, outcomes
-           StagedSnapshot      one staged snapshot with its base and outcomes
            StagedDestination   where a staged commit is claimed
 Steps      publish: main still at the base? → schema → exclusive create of main's snapshot-(N+1) with that very
-           content → LATEST → branch removed. Main moved → RetryError TS1308: plan and test again
+           content → LATEST → branch removed. Main was compacted meanwhile → the same rows on top (stage_rebase).
+           Main's rows or columns changed → RetryError TS1308: plan and test again
 INVARIANT  nothing in main's snapshot folder changes before publishing (folds before the write apart); the claim
-           itself is the compare-and-set: what the tests saw is what is published, bit for bit.
+           itself is the compare-and-set: what the tests saw is what is published.
+INVARIANT  a schema that a staged snapshot brings counts for nobody before main's snapshot names it (schemas).
 CRASH      staged, not published: the branch waits. Published, branch still there: publishing again sees the same
-           uuid in main and only removes the branch.
+           (user, identifier) in main and only removes the branch.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from tablestore_engine.errors import FixData, NotFound, RetryError
+from tablestore_engine.errors import FixData, NotFound
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.commit import Committer, MainDestination, claim_schema, is_same_schema
+from tablestore_engine.store.commit import Committer
+from tablestore_engine.store.commit_history import find_pair
 from tablestore_engine.store.commit_report import CommitIdentity, CommitReport, report_of
+from tablestore_engine.store.destination import Committed, MainDestination, NumberTakenError
 from tablestore_engine.store.parts import Parts
+from tablestore_engine.store.stage_rebase import StagedSnapshot, publish_rebased
 
 STAGED_PREFIX = "ts_staged_"
 _BRANCH_FOLDER = "branch-" + STAGED_PREFIX
-
-
-@dataclass(frozen=True)
-class StagedSnapshot:
-    """`outcomes`: test id → status of its last run. `is_current`: main still is where it was planned."""
-
-    name: str
-    snapshot: Snapshot
-    base: Snapshot | None
-    outcomes: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-    @property
-    def base_id(self) -> int | None:
-        """Id of the snapshot it was planned on; None for the first snapshot of a table."""
-        return None if self.base is None else self.base.id
 
 
 @dataclass(frozen=True)
@@ -81,7 +69,7 @@ class StagedDestination:
 
     def find_committed(
         self, identity: CommitIdentity, base: Snapshot | None, after: int | None
-    ) -> Snapshot | None:
+    ) -> Committed | None:
         """Published already, or staged on the same base."""
         published = self.on_main.find_committed(identity, base, after)
         if published is not None:
@@ -90,7 +78,8 @@ class StagedDestination:
         if staged is None or staged.base != base:
             return None
         same = (staged.snapshot.commit_user, staged.snapshot.commit_identifier)
-        return staged.snapshot if same == (identity.user, identity.identifier) else None
+        is_ours = same == (identity.user, identity.identifier)
+        return Committed(staged.snapshot, self.name) if is_ours else None
 
     def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
         """A new branch with base and staged snapshot; an older one of that name is dropped.
@@ -100,16 +89,24 @@ class StagedDestination:
         newest = self.main.snapshots.find_latest()
         if (0 if newest is None else newest.id) != snapshot.id - 1:
             return False
-        branch = self.branch
+        branch, check = self.branch, self.main.guard.check
         if branch.snapshots.find(snapshot.id) != snapshot:
+            check()
             branch.fileio.delete_tree(branch.layout.root)
-            for number in self.main.schemas.list_ids():
-                branch.schemas.claim(self.main.schemas.get(number))
+            branch.fileio.mkdirs(branch.layout.schema_dir)
+            branch.snapshots.make_folder(check)
+            for known in self._schemas_of(snapshot):
+                branch.schemas.claim(known, check)
             if schema is not None:
-                claim_schema(branch.schemas, schema)
+                branch.schemas.claim_or_find(schema, check)
             if newest is not None:
-                branch.snapshots.claim(newest)
-        return branch.snapshots.claim(snapshot)
+                branch.snapshots.claim(newest, check)
+        return branch.snapshots.claim(snapshot, check)
+
+    def _schemas_of(self, snapshot: Snapshot) -> list[TableSchema]:
+        """Main's schemas that count: files may be written with any of them."""
+        known = [self.main.schemas.get(number) for number in self.main.schemas.list_ids()]
+        return [one for one in known if one.claim is None or one.id <= snapshot.schema_id]
 
     def find_claimed(self, snapshot_id: int) -> Snapshot | None:
         """The staged snapshot of that id; when main has moved, main's."""
@@ -159,22 +156,14 @@ class Staging:
     def publish(self, name: str, *, keep: bool = False) -> CommitReport:
         """Make it main's next snapshot; `keep` leaves the branch, for a caller who still has to send its log.
 
-        Raises NotFound TS1316, RetryError TS1308, OutcomeUnknown TS1306.
+        Raises NotFound TS1316, RetryError TS1308, TS1365, OutcomeUnknown TS1306.
         """
         staged = self.get(name)
-        snapshot, main = staged.snapshot, self.parts.snapshots
-        if not self._is_published(snapshot):
-            if main.find_latest() != staged.base:
-                raise _base_moved(self.parts.layout, staged, main.find_latest_id())
-            self._publish_schemas(staged)
-            if not self.committer.claim(self.committer.main, snapshot, None):
-                raise _base_moved(self.parts.layout, staged, main.find_latest_id())
-            self.parts.runtime.crash_point("stage.published")
-        if main.find_latest_id() == snapshot.id:
-            main.write_hints(snapshot.id)
+        report = self._find_published(staged) or self._publish_as_is(staged) or self._publish_rebased(staged)
+        self.parts.runtime.crash_point("stage.published")
         if not keep:
             self.discard(name)
-        return report_of(snapshot)
+        return report
 
     def discard(self, name: str) -> None:
         """Forget it; its data files are left to orphan cleaning. A name that does not exist is fine."""
@@ -200,20 +189,44 @@ class Staging:
 
     # --------------------------------------------------------------------------------------------------------
 
-    def _is_published(self, snapshot: Snapshot) -> bool:
-        found = self.parts.snapshots.find(snapshot.id)
-        return found is not None and found.uuid == snapshot.uuid
+    def _find_published(self, staged: StagedSnapshot) -> CommitReport | None:
+        """The report of an earlier call that died behind its claim."""
+        newest, own = self.parts.snapshots.find_latest(), staged.snapshot
+        if newest is None:
+            return None
+        found = find_pair(
+            self.parts.snapshots, newest, own.commit_user, own.commit_identifier, after=staged.base_id
+        )
+        if found is None:
+            return None
+        if found == newest:
+            self.committer.main.settle(found)
+        return report_of(found)
 
-    def _publish_schemas(self, staged: StagedSnapshot) -> None:
-        """Schemas that only the branch has, then the snapshot that names them."""
-        branch = self.parts.on_branch(staged_branch(staged.name))
-        known = set(self.parts.schemas.list_ids())
-        for number in branch.schemas.list_ids():
-            schema = branch.schemas.get(number)
-            if number not in known:
-                claim_schema(self.parts.schemas, schema)
-            elif not is_same_schema(self.parts.schemas.get(number), schema):
-                raise _base_moved(self.parts.layout, staged, staged.base_id)
+    def _publish_as_is(self, staged: StagedSnapshot) -> CommitReport | None:
+        """Bit for bit, while main is where it was; None when it is not."""
+        main = self.committer.main
+        if self.parts.snapshots.find_latest() != staged.base:
+            return None
+        schema = self._branch(staged).schemas.get(staged.snapshot.schema_id)
+        known = staged.base is not None and schema.id == staged.base.schema_id
+        try:
+            won = self.committer.claim(
+                main, staged.snapshot, None if known or schema.claim is None else schema
+            )
+        except NumberTakenError:
+            won = False
+        if not won:
+            main.cover_schemas()
+            return None
+        main.settle(staged.snapshot)
+        return report_of(staged.snapshot)
+
+    def _publish_rebased(self, staged: StagedSnapshot) -> CommitReport:
+        return publish_rebased(self.parts, self._branch(staged), self.committer, staged)
+
+    def _branch(self, staged: StagedSnapshot) -> Parts:
+        return self.parts.on_branch(staged_branch(staged.name))
 
 
 def find_staged(parts: Parts, name: str) -> StagedSnapshot | None:
@@ -264,12 +277,3 @@ def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[Outc
             ) from wrong
         found.append(outcome)
     return tuple(sorted(found, key=lambda one: one.test_id))
-
-
-def _base_moved(layout: TableLayout, staged: StagedSnapshot, newest: int | None) -> RetryError:
-    return RetryError(
-        "TS1308",
-        f"staged snapshot {staged.name} of {layout.location} cannot be published",
-        why=f"it was planned on snapshot {staged.base_id}, and main is at {newest} now",
-        fix="build the model again: it plans on the new base, and its tests run again",
-    )

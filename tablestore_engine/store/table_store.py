@@ -2,13 +2,14 @@
 
 Names      TableStore   scan, read, write, compact, changes, staging, tags, rollback, verify of one table and branch
 INVARIANT  the handle keeps no table state but caches of immutable files: any number of handles may be open.
+INVARIANT  it stands for a name: when another table lies there, the next call begins with fresh caches, and a write
+           that had begun is refused (TS1365).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -19,17 +20,13 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.options import OptionSet
 from tablestore_engine.runtime.system import SYSTEM, Runtime
+from tablestore_engine.store.alter import SchemaChange, alter_table
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.changelog import ChangelogBatch, ChangelogReader
-from tablestore_engine.store.commit import (
-    CommitIdentity,
-    CommitReport,
-    Committer,
-    Destination,
-    MainDestination,
-    Plan,
-)
+from tablestore_engine.store.commit import CommitIdentity, CommitReport, Committer, Plan
 from tablestore_engine.store.conflict import BucketId, Scope
+from tablestore_engine.store.destination import MainDestination
+from tablestore_engine.store.identity import find_identity, table_gone
 from tablestore_engine.store.maintenance import plan_compaction
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.read import read_batches, read_plan
@@ -53,11 +50,23 @@ class TableStore:
     location: str
     runtime: Runtime = field(default=SYSTEM, compare=False)
     branch: str = MAIN_BRANCH
+    _held: list[Parts] = field(default_factory=list, init=False, compare=False, repr=False)
 
-    @cached_property
+    @property
     def parts(self) -> Parts:
-        """The stores of this branch."""
-        return Parts.of(self.fileio, TableLayout(self.location, self.branch), self.runtime)
+        """The stores of this branch of the table that lies here now. One operation takes them once."""
+        identity = find_identity(self.fileio, self.location)
+        for held in self._held:
+            if held.guard.identity == identity:
+                return held
+        made = Parts.of(self.fileio, TableLayout(self.location, self.branch), self.runtime, identity)
+        self._held[:] = [made]
+        return made
+
+    @property
+    def identity(self) -> str | None:
+        """Which table lies here now; None when there is none."""
+        return find_identity(self.fileio, self.location)
 
     @property
     def snapshots(self) -> SnapshotStore:
@@ -76,8 +85,12 @@ class TableStore:
 
     @property
     def schema(self) -> TableSchema:
-        """The latest schema. Raises NotFound TS1310."""
+        """The table's schema: of its newest snapshot (see schemas). Raises NotFound TS1310."""
         return self.parts.latest_schema()
+
+    def schema_at(self, newest: Snapshot | None) -> TableSchema:
+        """The same when the caller has the newest snapshot at hand."""
+        return self.parts.schema_at(newest)
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot."""
@@ -93,12 +106,14 @@ class TableStore:
         buckets: Collection[int] | None = None,
         schema: TableSchema | None = None,
     ) -> ScanPlan:
-        """Files to read: of a given snapshot with its schema, or (None) of the newest one with the latest schema."""
+        """Files to read: of a given snapshot with its schema, or (None) of the newest one with the table's."""
+        parts = self.parts
         if snapshot is None:
-            snapshot, schema = self.latest(), schema or self.schema
+            snapshot = parts.snapshots.find_latest()
+            schema = schema or parts.schema_at(snapshot)
         elif schema is None:
-            schema = self.schemas.get(snapshot.schema_id)
-        return self.parts.scanner.plan_scan(snapshot, schema=schema, partitions=partitions, buckets=buckets)
+            schema = parts.schemas.get(snapshot.schema_id)
+        return parts.scanner.plan_scan(snapshot, schema=schema, partitions=partitions, buckets=buckets)
 
     def read(self, plan: ScanPlan | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows of a plan (default: the newest snapshot)."""
@@ -145,7 +160,8 @@ class TableStore:
     @property
     def staging(self) -> Staging:
         """Staged snapshots of the table: list, publish, discard, outcomes of tests."""
-        return Staging(self.parts, self._committer())
+        parts = self.parts
+        return Staging(parts, committer_of(parts))
 
     def on_staged(self, name: str) -> TableStore:
         """A handle that reads a staged snapshot as if it were the newest. Raises NotFound TS1317."""
@@ -155,7 +171,8 @@ class TableStore:
     @property
     def tags(self) -> TagStore:
         """Tags of this branch."""
-        return TagStore(self.fileio, self.layout, self.snapshots)
+        parts = self.parts
+        return TagStore(parts.fileio, parts.layout, parts.snapshots)
 
     def rollback(self, snapshot_id: int) -> int:
         """Make an earlier snapshot the newest; the number of deleted ones. Raises TS1302, TS1322."""
@@ -169,44 +186,53 @@ class TableStore:
 
     def write(self, request: WriteRequest) -> CommitReport:
         """Write rows of this process in one commit. See WriteRequest for what can be asked."""
-        return self._commit(WritePlanner(self.parts, request), request)
+        parts = self.parts
+        return _commit(parts, WritePlanner(parts, request), request)
 
     def write_changes(self, plan_changes: PlanChanges, request: WriteRequest) -> CommitReport:
         """Commit changes that `plan_changes` computes for a base snapshot, again when the base moved beneath them."""
-        return self._commit(ChangesPlanner(self.parts, request, plan_changes), request)
+        parts = self.parts
+        return _commit(parts, ChangesPlanner(parts, request, plan_changes), request)
+
+    def alter(self, change: SchemaChange) -> TableSchema:
+        """Change the schema by a snapshot of its own; the schema then. See store.alter."""
+        parts = self.parts
+        return alter_table(parts, committer_of(parts), change)
 
     def compact(self) -> CommitReport:
         """Bring every bucket into its best shape; each step is a COMPACT snapshot."""
+        parts = self.parts
 
         def plan(base: Snapshot | None) -> Planned:
-            schema = self.schema
-            step = plan_compaction(self.parts, base, schema, lambda _: True)
+            schema = parts.schema_at(base)
+            step = plan_compaction(parts, base, schema, lambda _: True)
             return step or Planned(CommitKind.COMPACT, schema, (), Scope())
 
-        return self._committer().commit(plan, CommitIdentity.of(self.runtime, None, None))
+        return committer_of(parts).commit(plan, CommitIdentity.of(parts.runtime, None, None))
 
-    def _commit(self, plan: Plan, request: WriteRequest) -> CommitReport:
-        identity = CommitIdentity.of(self.runtime, request.commit_user, request.commit_identifier)
-        return self._committer().commit(
-            plan,
-            identity,
-            destination=self._destination(request),
-            properties=request.properties,
-            retries_max=OptionSet(self.schema.options).integer("commit.max-retries"),
-        )
 
-    def _destination(self, request: WriteRequest) -> Destination | None:
-        if request.stage is None:
-            return None
-        return StagedDestination(self.parts, request.stage, self._committer().main)
+def _commit(parts: Parts, plan: Plan, request: WriteRequest) -> CommitReport:
+    if request.identity is not None and request.identity != parts.guard.identity:
+        raise table_gone(parts.layout.location, is_replaced=parts.guard.identity is not None)
+    committer = committer_of(parts)
+    return committer.commit(
+        plan,
+        CommitIdentity.of(parts.runtime, request.commit_user, request.commit_identifier),
+        destination=None
+        if request.stage is None
+        else StagedDestination(parts, request.stage, committer.main),
+        properties=request.properties,
+        retries_max=OptionSet(parts.latest_schema().options).integer("commit.max-retries"),
+    )
 
-    def _committer(self) -> Committer:
-        parts = self.parts
-        return Committer(
-            fileio=self.fileio,
-            layout=parts.layout,
-            files=SnapshotFiles(self.fileio, parts.layout, parts.manifests, self.runtime),
-            manifests=parts.manifests,
-            main=MainDestination(parts.snapshots, parts.schemas, self.runtime),
-            runtime=self.runtime,
-        )
+
+def committer_of(parts: Parts) -> Committer:
+    """The commit loop of one branch."""
+    return Committer(
+        fileio=parts.fileio,
+        layout=parts.layout,
+        files=SnapshotFiles(parts.fileio, parts.layout, parts.manifests, parts.runtime),
+        manifests=parts.manifests,
+        main=MainDestination(parts.snapshots, parts.schemas, parts.guard, parts.runtime),
+        runtime=parts.runtime,
+    )

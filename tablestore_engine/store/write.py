@@ -23,7 +23,6 @@ from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.sql_literal import count_of, sql_literal
 from tablestore_engine.format.types import type_to_arrow
 from tablestore_engine.store.conflict import BucketId, Scope
 
@@ -51,10 +50,12 @@ class WriteRequest:
     partition     OVERWRITE_STATIC: partition column → value; rows may leave these columns out
     commit_user, commit_identifier   both: the same pair never writes twice. A user alone is a prefix
     duplicates    'refuse' or 'last': replaces the table's option for this write
-    new_schema    the next version of the schema (id = latest + 1); committed together with the rows
+    new_schema    made from the table's schema N, with id N + 1; committed with the rows, under the next free number
     properties    kept in the snapshot, if there is anything to commit
     stage         name of a staged snapshot to write instead of the next one of main
-    computed_from the rows were computed from this snapshot (0: from the empty table) and are right on it only
+    computed_from the rows were computed from this snapshot (0: from the empty table) and are right on it only;
+                  `computed_from_unique` (Snapshot.unique): and it must still be that very one
+    identity      the rows were made for the table of this identity only (TableStore.identity)
     """
 
     rows: pa.Table | None = None
@@ -69,6 +70,8 @@ class WriteRequest:
     stage: str | None = None
     operation: str | None = None
     computed_from: int | None = None
+    computed_from_unique: str | None = None
+    identity: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ def static_values(schema: TableSchema, partition: Mapping[str, object]) -> dict[
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as wrong:
             raise FixRequest(
                 "TS1311",
-                f"partition {name}={sql_literal(value)} is no {type_}",
+                f"partition {name}={value!r} is no {type_}",
                 why=str(wrong),
                 fix="write a value of the column's type",
             ) from wrong
@@ -152,11 +155,10 @@ def with_constants(rows: pa.Table, schema: TableSchema, partition: Mapping[str, 
         fits = column.is_null() if value is None else pc.equal(column, constant).fill_null(False)
         outside = rows.num_rows - int(pc.sum(fits).as_py() or 0)
         if outside:
-            rows_do = count_of(outside, "row does", "rows do")
             raise FixData(
                 "TS1620",
-                f"{rows_do} not lie in the partition that is overwritten",
-                why=f"{name} must be {sql_literal(value)} in all rows",
+                f"{outside} rows do not lie in the partition that is overwritten",
+                why=f"{name} must be {value!r} in all rows",
                 fix="filter the rows, or overwrite the partitions that occur in them",
             )
     return rows

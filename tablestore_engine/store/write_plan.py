@@ -16,16 +16,17 @@ from dataclasses import dataclass, field, replace
 
 from tablestore_engine.errors import FixRequest, RetryError, Unsupported
 from tablestore_engine.format.capability import check_writable
+from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.bucket_writer import BucketWriter
-from tablestore_engine.store.commit import is_same_schema, schema_taken
 from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.maintenance import plan_append_compaction, plan_preparation, run_buckets
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.routing import RoutedRows, route_rows
 from tablestore_engine.store.scan import has_vectors
+from tablestore_engine.store.schemas import is_same_schema
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.write import (
     Extent,
@@ -36,21 +37,25 @@ from tablestore_engine.store.write import (
     with_constants,
 )
 
-PlanChanges = Callable[[Snapshot | None], Sequence[BucketChange]]
+PlanChanges = Callable[[Snapshot | None, TableSchema], Sequence[BucketChange]]
 
 
 @dataclass
 class WritePlanner:
-    """Plans one request; rows are routed once per schema."""
+    """Plans one request; rows are routed once per schema. `claim` marks the schema files of this request."""
 
     parts: Parts
     request: WriteRequest
+    claim: str = field(init=False)
     _routed: dict[int, tuple[RoutedRows, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.claim = self.parts.runtime.new_uuid()
 
     def __call__(self, base: Snapshot | None) -> Planned:
         """The plan on `base`. Raises TS1309, TS1312-TS1314, TS1127 and what rows can break."""
-        check_unmoved(self.parts, base, self.request.computed_from)
-        schema = target_schema(self.parts, self.request)
+        check_unmoved(self.parts, base, self.request)
+        schema = target_schema(self.parts, base, self.request, self.claim)
         routed = self._route(schema)
         extent = plan_extent(
             self.request.mode,
@@ -65,7 +70,8 @@ class WritePlanner:
         if check_bucket_count(self.parts, base, schema, extent, self._partitions(routed)):
             return self._plan_rescale(schema, routed, states, extent)
         plan_changes = self._keyed_changes if schema.is_keyed else self._append_changes
-        return planned(self.parts, self.request, schema, extent, plan_changes(schema, routed, states, extent))
+        changes = plan_changes(schema, routed, states, extent)
+        return planned(self.request, schema, extent, changes, self.claim)
 
     def _route(self, schema: TableSchema) -> tuple[RoutedRows, ...]:
         if schema.id not in self._routed:
@@ -130,11 +136,11 @@ class WritePlanner:
         if schema.is_keyed:
             changes = self._keyed_changes(schema, routed, fresh, extent)
             unused = [replace(change, added=()) for change in changes]
-            self._discard(planned(self.parts, self.request, schema, extent, unused))
+            self._discard(planned(self.request, schema, extent, unused, self.claim))
             changes = [replace(change, changelog=(), deletion_vectors=None) for change in changes]
         else:
             changes = self._append_changes(schema, routed, fresh, extent)
-        made = planned(self.parts, self.request, schema, extent, with_removals(changes, states))
+        made = planned(self.request, schema, extent, with_removals(changes, states), self.claim)
         return replace(made, kind=CommitKind.OVERWRITE)
 
     def _discard(self, plan: Planned) -> None:
@@ -150,23 +156,28 @@ class WritePlanner:
 class ChangesPlanner:
     """Plans a commit of changes that were computed for a base outside of this process.
 
-    `plan_changes` returns one change for each bucket that has rows. Keyed overwrites: buckets of the extent without
-    rows are emptied here. Append-only overwrites: the old files are removed here.
+    `plan_changes` writes with the given schema and returns one change for each bucket that has rows.
+    Keyed overwrites: buckets of the extent without rows are emptied here. Append-only
+    overwrites: the old files are removed here.
     """
 
     parts: Parts
     request: WriteRequest
     plan_changes: PlanChanges
+    claim: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.claim = self.parts.runtime.new_uuid()
 
     def __call__(self, base: Snapshot | None) -> Planned:
         """The plan on `base`; folds of all buckets come first, since the rows' buckets are not known before."""
-        check_unmoved(self.parts, base, self.request.computed_from)
-        schema = target_schema(self.parts, self.request)
+        check_unmoved(self.parts, base, self.request)
+        schema = target_schema(self.parts, base, self.request, self.claim)
         whole = plan_extent(WriteMode.OVERWRITE_TABLE, schema, (), {})
         step = plan_step(self.parts, base, whole)
         if step is not None:
             return step
-        changes = list(self.plan_changes(base))
+        changes = list(self.plan_changes(base, schema))
         buckets = [(change.partition_bytes, change.bucket) for change in changes]
         extent = plan_extent(self.request.mode, schema, buckets, self.request.partition)
         states = self.parts.scanner.bucket_states(base, schema, extent.covers)
@@ -184,15 +195,19 @@ class ChangesPlanner:
             changes += run_buckets(lambda state: _upsert(writer, state, None, replaces=True), rest)
         elif extent.replaces:
             changes = with_removals(changes, states)
-        return planned(self.parts, self.request, schema, extent, changes)
+        return planned(self.request, schema, extent, changes, self.claim)
 
 
-def target_schema(parts: Parts, request: WriteRequest) -> TableSchema:
-    """The schema to write with. Raises Unsupported TS1127, TS1309, RetryError TS1307."""
-    latest = parts.latest_schema()
-    schema = latest if request.new_schema is None else request.new_schema
-    if (schema.id <= latest.id and not is_same_schema(schema, latest)) or schema.id > latest.id + 1:
-        raise schema_taken(parts.layout, schema.id)
+def target_schema(parts: Parts, base: Snapshot | None, request: WriteRequest, claim: str) -> TableSchema:
+    """The schema to write with, on this base. Raises Unsupported TS1127, TS1309, RetryError TS1307."""
+    current, wanted = parts.schema_at(base), request.new_schema
+    if wanted is None or is_same_schema(wanted, current):
+        schema = current
+    elif wanted.id != current.id + 1:
+        raise _schema_changed(parts.layout, wanted, current)
+    else:
+        changed = replace(wanted, time_millis=parts.runtime.now_ms())
+        schema = parts.schemas.numbered(changed, claim, above=current)
     check_writable(schema)
     if schema.is_keyed and not has_vectors(schema):
         raise Unsupported(
@@ -204,27 +219,49 @@ def target_schema(parts: Parts, request: WriteRequest) -> TableSchema:
     return schema
 
 
-def check_unmoved(parts: Parts, base: Snapshot | None, computed_from: int | None) -> None:
+def check_unmoved(parts: Parts, base: Snapshot | None, request: WriteRequest) -> None:
     """Rows of an UPDATE, DELETE or MERGE are right on their snapshot only; folds since then change no row.
 
-    Raises RetryError TS1324 when somebody committed rows meanwhile.
+    Raises RetryError TS1324 when somebody committed rows meanwhile, or took that snapshot back.
     """
-    if computed_from is None or base is None:
+    start = request.computed_from
+    if start is None:
         return
-    for number in range(computed_from + 1, base.id + 1):
+    newest = 0 if base is None else base.id
+    if start > newest:
+        raise _moved(parts, start, f"it was taken back, the newest is {newest or 'none'} now")
+    if start and request.computed_from_unique is not None:
+        found = parts.snapshots.find(start)
+        if found is not None and found.unique != request.computed_from_unique:
+            raise _moved(parts, start, "it was taken back, another one has its number now")
+    for number in range(start + 1, newest + 1):
         snapshot = parts.snapshots.get(number)
         if snapshot.commit_kind is not CommitKind.COMPACT or snapshot.changelog_manifest_list is not None:
-            raise RetryError(
-                "TS1324",
-                f"{parts.layout.location} changed while the statement ran",
-                why=f"its rows were computed from snapshot {computed_from}; snapshot {number} came since",
-                fix="run the statement again",
-            )
+            raise _moved(parts, start, f"snapshot {number} came since")
+
+
+def _moved(parts: Parts, start: int, why: str) -> RetryError:
+    return RetryError(
+        "TS1324",
+        f"{parts.layout.location} changed while the statement ran",
+        why=f"its rows were computed from snapshot {start}; {why}",
+        fix="run the statement again",
+    )
+
+
+def _schema_changed(layout: TableLayout, wanted: TableSchema, current: TableSchema) -> RetryError:
+    """TS1307: the new schema was made from one that is not the table's any more."""
+    return RetryError(
+        "TS1307",
+        f"the schema of {layout.location} was changed by somebody else",
+        why=f"this commit changes schema {wanted.id - 1}, the table has schema {current.id} now",
+        fix="run the command again: it plans on the new schema",
+    )
 
 
 def plan_step(parts: Parts, base: Snapshot | None, extent: Extent) -> Planned | None:
     """Preparing work, always with the schema that exists; a new one belongs to the commit itself."""
-    existing = parts.latest_schema()
+    existing = parts.schema_at(base)
     if existing.is_keyed:
         return plan_preparation(parts, base, existing, extent.covers)
     if extent.replaces:
@@ -233,11 +270,11 @@ def plan_step(parts: Parts, base: Snapshot | None, extent: Extent) -> Planned | 
 
 
 def planned(
-    parts: Parts, request: WriteRequest, schema: TableSchema, extent: Extent, changes: Sequence[BucketChange]
+    request: WriteRequest, schema: TableSchema, extent: Extent, changes: Sequence[BucketChange], claim: str
 ) -> Planned:
     """The plan of these changes; append-only overwrites that remove files are OVERWRITE, all else is APPEND."""
     removes = any(change.removed for change in changes)
-    claims_schema = schema.id > parts.latest_schema().id
+    claims_schema = schema.claim == claim
     return Planned(
         kind=CommitKind.OVERWRITE if removes and not schema.is_keyed else CommitKind.APPEND,
         schema=schema,

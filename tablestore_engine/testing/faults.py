@@ -122,9 +122,11 @@ class FaultyFileIO:
         """As FileIO."""
         self._run("copy", target, lambda: self.inner.copy(source, target))
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
+    def create_exclusive(self, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
         """As FileIO."""
-        return self._run("create_exclusive", path, lambda: self.inner.create_exclusive(path, data))
+        return self._run(
+            "create_exclusive", path, lambda: self.inner.create_exclusive(path, data, check=check)
+        )
 
     def replace(self, path: str, data: bytes) -> None:
         """As FileIO."""

@@ -5,15 +5,18 @@ command converges.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tablestore_engine.format.schema_change import add_column
+from tablestore_engine.format.types import parse_type
 from tablestore_engine.runtime.system import CRASH_POINTS
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write import WriteMode
+from tablestore_engine.store.write import WriteMode, WriteRequest
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
-from tests.unit.store.table_world import Row, delete, make_table, open_table, put, row, rows_of
+from tests.unit.store.table_world import Row, as_table, delete, make_table, open_table, put, row, rows_of
 
 POINTS = sorted(name for name in CRASH_POINTS if not name.startswith("log."))
 FIRST = [row(number) for number in range(5)]
@@ -54,6 +57,16 @@ def stage_and_publish(store: TableStore) -> None:
         store.staging.publish("gate")
 
 
+def widen(store: TableStore) -> None:
+    """A new column with rows that use it."""
+    current = store.schema
+    known = "extra" in current.field_names
+    schema = current if known else replace(add_column(current, "extra", parse_type("INT")), id=current.id + 1)
+    rows = as_table([{**row(1), "extra": 1}], schema)
+    new = None if known else schema
+    store.write(WriteRequest(rows, new_schema=new, commit_user="job", commit_identifier=1))
+
+
 def compact(store: TableStore) -> None:
     """A full compaction: no row changes."""
     store.compact()
@@ -65,6 +78,7 @@ SCENARIOS: dict[str, tuple[Command, list[Row]]] = {
     "refresh": (refresh, [row(1), row(7)]),
     "fold": (fold_and_upsert, [row(0), row(1, "folded"), row(2), row(3), row(4)]),
     "stage": (stage_and_publish, [row(0), row(1, "staged"), row(2), row(3), row(4)]),
+    "widen": (widen, [{**one, "extra": 1 if one["id"] == 1 else None} for one in FIRST]),
     "compact": (compact, FIRST),
 }
 
@@ -112,7 +126,7 @@ def test_a_crash_leaves_before_or_after_and_the_command_converges(
 def test_the_scenarios_reach_every_point(tmp_path: Path) -> None:
     """No crash point of the store is missed by all scenarios."""
     reached: set[str] = set()
-    for scenario in ("upsert", "stage"):
+    for scenario in ("upsert", "stage", "widen"):
         for point in POINTS:
             root = tmp_path / scenario / point
             prepare(root, scenario)

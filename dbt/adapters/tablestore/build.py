@@ -9,10 +9,9 @@ INVARIANT  pure; the same settings and situation give the same plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
-from dbt.adapters.tablestore.layout_changes import LayoutChange, TableLayout, list_changes
 from dbt.adapters.tablestore.model_config import TableSettings
 from dbt.adapters.tablestore.select_sql import Sides, merge_select, microbatch_select, replace_select
 from tablestore_engine.api import OnSchemaChange, WriteMode
@@ -26,7 +25,7 @@ class Action(StrEnum):
 
     CREATE = "create"
     REPLACE = "replace"
-    RECREATE = "recreate"  # what rows lie by changed: another table takes the old one's place
+    RECREATE = "recreate"  # key or partitions changed: drop and create
     INCREMENT = "increment"
 
 
@@ -48,7 +47,8 @@ class Situation:
     columns: Columns
     table_exists: bool = False
     table_columns: Columns = ()
-    table_layout: TableLayout = field(default_factory=TableLayout)
+    table_key: tuple[str, ...] = ()
+    table_partition_by: tuple[str, ...] = ()
     full_refresh: bool = False
     batch: Batch | None = None
 
@@ -61,7 +61,6 @@ class BuildPlan:
     select: str
     mode: WriteMode
     on_schema_change: OnSchemaChange
-    changes: tuple[LayoutChange, ...] = ()
 
 
 def plan_build(settings: TableSettings, situation: Situation) -> BuildPlan:
@@ -71,9 +70,12 @@ def plan_build(settings: TableSettings, situation: Situation) -> BuildPlan:
         mode = WriteMode.UPSERT if settings.primary_key else WriteMode.APPEND
         return BuildPlan(Action.CREATE, situation.sql, mode, OnSchemaChange.REPLACE)
     if situation.full_refresh or settings.materialized == "table":
-        changes = list_changes(settings, situation.table_layout)
-        action = Action.RECREATE if changes else Action.REPLACE
-        return BuildPlan(action, situation.sql, WriteMode.OVERWRITE_TABLE, OnSchemaChange.REPLACE, changes)
+        changed = (settings.primary_key, settings.partition_by) != (
+            situation.table_key,
+            situation.table_partition_by,
+        )
+        action = Action.RECREATE if changed else Action.REPLACE
+        return BuildPlan(action, situation.sql, WriteMode.OVERWRITE_TABLE, OnSchemaChange.REPLACE)
     _require_same_table(settings, situation)
     _check_schema_change(settings, situation)
     select, mode = _increment(settings, situation)
@@ -93,13 +95,16 @@ def _require_columns(settings: TableSettings, situation: Situation) -> None:
 
 
 def _require_same_table(settings: TableSettings, situation: Situation) -> None:
-    """What decides where and in which order rows lie changes only by a full refresh."""
-    for change in list_changes(settings, situation.table_layout):
-        if change.is_asked:
+    """Key and partitions decide where rows lie, so they change only by a full refresh."""
+    for what, wanted, present in (
+        ("primary_key", settings.primary_key, situation.table_key),
+        ("partition_by", settings.partition_by, situation.table_partition_by),
+    ):
+        if tuple(map(str.lower, wanted)) != tuple(map(str.lower, present)):
             raise FixRequest(
                 "TS1826",
-                f"model {situation.name} changes {change.what} of an existing table",
-                why=f"the table has {change.present!r}, the model has {change.wanted!r}",
+                f"model {situation.name} changes {what} of an existing table",
+                why=f"the table has {list(present)}, the model has {list(wanted)}",
                 fix="run once with --full-refresh, or keep the table's value",
             )
 

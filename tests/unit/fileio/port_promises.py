@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -52,6 +53,36 @@ class PortPromises:
         assert not fileio.create_exclusive(f"{root}/d/claim", b"second")
         assert fileio.read(f"{root}/d/claim") == b"first"
         assert [one.name for one in fileio.list(f"{root}/d")] == ["claim"]
+
+    def test_a_checked_create_makes_no_folder(self, fileio: FileIO, root: str) -> None:
+        """Promise 8: a claim in a table that is gone does not bring its folder back."""
+        with pytest.raises(NotFound, match="TS1201"):
+            fileio.create_exclusive(f"{root}/gone/claim", b"late", check=lambda: None)
+        assert not fileio.exists(f"{root}/gone")
+
+    def test_a_checked_create_never_lands_in_another_folder(self, fileio: FileIO, root: str) -> None:
+        """Promise 8: the folder is replaced after the check looked; the new folder stays without the file."""
+        fileio.mkdirs(f"{root}/table/claims")
+
+        def replaced() -> None:
+            fileio.rename(f"{root}/table", f"{root}/aside")
+            fileio.mkdirs(f"{root}/table/claims")
+
+        with contextlib.suppress(NotFound, OSError):
+            fileio.create_exclusive(f"{root}/table/claims/claim", b"late", check=replaced)
+        assert fileio.list(f"{root}/table/claims") == []
+
+    def test_a_check_that_raises_leaves_nothing(self, fileio: FileIO, root: str) -> None:
+        """Promise 8: what the check raises comes out, and there is no file."""
+        fileio.mkdirs(f"{root}/d")
+
+        def void() -> None:
+            raise KeyError("void")
+
+        with pytest.raises(KeyError, match="void"):
+            fileio.create_exclusive(f"{root}/d/claim", b"late", check=void)
+        fileio.delete(f"{root}/d")
+        assert not fileio.exists(f"{root}/d")
 
     def test_replace_shows_old_or_new_never_a_mixture(self, fileio: FileIO, root: str) -> None:
         """Promise 3: a reader beside a replacing writer sees whole contents only."""

@@ -36,8 +36,8 @@ def test_a_lost_answer_of_link_is_a_won_claim(
     """When link(2) works but its answer is an error, the inode shows that we won (field bug 1)."""
     real = os.link
 
-    def lossy(source: str, target: str) -> None:
-        real(source, target)
+    def lossy(source: str, target: str, **folders: int) -> None:
+        real(source, target, **folders)
         raise OSError(errno.EIO, "answer lost")
 
     monkeypatch.setattr(os, "link", lossy)
@@ -51,7 +51,7 @@ def test_a_file_system_without_links_is_refused(
 ) -> None:
     """Without hard links two commits could overwrite each other: TS1203, and no file appears."""
 
-    def refuse(source: str, target: str) -> None:
+    def refuse(source: str, target: str, **folders: int) -> None:
         raise PermissionError(errno.EPERM, "no links here")
 
     monkeypatch.setattr(os, "link", refuse)

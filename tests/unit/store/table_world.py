@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -63,6 +64,18 @@ def open_table(root: Path, *, runtime: Runtime | None = None, fileio: FileIO | N
     return TableStore(
         fileio or LocalFileIO(str(root)), f"{root}/demo.db/t", runtime or seeded_runtime(next(_SEEDS))
     )
+
+
+def acting(point: str, action: Callable[[], object]) -> Runtime:
+    """A runtime in which somebody else acts once, at that point of our commit."""
+    done: list[bool] = []
+
+    def act(name: str) -> None:
+        if name == point and not done:
+            done.append(True)
+            action()
+
+    return replace(seeded_runtime(next(_SEEDS)), on_crash_point=act)
 
 
 def as_table(rows: Iterable[Row], schema: TableSchema) -> pa.Table:

@@ -16,7 +16,7 @@ from tablestore_engine.store.commit_report import CommitIdentity
 from tablestore_engine.store.conflict import Scope
 from tablestore_engine.store.data_files import RunRows
 from tablestore_engine.store.snapshot_files import Planned
-from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.table_store import TableStore, committer_of
 from tablestore_engine.store.write import WriteMode
 from tests.unit.store.table_world import as_table, changes, changes_of, delete, make_table, put, row, rows_of
 
@@ -32,7 +32,7 @@ def foreign_level_zero(store: TableStore, rows: list[dict[str, object]], kinds: 
     files = store.parts.writer(schema).files.write_run(state, run, level=0)
     change = BucketChange(state.partition_bytes, state.bucket, added=files)
     plan = Planned(CommitKind.APPEND, schema, (change,), Scope(everything=True))
-    store._committer().commit(lambda _: plan, CommitIdentity("java", 1, is_new=True))
+    committer_of(store.parts).commit(lambda _: plan, CommitIdentity("java", 1, is_new=True))
 
 
 def test_changes_are_the_same_every_time_and_in_order(tmp_path: Path) -> None:

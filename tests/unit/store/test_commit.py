@@ -70,16 +70,23 @@ def test_one_write_is_one_append_snapshot(tmp_path: Path) -> None:
 
 
 def test_the_same_identity_commits_once(tmp_path: Path) -> None:
-    """A repeated (user, identifier) returns the first report and writes no snapshot (field bug 11)."""
+    """A repeated (user, identifier) returns the first report and writes no snapshot (field bug 11); only that very
+    pair is a repetition: a lower identifier of the same user commits its rows.
+    """
     store = make_table(tmp_path)
     put(store, row(1))
     first = put(store, row(1, "b"), row(2), commit_user="job", commit_identifier=7)
     again = put(open_table(tmp_path), row(1, "c"), commit_user="job", commit_identifier=7)
-    older = put(store, row(9), commit_user="job", commit_identifier=6)
-    assert first == again == older
+    assert first == again
     assert (first.inserted, first.updated, first.changelog_rows) == (1, 1, 3)
     assert store.snapshots.list_ids() == (1, 2)
-    assert put(store, row(9), commit_user="job", commit_identifier=8).snapshot_id == 3
+    assert put(store, row(8), commit_user="job", commit_identifier=8).snapshot_id == 3
+    lower = put(store, row(6), commit_user="job", commit_identifier=6)
+    assert (lower.snapshot_id, lower.inserted) == (4, 1)
+    for identifier, snapshot_id in ((6, 4), (7, 2), (8, 3)):
+        again = put(open_table(tmp_path), row(99), commit_user="job", commit_identifier=identifier)
+        assert again.snapshot_id == snapshot_id
+    assert rows_of(store) == [row(1, "b"), row(2), row(6), row(8)]
 
 
 def test_a_user_without_identifier_is_only_a_prefix(tmp_path: Path) -> None:

@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import NotFound, RetryError
+from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import add_column
+from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.format.types import parse_type
+from tablestore_engine.store.commit import Committer
+from tablestore_engine.store.destination import Destination
+from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteRequest
+from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.table_world import (
     as_table,
     changes,
@@ -173,3 +180,154 @@ def test_missing_names_are_not_found(tmp_path: Path) -> None:
         store.staging.record_outcome("x", "t", "pass")
     with pytest.raises(NotFound, match="TS1317"):
         store.on_staged("x")
+
+
+# ---- compactions while rows wait ---------------------------------------------------------------------------
+
+
+def staged_upsert(root: Path, *, buckets: int = 1) -> TableStore:
+    """A table with some runs, and a staged update, insert and delete."""
+    store = make_table(root, options={"bucket": str(buckets)})
+    for turn in range(3):
+        put(store, *[row(number, f"turn {turn}") for number in range(6)])
+    kinds = pa.array([0, 0, 3], pa.int8())
+    rows = as_table([row(1, "staged"), row(9, "staged"), row(2)], store.schema)
+    properties = {"model": "orders"}
+    request = WriteRequest(rows, kinds=kinds, stage="gate", properties=properties)
+    report = store.write(replace(request, commit_user="job", commit_identifier=4))
+    assert (report.inserted, report.updated, report.deleted) == (1, 1, 1)
+    return store
+
+
+STAGED = [row(0, "turn 2"), row(1, "staged"), *[row(n, "turn 2") for n in (3, 4, 5)], row(9, "staged")]
+DIFFERENCE = changes(
+    ("-U", row(1, "turn 2")), ("+U", row(1, "staged")), ("+I", row(9, "staged")), ("-D", row(2, "turn 2"))
+)
+
+
+@pytest.mark.parametrize("buckets", [1, 4])
+def test_a_compaction_does_not_make_a_stage_unpublishable(tmp_path: Path, buckets: int) -> None:
+    """Rows wait, all buckets are compacted: publishing puts exactly the tested rows on top, with their changelog,
+    identity and properties, once.
+    """
+    store = staged_upsert(tmp_path, buckets=buckets)
+    tested = sorted(rows_of(store.on_staged("gate")), key=repr)
+    store.compact()
+    newest = store.snapshots.find_latest_id()
+    assert newest is not None
+    assert newest > 3
+    report = store.staging.publish("gate")
+    assert rows_of(open_table(tmp_path)) == tested == sorted(STAGED, key=repr)
+    assert (report.snapshot_id, report.inserted, report.updated, report.deleted) == (newest + 1, 1, 1, 1)
+    assert changes_of(store, newest + 1) == DIFFERENCE
+    published = store.snapshots.get(newest + 1)
+    assert (published.commit_user, published.commit_identifier) == ("job", 4)
+    assert (published.properties or {})["model"] == "orders"
+    assert store.staging.list_all() == ()
+    assert store.verify() == ()
+
+
+def test_a_compaction_elsewhere_leaves_the_staged_files(tmp_path: Path) -> None:
+    """The compacted partition is another one: the published snapshot has the very data files that the tests read."""
+    columns = {"id": "INT", "dt": "STRING"}
+    store = make_table(tmp_path, keys=("id", "dt"), partitions=("dt",), columns=columns)
+    for number in range(3):
+        put(store, {"id": number, "dt": "old"})
+    put(store, {"id": 1, "dt": "new"}, stage="gate")
+    staged = store.plan_scan(store.staging.get("gate").snapshot)
+    files = {file.meta.file_name for file in staged.files if file.partition == ("new",)}
+    store.compact()
+    store.staging.publish("gate")
+    assert {file.meta.file_name for file in store.plan_scan().files if file.partition == ("new",)} == files
+    assert len(rows_of(store)) == 4
+    assert store.verify() == ()
+
+
+def test_appended_rows_wait_through_a_compaction(tmp_path: Path) -> None:
+    """An append-only table: its files were joined meanwhile, the staged ones are added."""
+    store = make_table(tmp_path, keys=())
+    for number in range(3):
+        put(store, row(number))
+    put(store, row(9), stage="gate")
+    store.compact()
+    assert store.latest() != store.staging.get("gate").base
+    store.staging.publish("gate")
+    assert rows_of(store) == [row(0), row(1), row(2), row(9)]
+    assert store.verify() == ()
+
+
+def test_a_staged_schema_change_waits_through_a_compaction(tmp_path: Path) -> None:
+    """Columns that the stage brings appear with its rows, on the compacted table."""
+    for buckets in ("1", "8"):
+        store = make_table(tmp_path / buckets, options={"bucket": buckets})
+        for turn in range(3):
+            put(store, row(1, f"turn {turn}"))
+        wider = replace(add_column(store.schema, "extra", parse_type("INT")), id=1)
+        rows = as_table([{**row(1, "x"), "extra": 1}, {**row(2), "extra": 2}], wider)
+        store.write(WriteRequest(rows, new_schema=wider, stage="gate"))
+        store.compact()
+        store.staging.publish("gate")
+        assert rows_of(store) == [{**row(1, "x"), "extra": 1}, {**row(2), "extra": 2}]
+        assert store.verify() == ()
+
+
+def test_rows_that_changed_in_a_compaction_or_beside_it_are_tested_again(tmp_path: Path) -> None:
+    """A commit of rows between the compactions, or compaction of another history: TS1308, and the stage stays."""
+    store = staged_upsert(tmp_path)
+    store.compact()
+    put(store, row(50))
+    store.compact()
+    with pytest.raises(RetryError, match="TS1308"):
+        store.staging.publish("gate")
+    assert [one.name for one in store.staging.list_all()] == ["gate"]
+    assert rows_of(store.on_staged("gate")) == sorted(STAGED, key=repr)
+
+
+@pytest.mark.parametrize("point", ["commit.manifests", "commit.claimed", "stage.published"])
+def test_publishing_after_a_compaction_survives_a_kill(tmp_path: Path, point: str) -> None:
+    """Killed anywhere, publishing again completes it: the rows are there once."""
+    store = staged_upsert(tmp_path)
+    store.compact()
+    dying = open_table(tmp_path, runtime=crashing(seeded_runtime(3), point))
+    with pytest.raises(SimulatedCrash):
+        dying.staging.publish("gate")
+    fresh = open_table(tmp_path)
+    fresh.staging.publish("gate")
+    assert rows_of(fresh) == sorted(STAGED, key=repr)
+    assert [one.commit_user for one in fresh.snapshots.list_all()].count("job") == 1
+    assert fresh.verify() == ()
+
+
+def test_a_compaction_beside_publishing_is_taken_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compaction takes the snapshot number in the instant of the claim: publishing goes on behind it."""
+    store = staged_upsert(tmp_path)
+    real = Committer.claim
+
+    def claim(
+        self: Committer, destination: Destination, snapshot: Snapshot, schema: TableSchema | None
+    ) -> bool:
+        monkeypatch.setattr(Committer, "claim", real)
+        open_table(tmp_path).compact()
+        return real(self, destination, snapshot, schema)
+
+    monkeypatch.setattr(Committer, "claim", claim)
+    store.staging.publish("gate")
+    assert rows_of(open_table(tmp_path)) == sorted(STAGED, key=repr)
+
+
+def test_a_staged_write_again_after_a_crash_reports_its_stage(tmp_path: Path) -> None:
+    """The first run died behind its claim; the second finds the stage and says its name, so that gates know it."""
+    store = make_table(tmp_path)
+    put(store, row(1))
+    identity = {"commit_user": "job", "commit_identifier": 1}
+    with pytest.raises(SimulatedCrash):
+        put(
+            open_table(tmp_path, runtime=crashing(seeded_runtime(3), "stage.claimed")),
+            row(2),
+            stage="gate",
+            **identity,
+        )
+    again = put(open_table(tmp_path), row(2), stage="gate", **identity)
+    assert (again.staged, again.snapshot_id, again.inserted) == ("gate", 2, 1)
+    store.staging.publish("gate")
+    assert put(store, row(2), stage="gate", **identity).staged is None

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tablestore_engine.errors import FixRequest, NotFound
-from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
+from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store import rollback
+from tablestore_engine.store.commit_history import following_properties
+from tablestore_engine.store.parts import Parts
+from tablestore_engine.store.table_store import committer_of
+from tests.unit.store.table_world import acting, make_table, open_table, put, row, rows_of
 
 
 def test_a_tag_names_a_snapshot_and_reads_it(tmp_path: Path) -> None:
@@ -67,3 +74,88 @@ def test_a_table_with_a_log_is_not_rolled_back(tmp_path: Path) -> None:
     with pytest.raises(FixRequest, match="TS1322"):
         store.rollback(1)
     assert store.snapshots.list_ids() == (1, 2)
+
+
+@pytest.mark.parametrize("point", ["write.data_files", "commit.manifests"])
+def test_a_writer_beside_a_rollback_plans_again(tmp_path: Path, point: str) -> None:
+    """Planned on a snapshot that is taken back meanwhile: no snapshot behind a gap, the rows come on the older one."""
+    store = make_table(tmp_path)
+    for number in range(4):
+        put(store, row(number))
+    writer = open_table(tmp_path, runtime=acting(point, lambda: open_table(tmp_path).rollback(2)))
+    assert put(writer, row(9)).snapshot_id == 3
+    assert rows_of(open_table(tmp_path)) == [row(0), row(1), row(9)]
+    assert store.snapshots.list_ids() == (1, 2, 3)
+    assert store.verify() == ()
+
+
+@pytest.mark.parametrize("moment", ["before", "between", "after"])
+def test_a_claim_in_the_midst_of_a_rollback_stays_behind_no_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The claim comes when the rollback has listed, has deleted some, or has deleted all: ids have no gap, the rows
+    taken back are gone, and a writer that was told "committed" last finds its rows.
+    """
+    store = make_table(tmp_path)
+    for number in range(4):
+        put(store, row(number))
+    planned: list[object] = []
+    real = LocalFileIO.delete
+
+    def claim_now() -> None:
+        """A writer that planned on snapshot 4 claims 5, whatever is there by now."""
+        if not planned:
+            planned.append(True)
+            monkeypatch.setattr(LocalFileIO, "delete", real)
+            assert not committer.claim(committer.main, late, None) or moment == "before"
+            monkeypatch.setattr(LocalFileIO, "delete", delete)
+
+    def delete(self: LocalFileIO, path: str) -> None:
+        if path.endswith({"before": "snapshot-4", "between": "snapshot-3", "after": "never"}[moment]):
+            claim_now()
+        real(self, path)
+
+    newest = store.snapshots.get(4)
+    late = replace(newest, id=5, uuid="late", properties=following_properties(newest))
+    committer = committer_of(store.parts)
+    monkeypatch.setattr(LocalFileIO, "delete", delete)
+    open_table(tmp_path).rollback(2)
+    if moment == "after":
+        claim_now()
+    assert planned
+    assert store.snapshots.list_ids() == (1, 2)
+    assert rows_of(open_table(tmp_path)) == [row(0), row(1)]
+    assert put(open_table(tmp_path), row(9)).snapshot_id == 3
+
+
+def test_a_commit_on_the_target_of_a_rollback_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody commits on the target before the rollback has looked around: that commit is not taken away."""
+    store = make_table(tmp_path)
+    for number in range(3):
+        put(store, row(number))
+    real = rollback._delete_strays
+
+    def late(parts: Parts, target: Snapshot) -> None:
+        put(open_table(tmp_path), row(9))
+        real(parts, target)
+
+    monkeypatch.setattr(rollback, "_delete_strays", late)
+    store.rollback(1)
+    assert rows_of(open_table(tmp_path)) == [row(0), row(9)]
+
+
+def test_an_expired_base_is_no_rollback(tmp_path: Path) -> None:
+    """Another engine expires everything but the newest right after the claim: the commit stands."""
+    store = make_table(tmp_path)
+    put(store, row(1))
+    put(store, row(2))
+
+    def expire() -> None:
+        for number in (1, 2):
+            (tmp_path / f"demo.db/t/snapshot/snapshot-{number}").unlink(missing_ok=True)
+
+    newest = store.snapshots.get(2)
+    late = replace(newest, id=3, uuid="late", properties=following_properties(newest))
+    expire()
+    assert committer_of(store.parts).claim(committer_of(store.parts).main, late, None)
+    assert store.snapshots.list_ids() == (3,)

@@ -230,7 +230,7 @@ def test_changes_from_elsewhere_are_committed_like_rows(tmp_path: Path) -> None:
     put(store, *[day(number, dt) for number in range(10) for dt in ("x", "y")])
     worker = open_table(tmp_path)
 
-    def tasks(base):  # type: ignore[no-untyped-def]
+    def tasks(base, _):  # type: ignore[no-untyped-def]
         state = next(one for one in worker.bucket_states(base) if one.partition == ("x",))
         writer = worker.parts.writer(worker.schema)
         kept = writer.read_visible(state.files[0]).slice(0, 1)
@@ -251,3 +251,22 @@ def test_rows_computed_from_an_older_snapshot_are_refused(tmp_path: Path) -> Non
         put(store, row(1), computed_from=1)
     store.compact()
     assert put(store, row(3), computed_from=2).inserted == 1
+
+
+def test_rows_computed_from_a_snapshot_that_was_taken_back_are_refused(tmp_path: Path) -> None:
+    """Rolled back below it, to nothing, or committed anew under its number: TS1324, nothing is committed."""
+    store = make_table(tmp_path)
+    for number in range(3):
+        put(store, row(number))
+    seen = store.snapshots.get(3)
+    store.rollback(2)
+    with pytest.raises(RetryError, match="TS1324"):
+        put(store, row(9), computed_from=3)
+    assert put(store, row(5), computed_from=2).snapshot_id == 3
+    with pytest.raises(RetryError, match="TS1324"):
+        put(store, row(9), computed_from=3, computed_from_unique=seen.unique)
+    assert (
+        put(store, row(6), computed_from=3, computed_from_unique=store.snapshots.get(3).unique).inserted == 1
+    )
+    with pytest.raises(RetryError, match="TS1324"):
+        put(make_table(tmp_path / "other"), row(9), computed_from=1)

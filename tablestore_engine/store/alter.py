@@ -1,0 +1,73 @@
+"""ALTER TABLE: a schema change as a commit of its own.
+
+Names      SchemaChange   schema → schema, pure
+           alter_table    apply it; the schema then
+Steps      table with snapshots: a snapshot without rows that names the new schema, claimed like any other
+           table without: the schema file alone is the change, since no rows are read with it
+INVARIANT  a change of comments alone is COMPACT, which says that every row is what it was: statements, verdicts and
+           staged rows that were computed before stay right.
+INVARIANT  a change is made from the table's schema at the base of its commit: of two changes at once none is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tablestore_engine.errors import RetryError
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.options import OptionSet
+from tablestore_engine.store.commit import CommitIdentity, Committer
+from tablestore_engine.store.conflict import Scope
+from tablestore_engine.store.parts import Parts
+from tablestore_engine.store.schemas import is_described, is_same_schema
+from tablestore_engine.store.snapshot_files import Planned
+
+SchemaChange = Callable[[TableSchema], TableSchema]
+_ATTEMPTS = 20
+
+
+def alter_table(parts: Parts, committer: Committer, change: SchemaChange) -> TableSchema:
+    """The schema after the change; an unchanged one commits nothing.
+
+    Raises NotFound TS1310, RetryError TS1305, TS1365, TS1366, OutcomeUnknown TS1306, and what `change` raises.
+    """
+    for _ in range(_ATTEMPTS):
+        if parts.snapshots.find_latest() is not None:
+            return _commit_change(parts, committer, change)
+        current = parts.schema_at(None)
+        changed = change(current)
+        if is_same_schema(changed, current):
+            return current
+        newest = parts.schemas.get_newest_id()
+        successor = replace(changed, id=newest + 1, time_millis=parts.runtime.now_ms(), claim=None)
+        if parts.schemas.claim(successor, parts.guard.check):
+            return successor
+    raise RetryError(
+        "TS1366",
+        f"the schema of {parts.layout.location} could not be changed",
+        why=f"others changed it {_ATTEMPTS} times meanwhile",
+        fix="run the statement again",
+    )
+
+
+def _commit_change(parts: Parts, committer: Committer, change: SchemaChange) -> TableSchema:
+    claim = parts.runtime.new_uuid()
+    planned: list[TableSchema] = []
+
+    def plan(base: Snapshot | None) -> Planned:
+        current = parts.schema_at(base)
+        changed = change(current)
+        is_new = not is_same_schema(changed, current)
+        if is_new:
+            changed = parts.schemas.numbered(
+                replace(changed, time_millis=parts.runtime.now_ms()), claim, above=current
+            )
+        planned[:] = [changed if is_new else current]
+        kind = CommitKind.COMPACT if is_described(changed, current) else CommitKind.APPEND
+        return Planned(kind, planned[0], (), Scope(), is_forced=is_new, claims_schema=is_new, operation=None)
+
+    retries = OptionSet(parts.latest_schema().options).integer("commit.max-retries")
+    committer.commit(plan, CommitIdentity.of(parts.runtime, None, None), retries_max=retries)
+    return planned[0]
