@@ -96,9 +96,11 @@ class Engine:
         report = done.report if isinstance(done.report, WriteReport) else None
         return SqlResult(done.fetched.columns, done.fetched.rows, report)
 
-    def query_columns(self, sql: str, *, versions: Versions = NO_VERSIONS) -> tuple[ColumnInfo, ...]:
-        """Columns of a query; it is analysed, not run."""
-        schema = self.query(sql, versions=versions).schema
+    def query_columns(
+        self, sql: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None
+    ) -> tuple[ColumnInfo, ...]:
+        """Columns of a query; it is analysed, not run. `reads` is told which tables it would read."""
+        schema = self._warehouse.resolver.query(sql, _overrides(versions, reads)).schema
         return tuple(ColumnInfo(f.name, f.dataType.simpleString(), f.nullable) for f in schema.fields)
 
     def cancel(self, tag: str) -> None:

@@ -21,11 +21,12 @@ _SAME_ROWS = frozenset({CommitKind.COMPACT, CommitKind.ANALYZE})
 def rows_version(store: TableStore, snapshot: Snapshot | None) -> str:
     """`user:identifier` of the newest commit up to this one that changed rows; NOTHING without a snapshot.
 
-    When the history before a fold has expired, the fold itself is the version.
+    When the history before a fold has expired, the fold itself is the version; so is one that took in another
+    engine's rows, which is why it has a changelog.
     """
     if snapshot is None:
         return NOTHING
-    while snapshot.commit_kind in _SAME_ROWS:
+    while snapshot.commit_kind in _SAME_ROWS and snapshot.changelog_manifest_list is None:
         before = store.snapshots.find(snapshot.id - 1)
         if before is None:
             break

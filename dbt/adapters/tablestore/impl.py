@@ -31,14 +31,15 @@ from dbt.adapters.tablestore.connections import TablestoreConnectionManager
 from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.model_config import STRATEGIES, TablestoreConfig
-from dbt.adapters.tablestore.model_writer import ModelSettings, ModelWriter
+from dbt.adapters.tablestore.model_spec import ModelSettings
+from dbt.adapters.tablestore.model_writer import ModelWriter
 from dbt.adapters.tablestore.relation import TablestoreRelation, Version
 from dbt.adapters.tablestore.response import TablestoreResponse
 from dbt.adapters.tablestore.seeds import read_decimals_exactly
 from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.test_outcome import read_outcome
 from dbt.adapters.tablestore.translate import as_dbt_errors
-from tablestore_engine.api import Engine
+from tablestore_engine.api import Engine, ReadLog
 from tablestore_engine.errors import NotFound
 
 logger = AdapterLogger("Tablestore")
@@ -159,7 +160,7 @@ class TablestoreAdapter(SparkAdapter):
 
     @available.parse_list
     @as_dbt_errors()
-    def get_column_schema_from_query(self, sql: str) -> list[SparkColumn]:
+    def get_column_schema_from_query(self, sql: str, reads: ReadLog | None = None) -> list[SparkColumn]:
         """Columns of a query, which Spark analyses and does not run; a header before it is executed."""
         *headers, query = split_statements(sql)
         for header in headers:
@@ -167,7 +168,7 @@ class TablestoreAdapter(SparkAdapter):
         versions = self.writer.versions_for(self.nice_connection_name())
         return [
             SparkColumn(column=info.name, dtype=info.type_text)
-            for info in self.engine.query_columns(query, versions=versions)
+            for info in self.engine.query_columns(query, versions=versions, reads=reads)
         ]
 
     # --- dbt docs and freshness ---
@@ -261,7 +262,9 @@ class TablestoreAdapter(SparkAdapter):
         self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **facts: object
     ) -> BuildPlan:
         """Decide what the run does; reads the query's columns, writes nothing."""
-        columns = tuple((c.column, c.dtype) for c in self.get_column_schema_from_query(sql))
+        reads = ReadLog()
+        columns = tuple((c.column, c.dtype) for c in self.get_column_schema_from_query(sql, reads))
+        self.writer.note_reads(settings.node, reads)
         return self.writer.plan(relation, settings, sql, columns, facts)
 
     @available.parse_none
@@ -290,7 +293,9 @@ class TablestoreAdapter(SparkAdapter):
     def tablestore_comment(
         self, relation: TablestoreRelation, comment: str | None, columns: Mapping[str, str]
     ) -> None:
-        """Bring comments of a table up to date; does nothing when they are."""
+        """Bring comments of a table up to date; does nothing when they are, or when they wait with staged rows."""
+        if self.writer.is_staged(relation.table_name):
+            return
         self.engine.set_comments(relation.table_name, comment, columns)
 
     @available.parse(lambda *args: args[-1])

@@ -1,7 +1,6 @@
 """Builds one model or seed: checks its config, plans, writes, stages or publishes.
 
-Names      ModelSettings   a model's table settings with its contract and comments
-           ModelWriter     the engine's user behind the macros; one per invocation
+Names      ModelWriter     the engine's user behind the macros; one per invocation
 Steps      read_settings (no I/O) → plan (reads columns) → write (one snapshot, staged or published)
 INVARIANT  nothing is written before read_settings and plan have accepted the whole model.
 """
@@ -17,10 +16,11 @@ import agate
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.tablestore.build import Action, Batch, BuildPlan, Columns, Situation, plan_build
-from dbt.adapters.tablestore.contract import Contract, read_comments, read_contract
+from dbt.adapters.tablestore.contract import read_comments, read_contract
 from dbt.adapters.tablestore.gate import project_tables
-from dbt.adapters.tablestore.model_config import TableSettings, read_settings
+from dbt.adapters.tablestore.model_config import read_settings
 from dbt.adapters.tablestore.model_graph import check_topics
+from dbt.adapters.tablestore.model_spec import ModelSettings, model_spec, table_spec
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.replacement import replace_table
 from dbt.adapters.tablestore.response import TablestoreResponse, describe_commit
@@ -34,7 +34,6 @@ from tablestore_engine.api import (
     OnSchemaChange,
     Outcome,
     ReadLog,
-    TableSpec,
     TableVersion,
     WriteMode,
     WriteReport,
@@ -80,17 +79,6 @@ def _job(
 ) -> _Job:
     invocation, identifier = str(context.get("invocation") or ""), _commit_identifier(context.get("batch"))
     return _Job(relation, settings, action, work, again, invocation, identifier)
-
-
-@dataclass(frozen=True)
-class ModelSettings:
-    """Everything that the model's YAML and config() say about its table."""
-
-    node: str
-    table: TableSettings
-    contract: Contract
-    comment: str | None
-    column_comments: tuple[tuple[str, str], ...]
 
 
 class ModelWriter:
@@ -179,9 +167,9 @@ class ModelWriter:
 
         def again() -> tuple[WriteSpec, str]:
             fresh = self._plan_again(relation, settings)
-            return _model_spec(settings, fresh), fresh.select
+            return model_spec(settings, fresh), fresh.select
 
-        work = (_model_spec(settings, plan), plan.select)
+        work = (model_spec(settings, plan), plan.select)
         return self._commit(_job(relation, settings, plan.action, work, again, context), context)
 
     def _plan_again(self, relation: TablestoreRelation, settings: ModelSettings) -> BuildPlan:
@@ -222,7 +210,7 @@ class ModelWriter:
             quote_columns=bool(context.get("quote_columns")),
         )
         spec = WriteSpec(
-            table=_table_spec(settings),
+            table=table_spec(settings),
             mode=WriteMode.OVERWRITE_TABLE,
             checks=dict(settings.contract.checks),
             on_schema_change=OnSchemaChange.REPLACE,
@@ -242,6 +230,7 @@ class ModelWriter:
             policy=job.settings.table.publish,
             nodes=context.get("nodes") or {},
             selected=context.get("selected") or (),
+            reads=self._reads.pop(job.settings.node, ReadLog()).reads(),
         )
         if staged is not None and context.get("batch"):
             raise Unsupported(
@@ -286,6 +275,15 @@ class ModelWriter:
         return self._engine().write(name, rows, spec, versions=versions)
 
     # --- publishing ---
+
+    def is_staged(self, table: str) -> bool:
+        """Whether this invocation has staged rows of it, with all that its config says, that are not out yet."""
+        return self._desk.is_staged(table)
+
+    def note_reads(self, node: str, reads: ReadLog) -> None:
+        """What a model's query reads, known before it is written."""
+        with self._lock:
+            self._reads[node] = reads
 
     def start_test(self, test: str) -> ReadLog:
         """What its statements read goes here."""
@@ -355,27 +353,6 @@ def _must_replace(
             f"{relation.table_name}: key or partitions changed; the table is made anew, its history ends"
         )
     return True
-
-
-def _model_spec(settings: ModelSettings, plan: BuildPlan) -> WriteSpec:
-    return WriteSpec(
-        table=_table_spec(settings),
-        mode=plan.mode,
-        delete_when=settings.table.delete_when,
-        checks=dict(settings.contract.checks),
-        on_schema_change=plan.on_schema_change,
-    )
-
-
-def _table_spec(settings: ModelSettings) -> TableSpec:
-    return TableSpec(
-        primary_key=settings.table.primary_key,
-        partition_by=settings.table.partition_by,
-        options=dict(settings.table.options),
-        comment=settings.comment,
-        column_comments=dict(settings.column_comments),
-        not_null=settings.contract.not_null,
-    )
 
 
 def _commit_identifier(batch: Any) -> int:  # noqa: ANN401 - dbt's BatchContext

@@ -82,14 +82,24 @@ class StagingDesk:
     # building ------------------------------------------------------------------------------------
 
     def plan_staged(
-        self, *, node: str, table: str, policy: str, nodes: Nodes, selected: Collection[str]
+        self,
+        *,
+        node: str,
+        table: str,
+        policy: str,
+        nodes: Nodes,
+        selected: Collection[str],
+        reads: Collection[TableRead] = (),
     ) -> StagePlan | None:
-        """How this model must be staged now, or None to publish at once."""
+        """How this model must be staged now, or None to publish at once. `reads`: what its query has read."""
         with self._lock:
             self._load([table.split(".", maxsplit=1)[0]])
             above = list_ancestors(nodes, node)
+            seen = {(read.table, read.version) for read in reads}  # also by names that are no ref
             parents = tuple(
-                item.as_read for item in self._book.staged if item.key in self._mine and item.owner in above
+                item.as_read
+                for item in self._book.staged
+                if item.key in self._mine and (item.owner in above or (item.table, item.version) in seen)
             )
             gates: tuple[str, ...] = ()
             if policy == "auto":
@@ -131,6 +141,11 @@ class StagingDesk:
             self._responses.setdefault(table, response).follow(response)
             world = self._engine().gate.see(self._book)
             self._responses[table].mark(published=False, reason=explain(item, self._book, world))
+
+    def is_staged(self, table: str) -> bool:
+        """By this invocation, and not published yet."""
+        with self._lock:
+            return any(item.key in self._mine for item in self._book.of_table(table))
 
     def forget(self, table: str) -> None:
         """A node was published at once: older staged snapshots of it are void."""

@@ -41,11 +41,18 @@ class Run:
         self.desk.start(invocation)
         self.responses: dict[str, TablestoreResponse] = {}
 
-    def build(self, name: str, value: int = 1, policy: str = "auto", selected: tuple[str, ...] = ALL) -> bool:
+    def build(
+        self,
+        name: str,
+        value: int = 1,
+        policy: str = "auto",
+        selected: tuple[str, ...] = ALL,
+        reads: tuple[TableRead, ...] = (),
+    ) -> bool:
         """Build a model as the writer does; tells whether it was staged."""
         table = f"demo.{name}"
         plan = self.desk.plan_staged(
-            node=f"model.p.{name}", table=table, policy=policy, nodes=NODES, selected=selected
+            node=f"model.p.{name}", table=table, policy=policy, nodes=NODES, selected=selected, reads=reads
         )
         self.desk.finish_pending(table)
         self.desk.clear_unpublished(table)
@@ -186,10 +193,12 @@ def test_reads_of_the_invocation_see_its_staged_rows(engine: Engine) -> None:
     """Until published; dbt snapshots, which are public at once, never do."""
     run = Run(engine, "aaaa-bbbb-cccc-dddd")
     run.build("orders")
+    assert run.desk.is_staged("demo.orders")
     assert run.desk.branches_for("model.p.daily", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
     assert run.desk.branches_for("snapshot.p.history", ["demo"]) == {}
     run.test("unique")
     assert run.desk.branches_for("model.p.daily", ["demo"]) == {}
+    assert not run.desk.is_staged("demo.orders")
 
 
 def test_a_later_process_tests_and_publishes(engine: Engine) -> None:
@@ -376,3 +385,14 @@ def test_what_another_process_published_is_published(engine: Engine) -> None:
     (again,) = engine.gate.publish(book)
     assert again.state == "published"
     assert latest(engine, "orders") == 2
+
+
+def test_staged_rows_that_are_read_without_a_ref_bind_too(engine: Engine) -> None:
+    """`from demo.orders` in a model's text reads the staged rows like a ref does: it waits for them."""
+    run = Run(engine, "a")
+    run.build("orders")
+    (orders,) = engine.gate.read_book("demo.orders").staged
+    assert run.build("other", 1, "always", (), reads=(orders.as_read,))
+    assert latest(engine, "other") is None
+    run.test("unique")
+    assert (latest(engine, "orders"), latest(engine, "other")) == (1, 1)
