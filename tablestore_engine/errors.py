@@ -7,6 +7,7 @@ Names      TablestoreError   the one base; `code` is stable, append-only
            FixData           the rows are wrong: nothing was written
            Unsupported       a feature we do not read or write; the message names it
            OutcomeUnknown    the answer was lost: read back before anything else, delete nothing
+           PublishPending    the rows are committed, their log is behind: publish, never write them again
            Fenced            a newer process took over: throw this handle away
            EngineBug         an invariant of ours does not hold: report it
 INVARIANT  a message has three parts: what failed and where, why (expected and got), what to do next.
@@ -57,6 +58,13 @@ class Unsupported(TablestoreError):
 
 class OutcomeUnknown(TablestoreError):
     """An answer was lost: the step may have happened. Read back; delete nothing meanwhile (P4)."""
+
+
+class PublishPending(TablestoreError):
+    """The rows are committed and only the log lacks them: publish again, never write again.
+
+    `facts`: `snapshot` the committed snapshot id, `report` the WriteReport of the commit.
+    """
 
 
 class Fenced(TablestoreError):

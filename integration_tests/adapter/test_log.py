@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_publishing import BAD, FIXED, GOOD
@@ -61,3 +62,58 @@ def test_a_broker_that_is_not_there_stops_the_build_before_it_writes(logged: Sho
     logged.dbt("run", "--select", "stg_orders", "orders", ok=False)
     assert "127.0.0.1:9" in logged.log
     assert "orders" not in logged.tables()
+
+
+def test_a_retry_behind_a_commit_publishes_and_writes_nothing_twice(logged: Shop, broker: BrokerInfo) -> None:
+    """An append model whose row is too large for its topic: committed, pending, failed; `dbt retry` only publishes."""
+    topic = "retried_big"
+    config = f"{{{{ config(materialized='incremental', log_system='kafka', kafka_topic='{topic}') }}}}"
+    noise = "transform(sequence(1, {{ var('copies', 1) }}), i -> sha2(cast(i as string), 512))"
+    logged.write("models/big.sql", f"{config}\nselect 1 as id, concat_ws('', {noise}) as text")
+    logged.dbt("run", "--select", "big")
+    _limit(broker, topic, 1000)
+    logged.dbt("run", "--select", "big", "--vars", "{copies: 100}", ok=False)
+    assert "TS1070" in logged.log
+    assert "do not write these rows again" in logged.log
+    assert "`dbt retry` sends it and writes nothing" in logged.log
+    logged.dbt("retry", ok=False)
+    assert logged.engine.count_log_messages("demo.big") == 1
+    _limit(broker, topic, 1_000_000)
+    logged.dbt("retry")
+    assert logged.rows("select count(*) from demo.big") == [(2,)]
+    assert logged.engine.count_log_messages("demo.big") == 2
+    logged.dbt("run", "--select", "big")
+    assert logged.rows("select count(*) from demo.big") == [(3,)]
+
+
+def test_a_secret_in_a_config_stops_dbt_before_it_writes_a_manifest(logged: Shop) -> None:
+    """TS1818 while parsing, in SQL and in YAML; no file under target or logs has the value."""
+    path = logged.folder / "models/orders.sql"
+    plain = path.read_text()
+    path.write_text(plain.replace("log_system=", "kafka={'sasl.password': 'hunter2'}, log_system="))
+    logged.dbt("parse", ok=False)
+    assert "TS1818" in logged.log
+    path.write_text(plain)
+    logged.write("dbt_project.yml", (logged.folder / "dbt_project.yml").read_text() + YAML_SECRET)
+    logged.dbt("parse", ok=False)
+    assert "TS1818" in logged.log
+    written = [
+        one for folder in ("target", "logs") for one in (logged.folder / folder).rglob("*") if one.is_file()
+    ]
+    assert not [one for one in written if b"hunter2" in one.read_bytes()]
+
+
+YAML_SECRET = """
+models:
+  shop:
+    +table_properties: {"fs.azure.account.key.acme": hunter2}
+"""
+
+
+def _limit(broker: BrokerInfo, topic: str, size: int) -> None:
+    """max.message.bytes of a topic."""
+    admin = AdminClient({"bootstrap.servers": broker.url})
+    change = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result()

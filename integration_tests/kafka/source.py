@@ -82,12 +82,13 @@ def settings_of(source: Source, url: str, **options: str) -> LogSettings:
     resolved = resolve_log(
         {
             "log.system": "kafka",
-            "kafka.bootstrap.servers": url,
+            "changelog-producer": "lookup",
             "kafka.topic": f"t-{source.uuid}",
             "bucket": str(source.buckets),
             "tablestore.table-uuid": source.uuid,
             **options,
         },
+        {"kafka.bootstrap.servers": url},
         table="demo.t",
         is_keyed=True,
     )

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
-from tablestore_engine.errors import RetryError
+from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.decode import decode_rows
 from tablestore_engine.log.dev_broker import BrokerInfo
 
@@ -49,3 +49,19 @@ def test_without_brokers_the_table_stays_without_a_log(tmp_path: Path) -> None:
         table = engine.table("d.t")
         assert table.latest_snapshot_id() == 2
         assert "log.system" not in table.schema.options
+
+
+@pytest.mark.parametrize("mode", ["auto", "all"])
+def test_a_log_without_a_changelog_is_refused_before_anything(tmp_path: Path, mode: str) -> None:
+    """changelog-producer none: TS1737 for a new table and a log added later; no broker is asked, nothing is left."""
+    none = {"changelog-producer": "none"}
+    logged = {**none, "log.system": "kafka", "kafka.topic": "t", "log.changelog-mode": mode}
+    with Engine(str(tmp_path), log={"kafka.bootstrap.servers": "127.0.0.1:1"}) as engine:
+        with pytest.raises(FixRequest, match="TS1737"):
+            engine.write("d.t", _row(1, "a"), WriteSpec(table=TableSpec(primary_key=("id",), options=logged)))
+        assert engine.find_table("d.t") is None
+        engine.write("d.t", _row(1, "a"), WriteSpec(table=TableSpec(primary_key=("id",), options=none)))
+        with pytest.raises(FixRequest, match="TS1737"):
+            engine.write("d.t", _row(2, "b"), _with_log())
+        assert engine.table("d.t").latest_snapshot_id() == 1
+        assert "log.system" not in engine.table("d.t").schema.options

@@ -262,10 +262,11 @@ def test_refused_log_in_names_the_settings_and_no_secret(broker: BrokerInfo) -> 
         {
             "log.system": "kafka",
             "kafka.topic": "t",
-            "kafka.bootstrap.servers": broker.url,
+            "changelog-producer": "lookup",
             "tablestore.table-uuid": "u",
         },
         {
+            "kafka.bootstrap.servers": broker.url,
             "kafka.security.protocol": "SASL_PLAINTEXT",
             "kafka.sasl.mechanism": "PLAIN",
             "kafka.sasl.username": "me",

@@ -32,7 +32,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
-from tablestore_engine.errors import OutcomeUnknown, RetryError
+from tablestore_engine.errors import OutcomeUnknown, PublishPending, RetryError
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.log.producer import LogProducer
@@ -117,7 +117,7 @@ def write_all(attack: Attack, engine: Engine, name: str, seed: int) -> None:
         number += 1
         try:
             engine.write(name, rows_of(number, chance), spec)
-        except (RetryError, OutcomeUnknown) as error:
+        except (RetryError, OutcomeUnknown, PublishPending) as error:
             attack.errors[error.code] += 1
 
 

@@ -1,6 +1,6 @@
 """The table's changelog on its way to Kafka: what the store committed, handed to the log as data.
 
-Names      TablePublisher   one per table and process: publish what is pending, look at the topic
+Names      TablePublisher   one per table and process: check before a commit, publish what is pending, look at the topic
 Steps      settings from table options and the engine's `log` -> outbox: every snapshot behind the newest marker
 INVARIANT  the log never reads files: each snapshot's changes are read here, in the store's deterministic order.
 INVARIANT  one publisher per table and process, used by one thread at a time: a second would fence the first.
@@ -8,24 +8,18 @@ INVARIANT  one publisher per table and process, used by one thread at a time: a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tablestore_engine.errors import PublishPending, TablestoreError
 from tablestore_engine.log.beginning import prepare_log, reset_log
 from tablestore_engine.log.changes import PublishReport, SnapshotChanges
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.reader import read_messages
-from tablestore_engine.log.settings import LogSettings, resolve_log
+from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.table_store import TableStore
-
-
-def find_settings(store: TableStore, log: Mapping[str, str], table: str) -> LogSettings | None:
-    """The table's log settings, None when it has no log system. Raises TS1700, TS1701."""
-    schema = store.schema
-    return resolve_log(schema.options, log, table=table, is_keyed=schema.is_keyed)
 
 
 @dataclass
@@ -47,15 +41,24 @@ class TablePublisher:
         self.close()
         reset_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime)
 
+    def check(self, store: TableStore) -> None:
+        """Before a commit: everything that publishing would meet first. Raises TS17xx; nothing is sent."""
+        with self._lock:
+            latest = store.snapshots.find_latest_id() or 0
+            self._open().check(latest, find_commit=lambda snapshot_id: _find_commit(store, snapshot_id))
+
+    def _open(self) -> Publisher:
+        if self._publisher is None:
+            self._publisher = Publisher(self.settings, runtime=self.runtime)
+        return self._publisher
+
     def publish(self, store: TableStore) -> PublishReport | None:
         """Send every committed snapshot that the log lacks; None when the table has no snapshot."""
         latest = store.snapshots.find_latest_id()
         if latest is None:
             return None
         with self._lock:
-            if self._publisher is None:
-                self._publisher = Publisher(self.settings, runtime=self.runtime)
-            return self._publisher.publish_pending(
+            return self._open().publish_pending(
                 latest,
                 lambda snapshot_id: _read_changes(store, snapshot_id),
                 find_commit=lambda snapshot_id: _find_commit(store, snapshot_id),
@@ -71,6 +74,21 @@ class TablePublisher:
             if self._publisher is not None:
                 self._publisher.close()
                 self._publisher = None
+
+
+def pending_log(
+    table: str, snapshot_id: int | None, report: object, error: TablestoreError
+) -> PublishPending:
+    """What a commit says whose log could not be sent."""
+    return PublishPending(
+        "TS1070",
+        f"snapshot {snapshot_id} of {table} is committed, its log is pending",
+        why=str(error),
+        fix=f"do not write these rows again; `tablestore publish {table}`, or the table's next write, "
+        "sends what is pending, in order and once",
+        snapshot=snapshot_id,
+        report=report,
+    )
 
 
 def _read_changes(store: TableStore, snapshot_id: int) -> SnapshotChanges | None:

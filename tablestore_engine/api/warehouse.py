@@ -2,7 +2,8 @@
 
 Names      Warehouse   stores by name, commits followed by publishing, drops and renames
 INVARIANT  no JVM before the first statement that needs one.
-INVARIANT  after every commit the outbox is tried: what an earlier process left unpublished goes first, in order.
+INVARIANT  before every commit the log is checked, after it the outbox is tried: what an earlier process left
+           unpublished goes first, in order; an error behind the commit says so (PublishPending).
 INVARIANT  the lock guards the two dictionaries only; nothing that takes a lock of its own is called under it.
 INVARIANT  a table with a log appears only after its topics are there and claimed (P7).
 """
@@ -11,11 +12,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+
+from tablestore_engine.api.comments import set_all_comments
 from tablestore_engine.api.location import local_folder
-from tablestore_engine.api.publishing import TablePublisher, find_settings
+from tablestore_engine.api.publishing import TablePublisher, pending_log
 from tablestore_engine.api.report import RelationInfo, WriteReport
 from tablestore_engine.api.rows import Incoming
 from tablestore_engine.api.sources import EngineSource
@@ -24,12 +29,12 @@ from tablestore_engine.api.writing import Writer
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.errors import FixRequest, NotFound, TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.schema_change import describe_column, set_comment
 from tablestore_engine.log.beginning import drop_log
-from tablestore_engine.log.settings import resolve_log
+from tablestore_engine.log.settings import LogSettings, resolve_log
+from tablestore_engine.log.sizes import check_sizes
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark.resolver import Resolver
@@ -51,7 +56,13 @@ class Warehouse:
         self._fileio = LocalFileIO(self.path)
         self.catalog = FilesystemCatalog(self._fileio, self.path, runtime)
         self.writer = Writer(
-            self.catalog, self.open_store, self.prepare_log, self.drop_unused, self._scratch, runtime
+            catalog=self.catalog,
+            open_store=self.open_store,
+            before_create=self.prepare_log,
+            after_refusal=self.drop_unused,
+            check_rows=self._check_rows,
+            scratch=self._scratch,
+            runtime=runtime,
         )
         self._stores: dict[Identifier, TableStore] = {}
         self._publishers: dict[str, TablePublisher] = {}
@@ -162,23 +173,31 @@ class Warehouse:
         self.catalog.create_table(identifier, self.prepare_log(identifier, plan.schema))
 
     def drop_table(self, identifier: Identifier) -> None:
-        """With its history, and with its topics when the engine made them."""
-        self._after_drop(identifier, self.catalog.drop_table(identifier))
+        """With its history, and with its topics when the engine made them: these first, since with the brokers away
+        nothing should be dropped, and no topic stay behind that blocks the next table of the name.
+        """
+        self._drop_topics(identifier, self.catalog.find_schema(identifier))
+        self.catalog.drop_table(identifier)
+        self.forget(identifier)
+
+    def _drop_topics(self, identifier: Identifier, schema: TableSchema | None) -> None:
+        if schema is not None and schema.options.get(_MANAGED) == "true":
+            # a table that could not be published any more (TS1737) must still be droppable
+            options = {**schema.options, "changelog-producer": "lookup"}
+            settings = self._log_settings(identifier, replace(schema, options=options))
+            if settings is not None:
+                self._close_publisher(settings.table_uuid)
+                drop_log(settings)
 
     def drop_unused(self, identifier: Identifier, identity: str) -> None:
         """The table of this identity, when no snapshot, no stage and no writer has used it."""
         schema = self.catalog.drop_unused(identifier, identity)
         if schema is not None:
-            self._after_drop(identifier, schema)
-
-    def _after_drop(self, identifier: Identifier, schema: TableSchema | None) -> None:
-        """Names, and topics when the engine made them."""
-        self.forget(identifier)
-        if schema is not None and schema.options.get(_MANAGED) == "true":
-            settings = resolve_log(schema.options, self.log, table=str(identifier), is_keyed=schema.is_keyed)
-            if settings is not None:
-                self._close_publisher(settings.table_uuid)
-                drop_log(settings)
+            self.forget(identifier)
+            with suppress(
+                TablestoreError
+            ):  # a refusal is what the caller must hear; a left claim is taken over
+                self._drop_topics(identifier, schema)
 
     def rename(self, source: Identifier, target: Identifier) -> None:
         """A table or view under a new name."""
@@ -213,7 +232,11 @@ class Warehouse:
         partition: dict[str, object] | None = None,
         computed_from: tuple[int, str] | None = None,
     ) -> WriteReport:
-        """One commit, then publishing. `computed_from`: (id, Snapshot.unique) that the rows are right on."""
+        """One commit, then publishing. Raises PublishPending TS1070 when only the latter failed.
+
+        `computed_from`: (id, Snapshot.unique) that the rows are right on.
+        """
+        self._check_log(identifier)
         if not self.catalog.has_database(identifier.database):
             self.catalog.create_database(identifier.database)
         report = self.writer.write(
@@ -221,7 +244,26 @@ class Warehouse:
         )
         if report.staged is not None or not spec.publish:
             return report_of(identifier, report)
-        return self.published(identifier, report_of(identifier, report))
+        return self._published_behind(identifier, report_of(identifier, report))
+
+    def _check_log(self, identifier: Identifier) -> None:
+        """A log in trouble is told while nothing is committed yet; a new table's comes with its topics."""
+        store = self.find_store(identifier)
+        publisher = None if store is None else self.find_publisher(identifier)
+        if store is not None and publisher is not None:
+            publisher.check(store)
+
+    def _check_rows(self, identifier: Identifier, schema: TableSchema, rows: pa.Table) -> None:
+        settings = self._log_settings(identifier, schema)
+        if settings is not None:
+            check_sizes(rows, schema, settings)
+
+    def _published_behind(self, identifier: Identifier, report: WriteReport) -> WriteReport:
+        """`published` behind a commit: what fails now must not be taken for a write that failed."""
+        try:
+            return self.published(identifier, report)
+        except TablestoreError as error:
+            raise pending_log(str(identifier), report.snapshot_id, report, error) from error
 
     def published(self, identifier: Identifier, report: WriteReport) -> WriteReport:
         """Send what is committed and not yet in the log; the report with this call's offsets."""
@@ -255,10 +297,11 @@ class Warehouse:
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log, then the branch goes. Raises RetryError TS1308 when main moved meanwhile.
 
-        When the log cannot be sent (TS17xx), the branch stays and says that the snapshot is pending: call it again.
+        When the log cannot be sent (TS1070), the branch stays and says that the snapshot is pending: call it again.
         """
         staging = self.get_store(identifier).staging
-        report = self.published(identifier, report_of(identifier, staging.publish(stage, keep=True)))
+        report = report_of(identifier, staging.publish(stage, keep=True))
+        report = self._published_behind(identifier, report)
         staging.discard(stage)
         return report
 
@@ -273,15 +316,28 @@ class Warehouse:
 
     def find_publisher(self, identifier: Identifier) -> TablePublisher | None:
         """The table's publisher, None when it has no log. Raises TS1700, TS1701."""
-        settings = find_settings(self.get_store(identifier), self.log, str(identifier))
+        settings = self._log_settings(identifier, self.get_store(identifier).schema)
         if settings is None:
             return None
         with self._lock:
-            return self._publishers.setdefault(settings.table_uuid, TablePublisher(settings, self.runtime))
+            known = self._publishers.get(settings.table_uuid)
+            if known is None or known.settings != settings:  # an option may have changed meanwhile
+                self._publishers[settings.table_uuid] = TablePublisher(settings, self.runtime)
+            found = self._publishers[settings.table_uuid]
+        if known is not None and known is not found:
+            known.close()
+        return found
+
+    def _log_settings(self, identifier: Identifier, schema: TableSchema) -> LogSettings | None:
+        """The log that a table's options and the engine's `log` give. Raises TS1700, TS1701, TS1737."""
+        place = self.catalog.location(identifier)
+        return resolve_log(
+            schema.options, self.log, table=str(identifier), is_keyed=schema.is_keyed, place=place
+        )
 
     def prepare_log(self, identifier: Identifier, schema: TableSchema) -> TableSchema:
         """Topics before the table; the schema says whether we made them. Raises TS17xx."""
-        settings = resolve_log(schema.options, self.log, table=str(identifier), is_keyed=schema.is_keyed)
+        settings = self._log_settings(identifier, schema)
         if settings is None:
             return schema
         created = TablePublisher(settings, self.runtime).prepare(after_snapshot=0)
@@ -314,17 +370,6 @@ def report_of(identifier: Identifier, report: CommitReport) -> WriteReport:
         schema_id=report.schema_id,
         staged=report.staged,
     )
-
-
-def set_all_comments(schema: TableSchema, comment: str | None, columns: Mapping[str, str]) -> TableSchema:
-    """The schema with the table's comment (None: as it is) and those of the named columns."""
-    if comment is not None:
-        schema = set_comment(schema, comment)
-    known = {name.lower(): name for name in schema.field_names}
-    for name, text in columns.items():
-        if name.lower() in known:
-            schema = describe_column(schema, known[name.lower()], text or None)
-    return schema
 
 
 def _is_unpublished(store: TableStore) -> bool:

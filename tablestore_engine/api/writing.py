@@ -50,19 +50,22 @@ AfterRefusal = Callable[[Identifier, str], None]
 ComputedFrom = tuple[int, str]
 _LOOKS_MAX = 5
 OnCreate = Callable[[Identifier, TableSchema], TableSchema]
+CheckRows = Callable[[Identifier, TableSchema, pa.Table], None]
 
 
 @dataclass(frozen=True)
 class Writer:
     """Performs writes of one engine.
 
-    `before_create` prepares the log before a table has one; `after_refusal` removes the table again.
+    `before_create` prepares the log before a table has one; `after_refusal` removes the table again, `check_rows`
+    refuses what its log could not carry (small writes; large ones hear it from the publisher).
     """
 
     catalog: FilesystemCatalog
     open_store: OpenStore
     before_create: OnCreate
     after_refusal: AfterRefusal
+    check_rows: CheckRows
     scratch: Callable[[], Path]
     runtime: Runtime
 
@@ -157,6 +160,7 @@ class Writer:
         rows = self._small_rows(incoming, schema, identifier)
         if rows is not None:
             table, kinds = split_kinds(check_rules(rows, str(identifier)))
+            self.check_rows(identifier, schema, table)
             return store.write(replace(request, rows=table, kinds=kinds))
         return self._write_distributed(store, schema, incoming, request)
 

@@ -40,7 +40,7 @@ def add_place(parser: argparse.ArgumentParser, *, name: str | None = "table") ->
 
 def add_brokers(parser: argparse.ArgumentParser) -> None:
     """--bootstrap."""
-    text = f"Kafka brokers for tables that do not name theirs (default: ${KAFKA_ENV})"
+    text = f"Kafka brokers (default: ${KAFKA_ENV}); tables do not name any"
     parser.add_argument("--bootstrap", metavar="HOST:PORT", help=text)
 
 

@@ -299,7 +299,7 @@ def _check_log(engine: Engine, name: str) -> None:
             "TS1922",
             f"{name} has nothing to publish to",
             why="its option log.system is not kafka",
-            fix=f"build it with log_system='kafka'; brokers come from the table, --bootstrap or {KAFKA_ENV}",
+            fix=f"build it with log_system='kafka'; brokers come from --bootstrap or {KAFKA_ENV}",
         )
 
 

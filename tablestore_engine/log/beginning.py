@@ -7,6 +7,11 @@ Names      prepare_log()    for CREATE TABLE: topics, and the first marker, whic
            read_progress()  P, from the markers, else from the tail of the data topic
 Claim      the first marker says whose topic it is; it is written under a transactional id made from the TOPIC,
            so of two tables that claim at once one is fenced, reads again, and finds the other's marker.
+Take-over  a claim whose table was never made (killed, refused, dropped while the brokers were away) or lost the race
+           for its name blocks nobody of the same place: as long as nothing is published, the table that lies there
+           writes the claim again in its own name.
+Order      everything that can be refused is refused before a topic is made: client settings by an init, topic
+           settings by a dry run. Topics of a creation that fails half-way are deleted again.
 Lost       no marker, but rows: the newest header `s` is the snapshot that was published last, and its `q` say how much
            of it. Publishing goes on inside that snapshot, sends what is missing and writes the marker again.
            No marker and no rows: refused, never guessed (TS1707).
@@ -14,6 +19,7 @@ Lost       no marker, but rows: the newest header `s` is the snapshot that was p
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -62,6 +68,7 @@ def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runt
     `after_snapshot`: snapshots up to this one count as published (a table that gets its log later).
     """
     admin = make_admin(settings)
+    _try_client(settings)
     topics, created = create_topics(admin, settings, runtime)
     assert topics.data is not None
     attempts, is_claimed = 0, False
@@ -84,6 +91,15 @@ def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runt
     return LogBeginning(topics.data.topic_id, created)
 
 
+def _try_client(settings: LogSettings) -> None:
+    """Settings that only an init shows to be wrong. Raises FixRequest TS1721, TS1713; RetryError."""
+    producer = LogProducer(settings, settings.transactional_id)
+    try:
+        producer.init()
+    except KafkaException as error:
+        raise translate(error, settings, doing="trying the settings", reasons=producer.reasons) from error
+
+
 def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = SYSTEM) -> LogBeginning:
     """Whatever is in the topics stays; publishing goes on behind `after_snapshot`. A running publisher is fenced."""
     admin = make_admin(settings)
@@ -96,7 +112,7 @@ def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = 
         if newest is not None:
             check_owner(settings, newest)
         settle_topics(admin, producer, [marker_place(settings), *data_places(settings)], settings, runtime)
-        _write_base(admin, producer, settings, topics.data, after_snapshot)
+        _write_base(admin, producer, settings, topics.data, after_snapshot=after_snapshot, runtime=runtime)
     except KafkaException as error:
         raise translate(error, settings, doing="starting the log anew", reasons=producer.reasons) from error
     return LogBeginning(topics.data.topic_id, created)
@@ -121,10 +137,13 @@ def open_progress(
     ):  # else read_progress refuses
         markers = [] if topics.marker is None else [marker_place(settings)]
         places = [*markers, *data_places(settings)]
-        if find_undecided(admin, places, settings):
+        if find_undecided(admin, places, settings, runtime):
             read_progress(admin, settings, runtime)
             settle_topics(admin, producer, places, settings, runtime)
-    return read_progress(admin, settings, runtime)
+    progress, newest = read_progress(admin, settings, runtime)
+    if newest is not None and topics.data is not None and is_left_claim(settings, newest):
+        _write_base(admin, producer, settings, topics.data, after_snapshot=0, runtime=runtime)
+    return progress, newest
 
 
 def read_progress(
@@ -148,9 +167,20 @@ def read_progress(
 
 
 def check_owner(settings: LogSettings, newest: Marker) -> None:
-    """One topic, one table. Raises FixRequest TS1704."""
-    if newest.table_uuid != settings.table_uuid:
+    """One topic, one table; the claim of a table that never came to this place may be taken over. Raises TS1704."""
+    if newest.table_uuid != settings.table_uuid and not is_left_claim(settings, newest):
         raise _taken(settings, f"its markers belong to the table with uuid {newest.table_uuid}")
+
+
+def is_left_claim(settings: LogSettings, newest: Marker) -> bool:
+    """Whether the newest marker only claims the topic, for another table at the place of this one."""
+    is_same_place = bool(newest.place) and newest.place == place_hash(settings)
+    return newest.is_claim and is_same_place and newest.table_uuid != settings.table_uuid
+
+
+def place_hash(settings: LogSettings) -> str:
+    """Where the table lies, as a claim shows it: no path leaves this machine."""
+    return hashlib.sha256(settings.place.encode()).hexdigest()[:32] if settings.place else ""
 
 
 def _taken(settings: LogSettings, why: str) -> FixRequest:
@@ -185,22 +215,22 @@ def _claim(
     # a second base marker behind one that is only hidden would set P back
     await_decided(admin, [marker_place(settings)], settings, runtime)
     newest = _newest_marker(settings, runtime)
-    if newest is None:
+    if newest is None or is_left_claim(settings, newest):
         if not is_new and _has_rows(settings, runtime):
             raise _taken(settings, "it holds rows, but no marker says that they are this table's")
-        _write_base(admin, producer, settings, data, after_snapshot)
-        _await_marker(settings, runtime)
+        _write_base(admin, producer, settings, data, after_snapshot=after_snapshot, runtime=runtime)
+        _await_marker(settings, runtime, before=newest)
         return
     check_owner(settings, newest)
     check_topic_id(settings, data, newest.topic_id)
 
 
-def _await_marker(settings: LogSettings, runtime: Runtime) -> None:
+def _await_marker(settings: LogSettings, runtime: Runtime, *, before: Marker | None) -> None:
     """A commit is answered a moment before readers see it, and the publisher has another transactional id: without
     waiting it could find no marker yet. What does not appear in time is found (or missed) by the next command.
     """
     deadline = runtime.now_ms() + int(settings.timeout_s * 1000)
-    while _newest_marker(settings, runtime) is None and runtime.now_ms() < deadline:
+    while _newest_marker(settings, runtime) == before and runtime.now_ms() < deadline:
         runtime.sleep(0.01)
 
 
@@ -210,12 +240,20 @@ def _has_rows(settings: LogSettings, runtime: Runtime) -> bool:
 
 
 def _write_base(
-    admin: AdminClient, producer: LogProducer, settings: LogSettings, data: TopicFacts, after_snapshot: int
+    admin: AdminClient,
+    producer: LogProducer,
+    settings: LogSettings,
+    data: TopicFacts,
+    *,
+    after_snapshot: int,
+    runtime: Runtime,
 ) -> None:
     """What the topic holds already lies before this marker, so its offsets are the ends of now."""
-    ends = find_ends(admin, data_places(settings), settings, IsolationLevel.READ_COMMITTED)
+    ends = find_ends(admin, data_places(settings), settings, IsolationLevel.READ_COMMITTED, runtime)
     offsets = {partition: (end, end) for (_, partition), end in ends.items()}
-    marker = Marker(settings.table_uuid, after_snapshot, "", data.topic_id, offsets=offsets)
+    marker = Marker(
+        settings.table_uuid, after_snapshot, "", data.topic_id, offsets=offsets, place=place_hash(settings)
+    )
     producer.begin()
     producer.send_marker(*encode_marker(marker))
     producer.commit()

@@ -42,6 +42,9 @@ _UNREACHABLE = frozenset(
         KafkaError._MSG_TIMED_OUT,
     }
 )
+_WRONG_SETTING = frozenset(
+    {KafkaError.INVALID_TRANSACTION_TIMEOUT, KafkaError._INVALID_ARG, KafkaError.INVALID_CONFIG}
+)
 FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
 _LOGGER = logging.getLogger("tablestore_engine.kafka")
 _LOGGER.addHandler(logging.NullHandler())  # silent unless someone listens
@@ -153,7 +156,7 @@ def said(error: KafkaException) -> str:
 def translate(
     error: KafkaException, settings: LogSettings, *, doing: str, reasons: Reasons | None = None
 ) -> TablestoreError:
-    """TS1713 for log-in and rights, TS1702 unreachable, TS1710 fenced, else TS1711."""
+    """TS1713 for log-in and rights, TS1721 wrong setting, TS1702 unreachable, TS1710 fenced, else TS1711."""
     code = code_of(error)
     background = reasons.text() if reasons is not None else ""
     why = settings.redact(said(error) + (f" ({background})" if background else ""))
@@ -166,12 +169,15 @@ def translate(
             fix="correct kafka.security.protocol, kafka.sasl.*, kafka.ssl.* of the profile, or the user's rights "
             "(topics: Read, Write, Describe, Create; transactional id: Write, Describe)",
         )
+    if code in _WRONG_SETTING:
+        return _bad_config(error, settings)
     if code in _UNREACHABLE:
         return RetryError(
             "TS1702",
             what,
             why=f"the brokers at {settings.brokers} gave no answer within {settings.timeout_s:.0f} s: {why}",
-            fix="start the broker (`tablestore broker start`) or correct 'kafka.bootstrap.servers', then publish again",
+            fix="start the broker (`tablestore broker start`) or correct kafka.bootstrap.servers in `log:` of the "
+            "profile (or --bootstrap), then publish again",
         )
     if code in FENCED:
         return Fenced(
@@ -193,5 +199,6 @@ def _bad_config(error: KafkaException, settings: LogSettings) -> FixRequest:
         "TS1721",
         f"the Kafka settings of {settings.table} are not accepted",
         why=settings.redact(said(error)),
-        fix="correct the kafka.* options of the table, or `log:` of the profile",
+        fix="correct `log:` of the profile, or the kafka.* options of the table; brokers have limits of their own, "
+        "as transaction.max.timeout.ms for kafka.transaction.timeout.ms",
     )

@@ -25,8 +25,8 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
 
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.client import make_consumer
-from tablestore_engine.log.marker import Progress, read_range
+from tablestore_engine.log.client import code_of, make_consumer
+from tablestore_engine.log.marker import NEW_TOPIC_SECONDS, PASSING, Progress, read_range
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.reader import to_message
 from tablestore_engine.log.settings import LogSettings
@@ -38,16 +38,27 @@ _SLICE = 10_000
 
 
 def find_ends(
-    admin: AdminClient, places: Iterable[Place], settings: LogSettings, isolation: IsolationLevel
+    admin: AdminClient,
+    places: Iterable[Place],
+    settings: LogSettings,
+    isolation: IsolationLevel,
+    runtime: Runtime,
 ) -> Mapping[Place, int]:
-    """The end of each partition as readers of that isolation see it. Raises KafkaException."""
+    """The end of each partition as readers of that isolation see it; a new topic may have no leader for a moment.
+
+    Raises KafkaException.
+    """
     latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # its stub has no types
-    asked = admin.list_offsets(
-        {TopicPartition(*place): latest for place in places},
-        isolation_level=isolation,
-        request_timeout=settings.timeout_s,
-    )
-    return {(place.topic, place.partition): future.result().offset for place, future in asked.items()}
+    wanted = {TopicPartition(*place): latest for place in places}
+    deadline = runtime.now_ms() + int(min(settings.timeout_s, NEW_TOPIC_SECONDS) * 1000)
+    while True:
+        asked = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=settings.timeout_s)
+        try:
+            return {(place.topic, place.partition): one.result().offset for place, one in asked.items()}
+        except KafkaException as error:
+            if code_of(error) not in PASSING or runtime.now_ms() > deadline:
+                raise
+            runtime.sleep(0.05)
 
 
 def data_places(settings: LogSettings) -> tuple[Place, ...]:
@@ -61,12 +72,12 @@ def marker_place(settings: LogSettings) -> Place:
 
 
 def find_undecided(
-    admin: AdminClient, places: Iterable[Place], settings: LogSettings
+    admin: AdminClient, places: Iterable[Place], settings: LogSettings, runtime: Runtime
 ) -> Mapping[Place, tuple[int, int]]:
     """{place: (LSO, log end)} of those that differ. Raises KafkaException."""
     wanted = tuple(places)
-    committed = find_ends(admin, wanted, settings, IsolationLevel.READ_COMMITTED)
-    ends = find_ends(admin, wanted, settings, IsolationLevel.READ_UNCOMMITTED)
+    committed = find_ends(admin, wanted, settings, IsolationLevel.READ_COMMITTED, runtime)
+    ends = find_ends(admin, wanted, settings, IsolationLevel.READ_UNCOMMITTED, runtime)
     return {place: (committed[place], end) for place, end in ends.items() if committed[place] < end}
 
 
@@ -119,7 +130,7 @@ def await_visible(
     deadline = runtime.now_ms() + int(settings.timeout_s * 1000)
     waiting = {place: end for place, end in following.items() if end > 0}
     while waiting:
-        seen = find_ends(admin, waiting, settings, IsolationLevel.READ_COMMITTED)
+        seen = find_ends(admin, waiting, settings, IsolationLevel.READ_COMMITTED, runtime)
         waiting = {place: end for place, end in waiting.items() if seen[place] < end}
         if waiting and runtime.now_ms() > deadline:
             raise KafkaException(
@@ -132,7 +143,8 @@ def await_visible(
 def check_covered(admin: AdminClient, settings: LogSettings, progress: Progress, runtime: Runtime) -> None:
     """Raises FixRequest TS1731 for a visible row of a snapshot behind P. Reads only what lies behind the marker."""
     data = data_places(settings)
-    for (topic, partition), end in find_ends(admin, data, settings, IsolationLevel.READ_COMMITTED).items():
+    ends = find_ends(admin, data, settings, IsolationLevel.READ_COMMITTED, runtime)
+    for (topic, partition), end in ends.items():
         following = progress.next_offsets.get(partition)
         if (
             following is None or end <= following + 1
@@ -169,8 +181,8 @@ def _wait(
     """What is still undecided after at most so many seconds."""
     wanted = tuple(places)
     deadline = runtime.now_ms() + int(seconds * 1000)
-    undecided = find_undecided(admin, wanted, settings)
+    undecided = find_undecided(admin, wanted, settings, runtime)
     while undecided and runtime.now_ms() < deadline:
         runtime.sleep(0.02)
-        undecided = find_undecided(admin, wanted, settings)
+        undecided = find_undecided(admin, wanted, settings, runtime)
     return undecided

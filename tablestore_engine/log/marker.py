@@ -6,7 +6,8 @@ Names      Marker           one record: a snapshot, or a chunk of one, is in the
            read_markers()   the newest markers, oldest first; reads back from the end of what is decided
            plan_progress()  pure: newest marker → Progress
 Record     key `s-<snapshot>` · value {"v":1, table uuid, snapshot, commit, chunk, last, topic_id, schema_id,
-           "counts":{partition: messages of this snapshot so far}, "offsets":{partition: [first, next)}}
+           "counts":{partition: messages of this snapshot so far}, "offsets":{partition: [first, next)}}; a claim also
+           has "place": a hash of where its table lies, by which a claim without a table is taken over
 Steps      1 the last decided offset (LSO) 2 read from LSO-16, widen ×8 until a marker is seen or the start is reached
 INVARIANT  P is the snapshot of the LAST marker by offset (not the highest id): a new beginning of the log counts.
 INVARIANT  `offsets` names every partition that was ever written: `next` is carried over, so that a hybrid reader
@@ -28,8 +29,8 @@ from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.runtime.system import Runtime
 
 _FIRST_LOOK = 16
-_NEW_TOPIC_SECONDS = 3.0
-_PASSING = frozenset(
+NEW_TOPIC_SECONDS = 3.0
+PASSING = frozenset(
     {
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.LEADER_NOT_AVAILABLE,
@@ -44,7 +45,7 @@ _POLL_SECONDS = 0.02  # consume() waits for a full batch or this long, even when
 
 @dataclass(frozen=True)
 class Marker:
-    """`last` is False for a chunk that more chunks of the same snapshot follow."""
+    """`last` is False for a chunk that more chunks of the same snapshot follow; `place` says whose claim it is."""
 
     table_uuid: str
     snapshot_id: int
@@ -55,6 +56,12 @@ class Marker:
     last: bool = True
     counts: Mapping[int, int] = field(default_factory=dict)
     offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    place: str = ""
+
+    @property
+    def is_claim(self) -> bool:
+        """The first marker of a topic, when nothing was published yet."""
+        return self.snapshot_id == 0 and not self.commit
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,7 @@ def encode_marker(marker: Marker) -> tuple[bytes, bytes]:
         "schema_id": marker.schema_id,
         "counts": {str(p): n for p, n in sorted(marker.counts.items())},
         "offsets": {str(p): list(pair) for p, pair in sorted(marker.offsets.items())},
+        **({"place": marker.place} if marker.place else {}),
     }
     return f"s-{marker.snapshot_id}".encode(), json.dumps(value, separators=(",", ":")).encode()
 
@@ -110,6 +118,7 @@ def decode_marker(value: bytes) -> Marker:
             last=raw["last"],
             counts={int(p): n for p, n in raw["counts"].items()},
             offsets={int(p): (first, following) for p, (first, following) in raw["offsets"].items()},
+            place=str(raw.get("place", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FixRequest(
@@ -141,12 +150,12 @@ def read_span(
     consumer: Consumer, place: TopicPartition, settings: LogSettings, runtime: Runtime
 ) -> tuple[int, int]:
     """First offset and the last decided one (LSO) + 1; a topic made a moment ago may have no leader yet."""
-    deadline = runtime.now_ms() + int(min(settings.timeout_s, _NEW_TOPIC_SECONDS) * 1000)
+    deadline = runtime.now_ms() + int(min(settings.timeout_s, NEW_TOPIC_SECONDS) * 1000)
     while True:
         try:
             low, high = consumer.get_watermark_offsets(place, timeout=settings.timeout_s)
         except KafkaException as error:
-            if code_of(error) not in _PASSING or runtime.now_ms() > deadline:
+            if code_of(error) not in PASSING or runtime.now_ms() > deadline:
                 raise
             runtime.sleep(0.05)
         else:

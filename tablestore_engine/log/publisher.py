@@ -1,10 +1,11 @@
 """The outbox: committed snapshots → their changelog in Kafka, each exactly once and in order.
 
-Names      Publisher   one per table; `publish_pending` is the only thing it does
+Names      Publisher   one per table: `check` before a commit, `publish_pending` after it
 Steps      open     1 brokers answer 2 new producer, init: fences others, decides what was open 3 P from the markers
                     4 topic, owner and history are the ones expected
            publish  for each snapshot P+1 … latest: begin · rows · wait for every report · marker · commit
-           error    throw the producer away, back off, open again: P says what really happened
+           error    throw the producer away, back off, open again: P says what really happened; bounded in tries and
+                    in time, and what is left in the end is an error
 Empty      a snapshot without changes needs no transaction of its own: the next one with changes covers it, and only
            when the newest ones are empty a transaction with nothing but a marker moves P up to them.
 Chunks     a big snapshot becomes several transactions (LogSettings.chunk_rows, chunk_ms); the marker counts the
@@ -21,17 +22,16 @@ from collections.abc import Callable
 from types import TracebackType
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.errors import OutcomeUnknown, RetryError
+from tablestore_engine.errors import FixRequest, OutcomeUnknown, RetryError, TablestoreError
 from tablestore_engine.log.beginning import open_progress
 from tablestore_engine.log.changes import PublishReport, ReadChanges
-from tablestore_engine.log.client import FENCED, code_of, make_admin, said, translate
+from tablestore_engine.log.client import FENCED, code_of, make_admin, translate
 from tablestore_engine.log.decided import await_visible, marker_place
 from tablestore_engine.log.marker import Marker, Progress
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.log.topic import check_topics, find_topics
+from tablestore_engine.log.topic import check_topics, find_topics, reach_retention
 from tablestore_engine.log.transactions import (
     Session,
     Tally,
@@ -72,41 +72,79 @@ class Publisher:
         """Publish every snapshot up to `latest_id` that is not in the log yet.
 
         `find_commit` gives "user:identifier" of a snapshot that still exists: with it a table that was rolled back
-        behind the log is noticed. Raises TS1702-TS1714; after RetryError and OutcomeUnknown simply call again.
+        behind the log is noticed, and a gap. Raises TS1702-TS1714, TS1730, TS1731, TS1733; after RetryError and
+        OutcomeUnknown simply call again.
         """
+        deadline_ms = self._runtime.now_ms() + int(self._settings.delivery_s * 1000)
+
+        def send(session: Session, tally: Tally) -> None:
+            self._publish_all(session, latest_id, read_changes, find_commit, tally=tally)
+            self._await_visible(session, tally)
+
+        session, tally = self._repeat(send, latest_id, find_commit, deadline_ms)
+        return PublishReport(session.progress.published, tally.snapshots, tally.rows, tally.offsets)
+
+    def check(self, latest_id: int, *, find_commit: FindCommit | None = None) -> int:
+        """P, after everything that publishing would meet first: brokers, rights, topics, history. Sends nothing.
+
+        For the moment before a commit: what is wrong with the log is said while nothing is written yet.
+        Raises TS1702-TS1708, TS1710-TS1713, TS1730, TS1731, TS1733.
+        """
+
+        def look(session: Session, _: Tally) -> None:
+            first = session.progress.published + 1
+            if first <= latest_id:
+                self._check_there(first, find_commit)
+
+        deadline_ms = self._runtime.now_ms() + int(self._settings.timeout_s * 1000)
+        return self._repeat(look, latest_id, find_commit, deadline_ms)[0].progress.published
+
+    def _repeat(
+        self,
+        work: Callable[[Session, Tally], None],
+        latest_id: int,
+        find_commit: FindCommit | None,
+        deadline_ms: int,
+    ) -> tuple[Session, Tally]:
+        """Do it with an open session; what another try may heal is tried again, each time with a new producer."""
         tally = Tally()
         while True:
             try:
                 session = self._open(latest_id, find_commit, tally)
-                self._publish_all(session, latest_id, read_changes, find_commit, tally=tally)
-                self._await_visible(session, tally)
-                return PublishReport(session.progress.published, tally.snapshots, tally.rows, tally.offsets)
+                work(session, tally)
             except KafkaException as error:
                 reasons = self._session.producer.reasons if self._session is not None else None
-                self._drop(abort=False)
-                wait_s = self._plan_retry(
-                    error, tally, translate(error, self._settings, doing="publishing", reasons=reasons)
-                )
-                self._runtime.sleep(wait_s)
+                final = translate(error, self._settings, doing="publishing", reasons=reasons)
+                self._plan_retry(error, final, tally, deadline_ms)
+            except RetryError as error:
+                self._plan_retry(error, error, tally, deadline_ms)
             except BaseException:
                 self._drop(abort=True)
                 raise
+            else:
+                return session, tally
 
     def _await_visible(self, session: Session, tally: Tally) -> None:
         following = {(self._settings.topic, part): end for part, (_, end) in tally.offsets.items()}
         following[marker_place(self._settings)] = session.producer.marker_end
         await_visible(session.admin, following, self._settings, self._runtime)
 
-    def _plan_retry(self, error: KafkaException, tally: Tally, final: Exception) -> float:
-        """Seconds to wait before the next attempt; raises `final` when there is none."""
-        is_fenced = code_of(error) in FENCED
+    def _plan_retry(self, error: Exception, final: TablestoreError, tally: Tally, deadline_ms: int) -> None:
+        """Drop the producer and wait before the next try; raises `final` when there is none."""
+        self._drop(abort=False)
+        is_fenced = isinstance(error, KafkaException) and code_of(error) in FENCED
         tally.fences += is_fenced
         tally.troubles += not is_fenced
         is_worth_it = isinstance(final, RetryError) or is_fenced
-        if is_worth_it and tally.troubles <= _TROUBLES_MAX and tally.fences <= _FENCES_MAX:
-            return float(0.1 * 2 ** (tally.troubles + tally.fences) * (0.5 + self._runtime.random.random()))
+        is_early = self._runtime.now_ms() < deadline_ms
+        if is_worth_it and is_early and tally.troubles <= _TROUBLES_MAX and tally.fences <= _FENCES_MAX:
+            factor = 0.1 * 2 ** (tally.troubles + tally.fences)
+            self._runtime.sleep(factor * (0.5 + self._runtime.random.random()))
+            return
         if tally.in_doubt is not None:
-            raise _outcome_unknown(self._settings, tally.in_doubt[0], said(error)) from error
+            raise _outcome_unknown(self._settings, tally.in_doubt[0], final.why) from error
+        if final is error:
+            raise final
         raise final from error
 
     def _open(self, latest_id: int, find_commit: FindCommit | None, tally: Tally) -> Session:
@@ -117,21 +155,14 @@ class Publisher:
                 self._settings, find_topics(session.admin, self._settings), session.progress.topic_id
             )
         else:
-            admin = self._make_admin(tally)
+            admin = make_admin(self._settings)
             producer = LogProducer(self._settings, self._settings.transactional_id)
             session = self._session = Session(admin, producer, Progress(0, None, ""))
             session.progress, newest = open_progress(admin, producer, self._settings, self._runtime)
             tally.settle(newest)
+            reach_retention(admin, self._settings)
         _check_history(self._settings, session.progress, latest_id, find_commit)
         return session
-
-    def _make_admin(self, tally: Tally) -> AdminClient:
-        try:
-            return make_admin(self._settings)
-        except RetryError as error:
-            if tally.in_doubt is None:
-                raise
-            raise _outcome_unknown(self._settings, tally.in_doubt[0], error.why) from error
 
     def _drop(self, *, abort: bool) -> None:
         if self._session is not None:
@@ -148,6 +179,7 @@ class Publisher:
         tally: Tally,
     ) -> None:
         for snapshot_id in range(session.progress.published + 1, latest_id + 1):
+            self._check_there(snapshot_id, find_commit)
             changes = read_changes(snapshot_id)
             if changes is not None:
                 publish_snapshot(session, changes, self._settings, self._runtime, tally)
@@ -158,6 +190,18 @@ class Publisher:
         if session.progress.published < latest_id:
             commit = (find_commit(latest_id) if find_commit is not None else None) or ""
             publish_marker(session, latest_id, commit, self._settings, self._runtime)
+
+    def _check_there(self, snapshot_id: int, find_commit: FindCommit | None) -> None:
+        """Raises FixRequest TS1733 when the next snapshot to publish does not exist any more."""
+        if find_commit is not None and find_commit(snapshot_id) is None:
+            raise FixRequest(
+                "TS1733",
+                f"the log of {self._settings.table} has a gap",
+                why=f"it ends at snapshot {snapshot_id - 1}, and snapshot {snapshot_id} does not exist any more: it "
+                "expired or was deleted before it was published, or the table got its log after that",
+                fix="say where the log goes on with `tablestore publish --reset N`: snapshots behind N are sent, the "
+                "changes up to N never; consumers that need them read the table first",
+            )
 
 
 def _check_history(

@@ -2,8 +2,10 @@
 
 Names      LogSettings     everything that publishing and reading one table's topic needs
            resolve_log()   the only way to make one; None when the table has no log
-Order      the engine's own client settings > the table's kafka.* > the profile's > our defaults. The table wins over
-           the profile, because it was said for this table; secrets may only stand in the profile.
+Order      the engine's own client settings > the table's few harmless ones > the profile's > our defaults.
+Trust      a table may have been written by anybody: it names its topic and tunes messages, by the kafka.* rows of the
+           table of options. Brokers, security, files and plugins come from the profile (or --bootstrap) alone; any
+           other kafka.* in a table is refused. kafka.bootstrap.servers, which versions before kept there, is not read.
 INVARIANT  secrets never leave `client`, which is left out of repr; `redact` takes them out of any text.
 """
 
@@ -15,11 +17,12 @@ from dataclasses import dataclass, field
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.log.envelope import ChangelogMode, resolve_mode
-from tablestore_engine.options import OptionSet, parse_duration_ms
+from tablestore_engine.options import OPTIONS, OptionSet, check_options, parse_duration_ms
 
 MARKER_SUFFIX = "__snapshots"
 _PREFIX = "kafka."
-_NOT_CLIENT = frozenset({"topic"})
+_BROKERS = "kafka.bootstrap.servers"
+_TUNING = frozenset(key for key in OPTIONS if key.startswith(_PREFIX)) - {"kafka.topic"}
 # what makes exactly-once work is not for sale
 _OWNED = frozenset(
     {
@@ -34,13 +37,15 @@ _OWNED = frozenset(
         "request.required.acks",
     }
 )
+_SECRET = re.compile(
+    r"password|secret|jaas|key\.pem|keystore\.key|token|credential|oauthbearer\.config", re.IGNORECASE
+)
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,238}")
-_SECRET = re.compile(r"password|secret|jaas|key\.pem|token|credential|oauthbearer\.config", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class LogSettings:
-    """One table's log; `client` is librdkafka configuration without the prefix `kafka.`."""
+    """One table's log; `client` is librdkafka configuration without the prefix `kafka.`, `place` where the table is."""
 
     table: str
     table_uuid: str
@@ -53,6 +58,7 @@ class LogSettings:
     timeout_s: float = 10.0
     chunk_rows: int = 5_000_000
     chunk_ms: int = 60_000
+    place: str = ""
 
     @property
     def marker_topic(self) -> str:
@@ -83,19 +89,25 @@ class LogSettings:
 
 
 def resolve_log(
-    options: Mapping[str, str], profile: Mapping[str, str] | None = None, *, table: str, is_keyed: bool
+    options: Mapping[str, str],
+    profile: Mapping[str, str] | None = None,
+    *,
+    table: str,
+    is_keyed: bool,
+    place: str = "",
 ) -> LogSettings | None:
-    """The log of a table, None for none. Raises Unsupported TS1700, FixRequest TS1701 and the codes of options."""
-    merged = {**(profile or {}), **options}
-    values = OptionSet(merged)
+    """The log of a table, None for none. Raises Unsupported TS1700, FixRequest TS1701, TS1737 and those of options."""
+    values = OptionSet(options)
     if values.text("log.system") == "none":
         _check_no_log(options, table)
         return None
     if values.text("log.system") != "kafka":
         raise _contradiction(
-            table, f"'log.system' knows none and kafka, got {merged['log.system']!r}", "set one of them"
+            table, f"'log.system' knows none and kafka, got {options['log.system']!r}", "set one of them"
         )
     _check_built(values, table)
+    check_options({key: text for key, text in options.items() if _is_of_log(key)})
+    _check_changelog(values, table, is_keyed=is_keyed)
     mode = resolve_mode(ChangelogMode(values.text("log.changelog-mode")), is_keyed=is_keyed)
     retention = values.find("log.retention")
     return LogSettings(
@@ -104,10 +116,27 @@ def resolve_log(
         topic=_topic_name(_needed(values, "kafka.topic", table), table),
         partitions=_partitions(values, table, is_keyed=is_keyed),
         mode=mode,
-        client=_client(merged, table),
+        client=_client(options, profile or {}, table),
         replication=values.integer("log.system.replication"),
         retention_ms=None if retention is None else parse_duration_ms("log.retention", retention),
+        place=place,
     )
+
+
+def _is_of_log(key: str) -> bool:
+    return key.startswith(("log.", _PREFIX)) and key != _BROKERS
+
+
+def _check_changelog(values: OptionSet, table: str, *, is_keyed: bool) -> None:
+    """Without a changelog nothing says which rows a snapshot deleted or overwrote. Raises FixRequest TS1737."""
+    if is_keyed and values.values.get("changelog-producer", "none") == "none":  # absent is none on disk
+        raise FixRequest(
+            "TS1737",
+            f"{table} cannot have a log without a changelog",
+            why="'changelog-producer' = 'none' with 'log.system' = 'kafka': deletes and overwrites would never reach "
+            "the topic",
+            fix="leave 'changelog-producer' out (lookup is the default), or build the table without a log",
+        )
 
 
 def _check_no_log(options: Mapping[str, str], table: str) -> None:
@@ -156,11 +185,12 @@ def _topic_name(name: str, table: str) -> str:
 
 def _partitions(values: OptionSet, table: str, *, is_keyed: bool) -> int:
     """A topic partition is a bucket; only tables without buckets may choose."""
-    buckets = int(values.find("bucket") or ("1" if is_keyed else "-1"))
-    wanted = values.find("log.system.partitions")
+    default = 1 if is_keyed else -1
+    buckets = values.integer("bucket") if values.find("bucket") else default
+    wanted = values.integer("log.system.partitions") if values.find("log.system.partitions") else None
     if buckets < 1:
-        return int(wanted or "1")
-    if wanted is not None and int(wanted) != buckets:
+        return wanted or 1
+    if wanted is not None and wanted != buckets:
         raise _contradiction(
             table,
             f"'log.system.partitions' = {wanted} with {buckets} buckets: each bucket is one topic partition",
@@ -169,17 +199,15 @@ def _partitions(values: OptionSet, table: str, *, is_keyed: bool) -> int:
     return buckets
 
 
-def _client(merged: Mapping[str, str], table: str) -> dict[str, str]:
-    client = {
-        key.removeprefix(_PREFIX): str(value)
-        for key, value in merged.items()
-        if key.startswith(_PREFIX) and key.removeprefix(_PREFIX) not in _NOT_CLIENT
-    }
+def _client(options: Mapping[str, str], profile: Mapping[str, str], table: str) -> dict[str, str]:
+    said = {key: value for key, value in profile.items() if key.startswith(_PREFIX)}
+    said.update({key: value for key, value in options.items() if key in _TUNING})
+    client = {key.removeprefix(_PREFIX): str(value) for key, value in said.items()}
     if not client.get("bootstrap.servers"):
         raise _contradiction(
             table,
-            "'log.system' = 'kafka' needs 'kafka.bootstrap.servers'",
-            "set it for the table, or under `log:` of the profile",
+            "'log.system' = 'kafka', and no brokers are named; a table's own options are not asked for them",
+            "add kafka.bootstrap.servers to `log:` of the profile, or give --bootstrap or TABLESTORE_KAFKA",
         )
     owned = sorted(_OWNED & client.keys())
     if owned:

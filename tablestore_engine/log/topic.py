@@ -5,6 +5,7 @@ Names      TopicFacts       id and partition count of a topic
            create_topics()  make what is missing, with the settings below
            find_topics()    look at both, bounded in time
            check_topics()   right partitions, and the very topic that the markers belong to
+           reach_retention()  a changed log.retention
            delete_topics()  for DROP TABLE of a table whose topics the engine made
 Settings   data: one partition per bucket, CreateTime, retention from log.retention
            marker: one partition, compacted: the newest record of each snapshot stays for ever
@@ -13,14 +14,20 @@ Settings   data: one partition per bucket, CreateTime, retention from log.retent
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its __all__
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 from confluent_kafka.cimpl import NewTopic
 
-from tablestore_engine.errors import FixRequest, NotFound, RetryError
+from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.log.client import code_of, said, translate
 from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.runtime.system import Runtime
@@ -125,9 +132,13 @@ def check_topic_id(settings: LogSettings, data: TopicFacts, topic_id: str) -> No
 
 def delete_topics(admin: AdminClient, settings: LogSettings) -> None:
     """Delete both topics; missing ones are fine."""
-    for name, future in admin.delete_topics(
-        [settings.topic, settings.marker_topic], operation_timeout=settings.timeout_s
-    ).items():
+    _delete(admin, settings, (settings.topic, settings.marker_topic))
+
+
+def _delete(admin: AdminClient, settings: LogSettings, names: Collection[str]) -> None:
+    if not names:
+        return
+    for name, future in admin.delete_topics(list(names), operation_timeout=settings.timeout_s).items():
         try:
             future.result()
         except KafkaException as error:
@@ -145,7 +156,9 @@ def _check_partitions(settings: LogSettings, topics: LogTopics) -> None:
                 "TS1703",
                 f"topic {name} does not fit {settings.table}",
                 why=f"expected {wanted} partition(s), got {facts.partitions}: each is a bucket of the table",
-                fix=f"choose another 'kafka.topic', or make {name} with {wanted} partition(s)",
+                fix="for a new table choose another 'kafka.topic'; partitions added to a topic in use cannot be "
+                f"taken away: delete {settings.topic} and {settings.marker_topic}, then `tablestore publish "
+                "--reset 0` makes both anew and sends every snapshot again (--reset N: those behind N)",
             )
 
 
@@ -162,8 +175,23 @@ def _new_topic(name: str, partitions: int, settings: LogSettings, config: Mappin
 
 
 def _create(admin: AdminClient, settings: LogSettings, wanted: list[NewTopic]) -> frozenset[str]:
-    made = set()
-    for name, future in admin.create_topics(wanted, operation_timeout=settings.timeout_s).items():
+    """Both or none: a dry run first, and what was made goes again when the other one fails."""
+    _ask_create(admin, settings, wanted, made=set(), only_try=True)
+    made: set[str] = set()
+    try:
+        _ask_create(admin, settings, wanted, made=made, only_try=False)
+    except TablestoreError:
+        _delete(admin, settings, made)
+        raise
+    return frozenset(made)
+
+
+def _ask_create(
+    admin: AdminClient, settings: LogSettings, wanted: list[NewTopic], *, made: set[str], only_try: bool
+) -> None:
+    """Adds to `made` what this call made. Raises FixRequest TS1717 and what `translate` gives."""
+    asked = admin.create_topics(wanted, operation_timeout=settings.timeout_s, validate_only=only_try)
+    for name, future in asked.items():
         try:
             future.result()
         except KafkaException as error:
@@ -178,4 +206,24 @@ def _create(admin: AdminClient, settings: LogSettings, wanted: list[NewTopic]) -
                 ) from error
             raise translate(error, settings, doing=f"creating topic {name}") from error
         made.add(name)
-    return frozenset(made)
+
+
+def reach_retention(admin: AdminClient, settings: LogSettings) -> None:
+    """Let the data topic have the table's log.retention; nothing when it has it. Raises KafkaException."""
+    if settings.retention_ms is None:
+        return
+    wanted = str(settings.retention_ms)
+    if read_topic_config(admin, settings)["retention.ms"] != wanted:
+        change = ConfigEntry("retention.ms", wanted, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, settings.topic, incremental_configs=[change])
+        for future in admin.incremental_alter_configs(
+            [resource], request_timeout=settings.timeout_s
+        ).values():
+            future.result()
+
+
+def read_topic_config(admin: AdminClient, settings: LogSettings) -> Mapping[str, str]:
+    """The data topic's configuration as the brokers apply it. Raises KafkaException."""
+    resource = ConfigResource(ResourceType.TOPIC, settings.topic)
+    asked = admin.describe_configs([resource], request_timeout=settings.timeout_s)
+    return {name: str(entry.value) for name, entry in asked[resource].result().items()}

@@ -2,7 +2,8 @@
 
 Names      OptionSet       a table's options with typed getters; absent keys give the table's default
            StatsMode       what a stats-mode asks for
-           check_options   refuse wrong values, misspelt keys and secrets
+           check_options   refuse wrong values, misspelt keys, secrets and what only a profile may say
+           is_credential   whether a key names one
 INVARIANT  a value is parsed by the type of its row in `table.py` and nowhere else.
 """
 
@@ -10,10 +11,11 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.options.table import OPTIONS, Option, OptionType, find_option
 
 _SIZE_UNITS = {
@@ -40,7 +42,16 @@ _TIME_UNITS = {
 }
 _NUMBER = re.compile(r"^\s*(\d+)\s*([a-zA-Z]*)\s*$")
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
-_SECRET = re.compile(r"password|secret|sasl\.jaas|ssl\.key\.pem|token|credential", re.IGNORECASE)
+# a credential, or what is needed to use one, in any writing: a.b, a-b, a_b, aB, AB; first words, then letters alone
+_CREDENTIAL_WORD = re.compile(r"(^|[^a-z])(ssl|sasl|pwd|pass|token|jaas)($|[^a-z])")
+_CREDENTIAL = re.compile(
+    r"passw|passphrase|secret|credential|sasl|jaas|oauth|keytab|keystore|truststore|connectionstring|bearertoken|"
+    r"(account|access|api|private|shared|storage|encryption|signing|master|session|user|service)key"
+)
+# known to Paimon, without an effect here: to take them in silence would be a promise
+_UNREAD = re.compile(
+    r"scan\..+|log\.scan.*|streaming-read-mode|log\.ignore-delete|log\.system\.auto-register.*"
+)
 
 
 def _parse_unit(key: str, text: str, units: Mapping[str, int], example: str) -> int:
@@ -162,10 +173,19 @@ class OptionSet:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if value else ()
 
 
+def is_credential(key: str) -> bool:
+    """Whether a key names a password, key, token or log-in setting, however it is written."""
+    plain = unicodedata.normalize("NFKC", key)
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", ".", plain).lower()
+    return bool(_CREDENTIAL_WORD.search(words) or _CREDENTIAL.search(re.sub(r"[^a-z0-9]", "", words)))
+
+
 def check_options(values: Mapping[str, str]) -> None:
-    """Refuse secrets (TS1005), misspelt keys (TS1006), unreadable values (TS1001-TS1003, TS1007, TS1008, TS1130)."""
+    """Refuse secrets (TS1005), misspelt keys (TS1006), unreadable values (TS1001-TS1003, TS1007, TS1008, TS1130),
+    settings of Kafka clients (TS1071), and keys that nothing reads yet (Unsupported TS1072).
+    """
     for key, text in values.items():
-        if _SECRET.search(key):
+        if is_credential(key):
             raise FixRequest(
                 "TS1005",
                 f"option {key!r} would put a secret into the table",
@@ -174,20 +194,47 @@ def check_options(values: Mapping[str, str]) -> None:
             )
         option = find_option(key)
         if option is None:
+            _check_foreign(key)
             _check_spelling(key)
         else:
             _check_value(key, option, text)
 
 
+def _check_foreign(key: str) -> None:
+    """Keys that would be kept and never read, or that are not a table's to say."""
+    if _UNREAD.fullmatch(key):
+        raise Unsupported(
+            "TS1072",
+            f"option {key!r} is not built yet",
+            why="it would be stored and have no effect",
+            fix="leave it out; readers choose where they start themselves, topics are made with the table",
+        )
+    if key.startswith("kafka."):
+        allowed = ", ".join(sorted(known for known in OPTIONS if known.startswith("kafka.")))
+        raise FixRequest(
+            "TS1071",
+            f"option {key!r} is not a table's to set",
+            why=f"a table may say {allowed}; brokers, security and all else belong to who runs the engine",
+            fix="put it under `log:` of the dbt profile, or give --bootstrap or TABLESTORE_KAFKA",
+        )
+    if key.startswith("log."):
+        near = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=0.0)
+        raise _unknown(key, near[0])
+
+
 def _check_spelling(key: str) -> None:
     near = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=0.85)
     if near:
-        raise FixRequest(
-            "TS1006",
-            f"there is no option {key!r}",
-            why=f"the nearest known one is {near[0]!r}",
-            fix=f"write {near[0]!r}",
-        )
+        raise _unknown(key, near[0])
+
+
+def _unknown(key: str, near: str) -> FixRequest:
+    return FixRequest(
+        "TS1006",
+        f"there is no option {key!r}",
+        why=f"the nearest known one is {near!r}",
+        fix=f"write {near!r}",
+    )
 
 
 def _check_value(key: str, option: Option, text: str) -> None:
@@ -199,14 +246,7 @@ def _check_value(key: str, option: Option, text: str) -> None:
         case OptionType.BOOLEAN:
             _parse_boolean(key, text)
         case OptionType.INTEGER:
-            if option.least is not None and _parse_integer(key, text) < option.least:
-                raise FixRequest(
-                    "TS1008",
-                    f"option {key!r} is too small",
-                    why=f"the least is {option.least}, got {text!r}",
-                    fix=f"write {option.least} or more",
-                )
-            _parse_integer(key, text)
+            _check_range(key, option, _parse_integer(key, text))
         case OptionType.STATS_MODE:
             parse_stats_mode(key, text)
         case OptionType.ENUM:
@@ -219,3 +259,20 @@ def _check_value(key: str, option: Option, text: str) -> None:
                 )
         case OptionType.STRING | OptionType.COLUMNS:
             return
+
+
+def _check_range(key: str, option: Option, number: int) -> None:
+    if option.least is not None and number < option.least:
+        raise FixRequest(
+            "TS1008",
+            f"option {key!r} is too small",
+            why=f"the least is {option.least}, got {number}",
+            fix=f"write {option.least} or more",
+        )
+    if option.most is not None and number > option.most:
+        raise FixRequest(
+            "TS1073",
+            f"option {key!r} is too large",
+            why=f"the most is {option.most}, got {number}",
+            fix=f"write {option.most} or less",
+        )

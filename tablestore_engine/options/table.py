@@ -54,6 +54,7 @@ class Option:
     doc: str
     values: tuple[str, ...] = ()
     least: int | None = None  # of integers
+    most: int | None = None
 
 
 _S, _B, _I = OptionType.STRING, OptionType.BOOLEAN, OptionType.INTEGER
@@ -99,11 +100,15 @@ _ROWS = (  # one option, one row
     Option("log.changelog-mode", _E, "auto", Scope.LOG, False, "upsert: one message per changed key, deletes as tombstones. all: also the row before an update. auto: upsert for keyed tables, all without a key.", ("auto", "all", "upsert")),
     Option("log.format", _E, "debezium-json", Scope.LOG, False, "Encoding of the value.", ("debezium-json",)),
     Option("log.key.format", _E, "json", Scope.LOG, False, "Encoding of the key.", ("json",)),
-    Option("log.retention", _D, None, Scope.LOG, True, "retention.ms of a topic that the engine creates; absent: the broker's default."),
-    Option("log.system.partitions", _I, None, Scope.LOG, False, "Topic partitions of a table without buckets; with buckets the topic has one partition per bucket."),
-    Option("log.system.replication", _I, "1", Scope.LOG, False, "Replication factor of topics the engine creates."),
-    Option("kafka.bootstrap.servers", _S, None, Scope.LOG, True, "Brokers, host:port separated by commas."),
-    Option("kafka.topic", _S, None, Scope.LOG, False, "The table's topic; its marker topic is <topic>__snapshots."),
+    Option("log.retention", _D, None, Scope.LOG, True, "retention.ms of the topic; a change reaches it with the next publish. Absent: the topic keeps what it has, a new one the broker's default."),
+    Option("log.system.partitions", _I, None, Scope.LOG, False, "Topic partitions of a table without buckets; with buckets the topic has one partition per bucket.", least=1, most=100_000),
+    Option("log.system.replication", _I, "1", Scope.LOG, False, "Replication factor of topics the engine creates.", least=1, most=32_767),
+    Option("kafka.topic", _S, None, Scope.LOG, False, "The table's topic; its marker topic is <topic>__snapshots. Brokers and everything else that clients need stand in the profile (`log:`), never in a table."),
+    Option("kafka.compression.type", _E, None, Scope.LOG, True, "Compression of the topic's messages; absent: as the profile says, else lz4.", ("none", "gzip", "snappy", "lz4", "zstd")),
+    Option("kafka.linger.ms", _I, None, Scope.LOG, True, "How long the publisher waits to fill a batch; absent: as the profile says, else 20.", least=0, most=900_000),
+    Option("kafka.batch.size", _I, None, Scope.LOG, True, "Bytes of a batch; absent: as the profile says, else 1000000.", least=1, most=2_147_483_647),
+    Option("kafka.message.max.bytes", _I, None, Scope.LOG, True, "Largest message that the publisher sends, in bytes; absent: as the profile says, else 1000000. The topic's max.message.bytes must allow it too.", least=1_000, most=1_000_000_000),
+    Option("kafka.transaction.timeout.ms", _I, None, Scope.LOG, True, "When brokers abort a transaction by themselves; absent: as the profile says, else 120000. At most the brokers' transaction.max.timeout.ms.", least=1_000, most=2_147_483_647),
     Option("tablestore.table-uuid", _S, None, Scope.ENGINE, False, "Identity of the table, given at creation; the Kafka transactional.id is made from it."),
     Option("tablestore.managed-topic", _B, None, Scope.ENGINE, True, "true when the engine created the topic, and so may delete it with the table."),
     Option("tablestore.duplicates", _E, "refuse", Scope.ENGINE, True, "Two rows of one key in a batch with nothing to order them: refuse them, or let the last one win.", ("refuse", "last")),

@@ -16,6 +16,7 @@ from typing import Any
 
 from dbt.adapters.contracts.connection import Credentials
 
+from dbt.adapters.tablestore.model_config import refuse_secret_keys
 from dbt.adapters.tablestore.translate import as_dbt_errors
 from tablestore_engine.api import local_folder
 from tablestore_engine.errors import FixRequest
@@ -66,6 +67,16 @@ class TablestoreCredentials(Credentials):
                 fix=f"write spark.{near[0]}, or put a Spark setting under spark.conf",
             )
 
+    @classmethod
+    def translate_aliases(cls, kwargs: dict[str, Any], recurse: bool = False) -> dict[str, Any]:
+        """dbt hands every config of the project through here while it parses: the first place to see a secret in one.
+
+        The profile itself comes this way too; there secrets are at home.
+        """
+        if kwargs.get("type") != "tablestore":
+            _refuse_secrets_of_config(kwargs)
+        return super().translate_aliases(kwargs, recurse)
+
     @property
     def type(self) -> str:
         """Name of the adapter."""
@@ -79,6 +90,11 @@ class TablestoreCredentials(Credentials):
     def _connection_keys(self) -> tuple[str, ...]:
         """What `dbt debug` prints."""
         return ("warehouse", "schema", "user")
+
+
+@as_dbt_errors()
+def _refuse_secrets_of_config(config: Mapping[str, Any]) -> None:
+    refuse_secret_keys(config)
 
 
 @dataclass(frozen=True)

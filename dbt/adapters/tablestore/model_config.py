@@ -2,6 +2,7 @@
 
 Names      TablestoreConfig   the keys dbt knows to be ours (declared, so that IDEs and `+key` work)
            TableSettings      what the config of one model means
+           refuse_secret_keys()  what dbt asks while it parses, before anything of a config is written
            read_settings()    the only entry: config -> TableSettings, or a TS18xx error
 Steps      1 gather: top level, then meta.tablestore, then aliases  2 spelling and secrets  3 shapes
            4 contradictions  5 what is not built yet  6 the engine's own option check
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,13 +29,12 @@ from dbt.adapters.tablestore.config_shapes import (
     read_text,
 )
 from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.options import check_options
+from tablestore_engine.options import check_options, is_credential
 
 PUBLISH_POLICIES = ("auto", "on_tests", "always", "manual")
 STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
 SCHEMA_CHANGES = ("ignore", "append_new_columns", "sync_all_columns", "fail")
 ALIASES = {"tblproperties": "table_properties", "predicates": "incremental_predicates"}
-_SECRET = re.compile(r"sasl|ssl|password|secret|token|credential", re.IGNORECASE)
 # config key -> table option
 _OPTION_OF = {
     "merge_engine": "merge-engine",
@@ -121,7 +120,7 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
         primary_key=primary_key,
         delete_key=delete_key,
         partition_by=read_columns(name, "partition_by", values.get("partition_by")),
-        options=_read_options(name, values, brokers),
+        options=_read_options(name, values),
         strategy=strategy,
         on_schema_change=read_choice(name, "on_schema_change", values, SCHEMA_CHANGES, "ignore"),
         delete_when=read_text(name, "delete_when", values.get("delete_when")),
@@ -130,7 +129,7 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
         exclude_columns=read_columns(name, "merge_exclude_columns", values.get("merge_exclude_columns")),
         predicates=read_predicates(name, values.get("incremental_predicates")),
     )
-    _refuse_contradictions(name, settings, values)
+    _refuse_contradictions(name, settings, values, brokers)
     _refuse_unbuilt(name, settings)
     check_options(dict(settings.options))
     return settings
@@ -196,13 +195,34 @@ def _refuse_secrets(name: str, values: Mapping[str, Any]) -> None:
     """Config reaches manifest.json and schema files; secrets belong to the profile only."""
     for group in ("kafka", "table_properties"):
         for key in read_mapping(name, group, values.get(group)):
-            if _SECRET.search(str(key)):
-                raise FixRequest(
-                    "TS1818",
-                    f"model {name} has {key!r} in its config",
-                    why="a model's config is stored readable in target/manifest.json and in the table",
-                    fix="put it under `log:` of the profile, with env_var() for the secret",
-                )
+            if is_credential(str(key)):
+                raise _secret(f"model {name}", str(key))
+
+
+def refuse_secret_keys(config: Mapping[str, Any]) -> None:
+    """Any part of a config as dbt parses it, before the manifest is written. Raises FixRequest TS1818.
+
+    Looked at are the keys themselves, and those inside the maps that hold options, also under meta.tablestore.
+    """
+    meta = config.get("meta")
+    nested = meta.get("tablestore") if isinstance(meta, Mapping) else None
+    for part in (config, nested):
+        if not isinstance(part, Mapping):
+            continue
+        groups = [part.get(group) for group in ("kafka", "table_properties", *ALIASES)]
+        for keys in (part, *(group for group in groups if isinstance(group, Mapping))):
+            for key in keys:
+                if is_credential(str(key).lstrip("+")):
+                    raise _secret("a config in this project", str(key))
+
+
+def _secret(where: str, key: str) -> FixRequest:
+    return FixRequest(
+        "TS1818",
+        f"{where} has {key!r}",
+        why="a config is stored readable in target/manifest.json and in the table",
+        fix="put it under `log:` of the profile, with env_var() for the secret",
+    )
 
 
 def _read_keys(name: str, values: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
@@ -227,7 +247,7 @@ def _read_keys(name: str, values: Mapping[str, Any]) -> tuple[tuple[str, ...], t
     return primary or unique, (), strategy
 
 
-def _read_options(name: str, values: Mapping[str, Any], brokers: str | None) -> tuple[tuple[str, str], ...]:
+def _read_options(name: str, values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Table options of the config, sorted; a property that repeats a key of ours must agree with it."""
     options = {
         str(k): _text_of(v)
@@ -246,8 +266,6 @@ def _read_options(name: str, values: Mapping[str, Any], brokers: str | None) -> 
         for option, value in source.items():
             if value is not None and options.setdefault(option, value) != value:
                 raise _given_twice(name, option, options[option], value)
-    if options.get("log.system") == "kafka" and brokers:
-        options.setdefault("kafka.bootstrap.servers", brokers)
     return tuple(sorted(options.items()))
 
 
@@ -274,7 +292,9 @@ def _text_of(value: Any) -> str:  # noqa: ANN401 - YAML scalars and lists
     return str(value)
 
 
-def _refuse_contradictions(name: str, settings: TableSettings, values: Mapping[str, Any]) -> None:
+def _refuse_contradictions(
+    name: str, settings: TableSettings, values: Mapping[str, Any], brokers: str | None
+) -> None:
     options = dict(settings.options)
     logged = options.get("log.system", "none") != "none"
     for key in _LOG_KEYS:
@@ -293,11 +313,11 @@ def _refuse_contradictions(name: str, settings: TableSettings, values: Mapping[s
             fix="set primary_key, or use log_consistency='transactional'",
         )
     if logged:
-        _require_log_target(name, options)
+        _require_log_target(name, options, brokers)
     _refuse_wrong_strategy(name, settings)
 
 
-def _require_log_target(name: str, options: Mapping[str, str]) -> None:
+def _require_log_target(name: str, options: Mapping[str, str], brokers: str | None) -> None:
     if "kafka.topic" not in options:
         raise FixRequest(
             "TS1815",
@@ -305,11 +325,11 @@ def _require_log_target(name: str, options: Mapping[str, str]) -> None:
             why="kafka_topic is not set",
             fix=f"add kafka_topic='{name}'",
         )
-    if "kafka.bootstrap.servers" not in options:
+    if not brokers:
         raise FixRequest(
             "TS1816",
             f"model {name} has log_system='kafka' but no brokers",
-            why="neither the profile nor the model names kafka.bootstrap.servers",
+            why="the profile names none; a model cannot, it only says which topic is its own",
             fix='add log: {kafka.bootstrap.servers: "host:9092"} to the profile',
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import agate
@@ -24,6 +25,7 @@ from dbt.adapters.tablestore.model_spec import ModelSettings, model_spec, table_
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.replacement import replace_table
 from dbt.adapters.tablestore.response import TablestoreResponse, describe_commit
+from dbt.adapters.tablestore.retries import PendingWrites, find_retried
 from dbt.adapters.tablestore.seeds import seed_to_arrow
 from dbt.adapters.tablestore.staging import StagePlan, StagingDesk, reads_within
 from dbt.adapters.tablestore.test_outcome import TestOutcome
@@ -39,7 +41,7 @@ from tablestore_engine.api import (
     WriteReport,
     WriteSpec,
 )
-from tablestore_engine.errors import FixRequest, RetryError, Unsupported
+from tablestore_engine.errors import FixRequest, PublishPending, RetryError, Unsupported
 
 logger = AdapterLogger("Tablestore")
 
@@ -94,6 +96,8 @@ class ModelWriter:
         self._config = config
         self._databases = databases
         self._desk = StagingDesk(engine)
+        target = Path(getattr(config, "project_target_path", "target"))
+        self._pending = PendingWrites(target, find_retried(target))
         self._is_as_of_checked = False
         self._reads: dict[str, ReadLog] = {}
         self._plans: dict[str, _Planned] = {}
@@ -264,15 +268,19 @@ class ModelWriter:
         spec = replace(
             spec,
             stage=None if staged is None else staged.name,
-            commit_user=f"dbt-{job.invocation}" if job.invocation else None,
+            commit_user=self._pending.user_of(job.invocation, job.settings.node),
             commit_identifier=job.identifier,
             properties=properties if staged is None else {**properties, **staged.properties},
         )
         versions = self._versions_but(job.settings.node, job.relation)
         name = job.relation.table_name
-        if replaces:
-            return replace_table(self._engine(), name, rows, spec, versions)
-        return self._engine().write(name, rows, spec, versions=versions)
+        try:
+            if replaces:
+                return replace_table(self._engine(), name, rows, spec, versions)
+            return self._engine().write(name, rows, spec, versions=versions)
+        except PublishPending:
+            self._pending.keep(job.invocation, job.settings.node, spec.commit_user)
+            raise
 
     # --- publishing ---
 

@@ -12,13 +12,14 @@ from types import TracebackType
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
-from tablestore_engine.errors import TablestoreError
+from tablestore_engine.errors import PublishPending, TablestoreError
 
 
 def to_dbt_error(error: TablestoreError) -> DbtRuntimeError:
     """What we refuse in a model's config is dbt's compilation error, all else its database error."""
     kind = CompilationError if error.code.startswith("TS18") else DbtDatabaseError
-    return kind(str(error))
+    pending = "\n  dbt: `dbt retry` sends it and writes nothing; `dbt run` is a new write"
+    return kind(str(error) + (pending if isinstance(error, PublishPending) else ""))
 
 
 class as_dbt_errors(ContextDecorator):  # noqa: N801 - reads like a keyword where it is used

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.tablestore.credentials import TablestoreCredentials
 from dbt.adapters.tablestore.model_config import OWN_KEYS, TableSettings, read_settings
 from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
 from tablestore_engine.options import OPTIONS
@@ -49,7 +51,6 @@ def test_every_key_of_the_design_arrives_as_a_setting_or_an_option() -> None:
     assert dict(settings.options) == {
         "bucket": "4",
         "changelog-producer": "lookup",
-        "kafka.bootstrap.servers": "b:9092",
         "kafka.topic": "orders",
         "log.changelog-mode": "all",
         "log.consistency": "transactional",
@@ -71,7 +72,7 @@ def test_every_own_key_may_stand_under_meta(key: str) -> None:
         "primary_key": ["id"],
         "partition_by": ["dt"],
         "buckets": 2,
-        "kafka": {"bootstrap.servers": "c:1"},
+        "kafka": {"compression.type": "zstd"},
         "table_properties": {"write-only": "true"},
         "incremental_predicates": ["a > 1"],
         "merge_update_columns": ["a"],
@@ -173,15 +174,46 @@ def test_a_wrong_config_is_refused_by_its_code(config: Mapping[str, Any], code: 
     assert "orders" in str(caught.value) or code.startswith("TS10")
 
 
-def test_brokers_must_be_somewhere() -> None:
-    """Neither profile nor model names a broker: TS1816; the model's kafka map may."""
-    with pytest.raises(FixRequest) as caught:
-        read(LOGGED, brokers=None)
-    assert caught.value.code == "TS1816"
-    assert (
-        dict(read({**LOGGED, "kafka": {"bootstrap.servers": "c:1"}}, None).options)["kafka.bootstrap.servers"]
-        == "c:1"
-    )
+def test_brokers_are_the_profiles() -> None:
+    """The profile names none: TS1816. A model that names some is TS1071, and the table never holds an address."""
+    for config in (LOGGED, {**LOGGED, "kafka": {"compression.type": "zstd"}}):
+        with pytest.raises(FixRequest, match="TS1816"):
+            read(config, brokers=None)
+    with pytest.raises(FixRequest, match="TS1071"):
+        read({**LOGGED, "kafka": {"bootstrap.servers": "c:1"}})
+    assert not [text for text in dict(read(LOGGED).options).values() if "9092" in text]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"kafka": {"sasl.password": "hunter2"}},
+        {"kafka": {"SASL_PASSWORD": "hunter2"}},
+        {"table_properties": {"fs.azure.account.key.acme": "hunter2"}},
+        {"tblproperties": {"ssl.keystore.key": "hunter2"}},
+        {"+sasl_password": "hunter2"},
+        {"meta": {"tablestore": {"kafka": {"sslKeyPem": "hunter2"}}}},
+        {"meta": {"tablestore": {"tblproperties": {"s3.secret-key": "hunter2"}}}},
+    ],
+)
+def test_a_secret_is_refused_while_dbt_parses(config: Mapping[str, Any]) -> None:
+    """dbt passes each config through translate_aliases before any manifest exists; the value is not in the message."""
+    with pytest.raises(CompilationError, match="TS1818") as caught:
+        TablestoreCredentials.translate_aliases(dict(config))
+    assert "hunter2" not in str(caught.value)
+
+
+def test_configs_without_secrets_and_profiles_pass_the_parser() -> None:
+    """Keys of others stay; a profile may hold secrets."""
+    config = {
+        "unique_key": "id",
+        "max_tokens": 3,
+        "kafka": {"partitions": 2},
+        "meta": {"owner": "password team"},
+    }
+    assert TablestoreCredentials.translate_aliases(dict(config)) == config
+    profile = {"type": "tablestore", "warehouse": "w", "schema": "s", "password": "x"}
+    assert TablestoreCredentials.translate_aliases(dict(profile)) == profile
 
 
 def test_the_nearest_key_is_named() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tablestore_engine.errors import FixRequest, Unsupported
@@ -11,10 +13,11 @@ from tablestore_engine.log.settings import LogSettings, resolve_log
 TABLE = {
     "log.system": "kafka",
     "kafka.topic": "orders",
-    "kafka.bootstrap.servers": "a:1",
     "tablestore.table-uuid": "u1",
+    "changelog-producer": "lookup",
     "bucket": "3",
 }
+PROFILE = {"kafka.bootstrap.servers": "a:1"}
 
 
 def resolve(
@@ -22,7 +25,7 @@ def resolve(
 ) -> LogSettings:
     """TABLE with changes; an empty text takes an option out."""
     options = {key: value for key, value in {**TABLE, **(changes or {})}.items() if value}
-    settings = resolve_log(options, profile, table="demo.orders", is_keyed=is_keyed)
+    settings = resolve_log(options, profile or PROFILE, table="demo.orders", is_keyed=is_keyed)
     assert settings is not None
     return settings
 
@@ -63,15 +66,12 @@ def test_no_log() -> None:
     ("changes", "said"),
     [
         ({"kafka.topic": ""}, "kafka.topic"),
-        ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers"),
         ({"tablestore.table-uuid": ""}, "tablestore.table-uuid"),
         ({"kafka.topic": "a/b"}, "cannot be a topic"),
         ({"kafka.topic": "x__snapshots"}, "cannot be a topic"),
         ({"log.system": "pulsar"}, "pulsar"),
         ({"log.system": "none"}, "without 'log.system'"),
         ({"log.system.partitions": "2"}, "3 buckets"),
-        ({"kafka.transactional.id": "mine"}, "kafka.transactional.id"),
-        ({"kafka.isolation.level": "read_uncommitted"}, "kafka.isolation.level"),
         ({"log.changelog-mode": "some"}, "auto, upsert and all"),
     ],
 )
@@ -80,6 +80,7 @@ def test_contradictions_are_refused(changes: dict[str, str], said: str) -> None:
     with pytest.raises(FixRequest, match="TS1701") as caught:
         resolve_log(
             {key: value for key, value in {**TABLE, **changes}.items() if value},
+            PROFILE,
             table="demo.orders",
             is_keyed=True,
         )
@@ -102,19 +103,91 @@ def test_what_is_not_built_is_refused_by_name(key: str, value: str) -> None:
     assert value in str(caught.value)
 
 
-def test_table_wins_over_profile_and_secrets_stay_hidden() -> None:
-    """The profile fills in what the table does not say; its password is in the client and nowhere else."""
+def test_brokers_and_security_are_the_profiles_alone() -> None:
+    """A table that names brokers (old ones do) is not asked for them; the password goes where the profile says."""
     profile = {
         "kafka.bootstrap.servers": "b:2",
         "kafka.sasl.password": "hunter2",
         "kafka.security.protocol": "SASL_SSL",
+        "kafka.linger.ms": "5",
+        "kafka.compression.type": "zstd",
     }
-    settings = resolve(profile=profile)
+    settings = resolve({"kafka.bootstrap.servers": "evil:1", "kafka.linger.ms": "7"}, profile)
     assert settings.client == {
-        "bootstrap.servers": "a:1",
+        "bootstrap.servers": "b:2",
         "sasl.password": "hunter2",
         "security.protocol": "SASL_SSL",
+        "linger.ms": "7",
+        "compression.type": "zstd",
     }
-    assert resolve({"kafka.bootstrap.servers": ""}, profile).brokers == "b:2"
     assert "hunter2" not in repr(settings)
     assert settings.redact("bad password hunter2!") == "bad password ***!"
+
+
+def test_without_brokers_in_the_profile_a_tables_own_are_not_used() -> None:
+    """TS1701 says where brokers are named."""
+    options = {**TABLE, "kafka.bootstrap.servers": "evil:1"}
+    with pytest.raises(FixRequest, match="TS1701") as caught:
+        resolve_log(options, {"kafka.linger.ms": "1"}, table="demo.orders", is_keyed=True)
+    assert "--bootstrap" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [
+        ("kafka.plugin.library.paths", "TS1071"),
+        ("kafka.security.protocol", "TS1071"),
+        ("kafka.debug", "TS1071"),
+        ("kafka.transactional.id", "TS1071"),
+        ("kafka.isolation.level", "TS1071"),
+        ("kafka.stats_cb", "TS1071"),
+        ("kafka.enabled_sasl_mechanisms", "TS1005"),
+        ("kafka.SSL.ca.location", "TS1005"),
+        ("kafka.sasl_password", "TS1005"),
+        ("log.scan", "TS1072"),
+        ("log.ignore-delete", "TS1072"),
+        ("log.whatever", "TS1006"),
+    ],
+)
+def test_a_stored_table_cannot_configure_our_client(key: str, code: str) -> None:
+    """A table written by somebody else is refused by the key, whatever it hoped to load or to send."""
+    with pytest.raises((FixRequest, Unsupported), match=re.escape(key)) as caught:
+        resolve({key: "x"})
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("key", ["kafka.transactional.id", "kafka.isolation.level", "kafka.acks"])
+def test_what_makes_exactly_once_is_not_the_profiles_either(key: str) -> None:
+    """TS1701 names the key."""
+    with pytest.raises(FixRequest, match="TS1701") as caught:
+        resolve(profile={**PROFILE, key: "1"})
+    assert key in str(caught.value)
+
+
+@pytest.mark.parametrize("producer", ["none", ""])
+def test_a_log_needs_a_changelog(producer: str) -> None:
+    """changelog-producer none, or absent on disk, would lose deletes and overwrites: TS1737, in any mode."""
+    for mode in ("auto", "all", "upsert"):
+        with pytest.raises(FixRequest, match="TS1737"):
+            resolve({"changelog-producer": producer, "log.changelog-mode": mode})
+    assert resolve({"changelog-producer": producer, "bucket": "-1"}, is_keyed=False).partitions == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "code"),
+    [
+        ("bucket", "many", "TS1003"),
+        ("log.system.partitions", "three", "TS1003"),
+        ("log.system.partitions", "0", "TS1008"),
+        ("log.system.replication", "40000", "TS1073"),
+        ("log.retention", "soon", "TS1001"),
+        ("kafka.linger.ms", "x", "TS1003"),
+        ("kafka.message.max.bytes", "10", "TS1008"),
+        ("kafka.compression.type", "lzma", "TS1007"),
+    ],
+)
+def test_no_value_gives_a_raw_error(key: str, text: str, code: str) -> None:
+    """Every option text that cannot be read has a code and the key."""
+    with pytest.raises(FixRequest, match=key) as caught:
+        resolve({key: text})
+    assert caught.value.code == code

@@ -11,9 +11,16 @@ from tablestore_engine.api.actions import alter_schema
 from tablestore_engine.api.rows import from_arrow
 from tablestore_engine.api.spec import OnSchemaChange, TableSpec
 from tablestore_engine.api.target import plan_target
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.options import OPTIONS, OptionSet, StatsMode, check_options, parse_stats_mode
+from tablestore_engine.options import (
+    OPTIONS,
+    OptionSet,
+    StatsMode,
+    check_options,
+    is_credential,
+    parse_stats_mode,
+)
 from tablestore_engine.spark.statement import SetProperties
 
 FIELDS = from_arrow(pa.schema([("id", pa.int64()), ("name", pa.string())]).empty_table()).fields
@@ -79,3 +86,58 @@ def test_mode_names() -> None:
         with pytest.raises(FixRequest) as caught:
             parse_stats_mode("k", text)
         assert caught.value.code == "TS1130"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "fs.azure.account.key.acme.dfs.core.windows.net", "ssl.keystore.key", "sasl.jaas.config", "kafka.sasl.username",
+        "s3.secret-key", "s3.access-key", "AccountKey", "SASL_PASSWORD", "sslKeyPem", "fs.s3a.session.token", "apiKey",
+        "private_key", "kafka.ssl.ca.location", "KAFKA.SASL.MECHANISM", "connection-string", "my.pwd",
+        "\uff33\uff33\uff2c.key",
+    ],
+)  # fmt: skip
+def test_credentials_in_any_spelling_are_no_options(key: str) -> None:
+    """TS1005 before anything is written; the message has the key and no value."""
+    assert is_credential(key)
+    with pytest.raises(FixRequest, match="TS1005") as caught:
+        check_options({key: "hunter2"})
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [*OPTIONS, "access.list", "process.log", "class.loader", "max_tokens", "unique_key", "bypass", "key", "compass"],
+)  # fmt: skip
+def test_harmless_words_are_not_taken_for_credentials(key: str) -> None:
+    """No option of ours, and no word that only contains the letters."""
+    assert not is_credential(key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "log.ignore-delete", "log.scan", "log.scan.timestamp-millis", "log.scan.remove-normalize", "scan.mode",
+        "scan.timestamp-millis", "streaming-read-mode", "log.system.auto-register", "log.system.auto-register-timeout",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("way", WAYS, ids=["create", "write", "alter"])
+def test_options_without_an_effect_are_refused_by_name(
+    way: Callable[[dict[str, str]], object], key: str
+) -> None:
+    """TS1072 instead of a silent promise."""
+    with pytest.raises(Unsupported, match="TS1072") as caught:
+        way({key: "true"})
+    assert key in str(caught.value)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["create", "write", "alter"])
+@pytest.mark.parametrize("key", ["kafka.bootstrap.servers", "kafka.plugin.library.paths", "kafka.client.id"])
+def test_a_table_says_nothing_about_brokers_and_clients(
+    way: Callable[[dict[str, str]], object], key: str
+) -> None:
+    """TS1071 names the few keys that a table may set, and the places for the others."""
+    with pytest.raises(FixRequest, match="TS1071") as caught:
+        way({key: "x"})
+    assert "kafka.topic" in str(caught.value)
+    assert "--bootstrap" in str(caught.value)

@@ -1,0 +1,70 @@
+"""`dbt retry` after a commit whose log could not be sent: the same write again, not another one.
+
+Names      PendingWrites   one per adapter: which identity a node's write must have, and what was left pending
+Steps      1 a model commits, its log fails (PublishPending): invocation, node and commit user are kept in the target
+           folder  2 dbt marks the node as failed  3 `dbt retry` knows the run that it retries by its run_results.json:
+           the node writes under the kept identity, the engine finds that commit and only publishes
+WHY        a retry has an invocation id of its own; under it an append model would write its rows twice.
+INVARIANT  only `dbt retry` uses a kept identity: a new `dbt run` is a new write.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+PENDING_FILE = "tablestore_pending.json"
+_KEPT = 50
+
+
+def find_retried(target: Path) -> str | None:
+    """The invocation that this command retries; None when it is not `dbt retry`."""
+    context = click.get_current_context(silent=True)
+    if context is None or context.info_name != "retry":
+        return None
+    state = context.params.get("state")
+    results = (target if state is None else target.parent / str(state)) / "run_results.json"
+    try:
+        return str(json.loads(results.read_text("utf-8"))["metadata"]["invocation_id"])
+    except (OSError, ValueError, KeyError):
+        return None  # dbt itself says that there is nothing to retry
+
+
+class PendingWrites:
+    """`target`: dbt's target folder; `retried`: the invocation that is retried now, None in any other command."""
+
+    def __init__(self, target: Path, retried: str | None) -> None:
+        self._file = target / PENDING_FILE
+        self._retried = retried
+        self._lock = threading.Lock()
+
+    def user_of(self, invocation: str, node: str) -> str | None:
+        """The commit user of a node's write; None without an invocation."""
+        if not invocation:
+            return None
+        kept = self._read().get(self._retried or "", {}).get(node)
+        return kept or f"dbt-{invocation}"
+
+    def keep(self, invocation: str, node: str, user: str | None) -> None:
+        """The write of this node is committed under `user`, its log is pending."""
+        if user is None:
+            return
+        with self._lock:
+            known = {key: dict(nodes) for key, nodes in self._read().items()}
+            known.setdefault(invocation, {})[node] = user
+            newest = dict(list(known.items())[-_KEPT:])
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            aside = self._file.with_suffix(".new")
+            aside.write_text(json.dumps(newest, indent=1), "utf-8")
+            aside.replace(self._file)
+
+    def _read(self) -> Mapping[str, Mapping[str, str]]:
+        try:
+            found: Mapping[str, Mapping[str, str]] = json.loads(self._file.read_text("utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return {}
+        return found

@@ -1,0 +1,163 @@
+"""Whose topic it is: claims that nobody stands behind block nobody, and what is refused leaves nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
+
+from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.beginning import prepare_log, reset_log
+from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.log.publisher import Publisher
+from tablestore_engine.log.settings import LogSettings
+
+
+def two_tables(broker: BrokerInfo) -> tuple[Source, LogSettings, Source, LogSettings]:
+    """Two identities at one place that name the same topic, as of two first writers or of a second try."""
+    first, second = Source(), Source()
+    first.grow(2)
+    second.grow(2)
+    one = dataclasses.replace(settings_of(first, broker.url), place="/w/d.db/t")
+    other = dataclasses.replace(settings_of(second, broker.url), place="/w/d.db/t", topic=one.topic)
+    return first, one, second, other
+
+
+def test_a_claim_without_a_table_is_taken_over(broker: BrokerInfo) -> None:
+    """The first writer died behind its claim: the next one at the same place gets the topic, and publishes."""
+    _, dead, source, settings = two_tables(broker)
+    prepare_log(dead)
+    prepare_log(settings)
+    with Publisher(settings) as publisher:
+        assert publisher.publish_pending(2, source.read).published == 2
+    assert published(source, settings) == expected(source)
+
+
+def test_the_table_that_won_takes_its_topic_back(broker: BrokerInfo) -> None:
+    """Two first writers: the one that claimed last lost the race for the name; the winner publishes all the same."""
+    source, winner, _, loser = two_tables(broker)
+    prepare_log(winner)
+    prepare_log(loser)
+    with Publisher(winner) as publisher:
+        assert publisher.publish_pending(2, source.read).published == 2
+    assert published(source, winner) == expected(source)
+
+
+def test_a_topic_in_use_and_one_of_another_place_are_not_taken_over(broker: BrokerInfo) -> None:
+    """TS1704: rows are published, or the table of the claim may well exist, elsewhere."""
+    source, settings, _, other = two_tables(broker)
+    prepare_log(settings)
+    with pytest.raises(FixRequest, match="TS1704"):
+        prepare_log(dataclasses.replace(other, place="/elsewhere/d.db/t"))
+    with Publisher(settings) as publisher:
+        publisher.publish_pending(1, source.read)
+    with pytest.raises(FixRequest, match="TS1704"):
+        prepare_log(other)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"log.system.replication": "3"}, "TS1717"),
+        ({"kafka.transaction.timeout.ms": "900001"}, "TS1721"),
+    ],
+)
+def test_a_refused_configuration_leaves_no_topic(
+    broker: BrokerInfo, tmp_path: Path, options: dict[str, str], code: str
+) -> None:
+    """What brokers or client refuse is told by its code, without a table and without a topic."""
+    topic = f"refused-{uuid.uuid4().hex}"
+    with _engine(broker, tmp_path) as engine, pytest.raises(FixRequest, match=code):
+        engine.write("d.t", _row(1), _spec(topic, **options))
+    with _engine(broker, tmp_path) as engine:
+        assert engine.find_table("d.t") is None
+    assert not [name for name in _admin(broker).list_topics(timeout=10).topics if topic in name]
+
+
+def test_a_changed_retention_reaches_the_topic(broker: BrokerInfo, tmp_path: Path) -> None:
+    """The write that changes the option changes retention.ms, in the same process."""
+    topic = f"kept-{uuid.uuid4().hex}"
+    with _engine(broker, tmp_path) as engine:
+        engine.write("d.t", _row(1), _spec(topic, **{"log.retention": "2 d"}))
+        assert _config(broker, topic)["retention.ms"] == str(2 * 86_400_000)
+        engine.write("d.t", _row(2), _spec(topic, **{"log.retention": "3 d"}))
+        assert _config(broker, topic)["retention.ms"] == str(3 * 86_400_000)
+
+
+def test_partitions_added_to_a_topic_in_use(broker: BrokerInfo) -> None:
+    """TS1703 before anything is sent; its advice (delete both, --reset 0) gives the whole log again."""
+    source, settings = new_table(broker, 2)
+    with Publisher(settings) as publisher:
+        publisher.publish_pending(1, source.read)
+    admin = _admin(broker)
+    for future in admin.create_partitions([NewPartitions(settings.topic, 3)]).values():
+        future.result()
+    with Publisher(settings) as publisher, pytest.raises(FixRequest, match="TS1703") as caught:
+        publisher.publish_pending(2, source.read)
+    assert "--reset 0" in str(caught.value)
+    names = [settings.topic, settings.marker_topic]
+    for future in admin.delete_topics(names).values():
+        future.result()
+    reset_log(settings, after_snapshot=0)
+    with Publisher(settings) as publisher:
+        publisher.publish_pending(2, source.read)
+    assert published(source, settings) == expected(source)
+
+
+def test_a_drop_with_the_brokers_away_drops_nothing(broker: BrokerInfo, tmp_path: Path) -> None:
+    """TS1702, and the table is whole; with the brokers back table and topics go."""
+    topic = f"dropped-{uuid.uuid4().hex}"
+    with _engine(broker, tmp_path) as engine:
+        engine.write("d.t", _row(1), _spec(topic))
+    away = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.socket.timeout.ms": "1000"}
+    with Engine(str(tmp_path), log=away) as engine:
+        with pytest.raises(RetryError, match="TS1702"):
+            engine.drop_table("d.t")
+        assert engine.table("d.t").scan().to_arrow().num_rows == 1
+    with _engine(broker, tmp_path) as engine:
+        engine.drop_table("d.t")
+        engine.write("d.t", _row(2), _spec(topic))
+        assert [message.snapshot_id for message in engine.table("d.t").log_messages()] == [1]
+
+
+def test_a_first_write_that_is_refused_leaves_its_topic_to_the_next(
+    broker: BrokerInfo, tmp_path: Path
+) -> None:
+    """Two rows of one key are refused behind the claim; the corrected write of the same name goes through."""
+    topic = f"second-try-{uuid.uuid4().hex}"
+    twice = pa.table({"id": [1, 1], "v": ["a", "b"]})
+    with _engine(broker, tmp_path) as engine:
+        with pytest.raises(ValueError, match="TS16"):
+            engine.write("d.t", twice, _spec(topic))
+        engine.write("d.t", _row(1), _spec(topic))
+        assert engine.count_log_messages("d.t") == 1
+
+
+def _engine(broker: BrokerInfo, folder: Path) -> Engine:
+    return Engine(str(folder), log={"kafka.bootstrap.servers": broker.url})
+
+
+def _spec(topic: str, **options: str) -> WriteSpec:
+    logged = {"log.system": "kafka", "kafka.topic": topic, **options}
+    return WriteSpec(table=TableSpec(primary_key=("id",), options=logged))
+
+
+def _row(number: int) -> pa.Table:
+    return pa.table({"id": [number], "v": [f"row {number}"]})
+
+
+def _admin(broker: BrokerInfo) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.url})
+
+
+def _config(broker: BrokerInfo, topic: str) -> Mapping[str, str]:
+    admin, resource = _admin(broker), ConfigResource(ResourceType.TOPIC, topic)
+    found = admin.describe_configs([resource])[resource].result()
+    return {name: entry.value for name, entry in found.items()}

@@ -1,0 +1,67 @@
+"""Rows that are too large to be sent, found before they are committed.
+
+Names      check_sizes()   raise for a row whose message the publisher would refuse
+Steps      1 an upper bound from column lengths: nearly all batches end here 2 only above it, the messages themselves
+Limit      kafka.message.max.bytes, which the client holds against key and value before compression; the topic's own
+           max.message.bytes is held against compressed batches and is known when they arrive (TS1709)
+INVARIANT  the messages measured are those that publishing makes (log/envelope.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore_engine.errors import FixData
+from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.log.changes import ROW_KIND_COLUMN
+from tablestore_engine.log.envelope import encode_rows, plan_envelope
+from tablestore_engine.log.settings import LogSettings
+
+_CLIENT_DEFAULT = 1_000_000
+_SLICE_ROWS = 8_192
+_ESCAPED = 6  # bytes of JSON for one byte of text, at most: \u0000
+_FIXED = 64  # bytes of JSON for a number, date or boolean, at most
+_ENVELOPE = 64
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+
+
+def check_sizes(rows: pa.Table, schema: TableSchema, settings: LogSettings) -> None:
+    """`rows`: the table's columns. Raises FixData TS1739, and TS1715, TS1716 for values that JSON cannot hold."""
+    limit = int(settings.client.get("message.max.bytes", _CLIENT_DEFAULT))
+    if not rows.num_rows or _bound(rows) <= limit:
+        return
+    envelope = plan_envelope(schema, settings.mode)
+    for start in range(0, rows.num_rows, _SLICE_ROWS):
+        part = rows.slice(start, _SLICE_ROWS)
+        kinds = pa.array(np.full(part.num_rows, RowKind.INSERT, np.int8))
+        encoded = encode_rows(part.append_column(ROW_KIND_COLUMN, kinds), envelope)
+        keys = encoded.keys or [b""] * len(encoded)
+        for key, value in zip(keys, encoded.values, strict=True):
+            if len(key) + len(value or b"") > limit:
+                raise FixData(
+                    "TS1739",
+                    f"a row for {settings.table} is too large for its log; nothing is written",
+                    why=f"key {key[:200].decode('utf-8', 'replace') or '(none)'}: its message has "
+                    f"{len(key) + len(value or b'')} bytes, 'kafka.message.max.bytes' is {limit}",
+                    fix="raise 'kafka.message.max.bytes' of the table and max.message.bytes of "
+                    f"topic {settings.topic}, or make the row smaller",
+                )
+
+
+def _bound(rows: pa.Table) -> int:
+    """No message of these rows is larger, key included."""
+    total = _ENVELOPE
+    for name in rows.column_names:
+        column = rows[name]
+        kind = column.type
+        if pa.types.is_fixed_size_binary(kind) or pa.types.is_nested(kind):
+            widest = column.nbytes + 8 * _FIXED
+        elif any(is_text(kind) for is_text in _TEXTS):
+            widest = pc.max(pc.binary_length(column)).as_py() or 0
+        else:
+            widest = _FIXED
+        total += 2 * (len(name.encode()) + 8 + _ESCAPED * widest)  # a column of the key comes twice
+    return int(total)
