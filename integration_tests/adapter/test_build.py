@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from decimal import Decimal
 
 import pytest
@@ -193,12 +192,3 @@ def test_secrets_of_the_profile_reach_no_file(shop: Shop) -> None:
         if path.is_file() and path.name != "profiles.yml":
             assert b"hunter2-secret" not in path.read_bytes(), path
     assert "hunter2-secret" not in shop.log
-
-
-def test_clone_makes_views_of_the_other_schema(shop: Shop) -> None:
-    """dbt clone --state: each table of the state is a view in the target's schema; its rows are the table's."""
-    shop.dbt("build")
-    shutil.copytree(shop.folder / "target", shop.folder / "state")
-    shop.output["schema"] = "dev"
-    shop.dbt("clone", "--select", "orders", "--state", str(shop.folder / "state"))
-    assert shop.rows("select count(*) from dev.orders") == shop.rows("select count(*) from demo.orders")

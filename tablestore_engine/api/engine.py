@@ -103,6 +103,13 @@ class Engine:
         schema = self._warehouse.resolver.query(sql, _overrides(versions, reads)).schema
         return tuple(ColumnInfo(f.name, f.dataType.simpleString(), f.nullable) for f in schema.fields)
 
+    def query_names(self, sql: str, *, versions: Versions = NO_VERSIONS) -> frozenset[str]:
+        """Tables and views that a query reads, through views too, as `database.name` in lower case; it is not run."""
+        _, found = self._warehouse.resolver.pinned_query(sql, _overrides(versions))
+        return frozenset(
+            f"{database}.{name}" for (database, name), version in found.items() if version is not None
+        )
+
     def cancel(self, tag: str) -> None:
         """Stop the Spark jobs of statements that run under `tag`."""
         if self._warehouse.has_spark:
@@ -165,6 +172,13 @@ class Engine:
     def drop_table(self, name: str) -> None:
         """With its history, and with its topics when the engine made them."""
         self._warehouse.drop_table(Identifier.parse(name))
+
+    def clone(self, name: str, new: str) -> None:
+        """The newest snapshot of a table as a table of its own, whose files are shared; `new` is replaced.
+
+        A clone has no log. Raises NotFound TS1414, FixRequest TS1080, Unsupported TS1380.
+        """
+        self._warehouse.clone_table(Identifier.parse(name), Identifier.parse(new))
 
     def rename(self, old: str, new: str) -> None:
         """A table or view under a new name."""

@@ -19,7 +19,8 @@ class WriteReport:
     """One commit. `snapshot_id` is None when nothing had to be written and the table has no snapshot yet.
 
     `offsets` maps topic partition to [first, next) of the messages of this call; `staged` names the branch of a
-    staged snapshot (then nothing is published). `schema_id` is the schema of the snapshot.
+    staged snapshot (then nothing is published). `schema_id` is the schema of the snapshot. `is_empty`: there was
+    nothing to commit, and `snapshot_id` is the one that stayed.
     """
 
     table: Identifier
@@ -35,6 +36,7 @@ class WriteReport:
     staged: str | None = None
     topic: str | None = None
     offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    is_empty: bool = False
 
     def with_log(self, topic: str, offsets: Mapping[int, tuple[int, int]]) -> WriteReport:
         """The same with where its changelog went."""
@@ -42,8 +44,13 @@ class WriteReport:
 
     def summary(self) -> str:
         """`snapshot 7 (+120 ~30 -3)` and, when published, ` · kafka orders[0] 4100..4253`."""
-        where = f"staged snapshot {self.snapshot_id}" if self.staged else f"snapshot {self.snapshot_id}"
-        text = f"{where} (+{self.inserted} ~{self.updated} -{self.deleted})"
+        text = f"staged snapshot {self.snapshot_id}" if self.staged else f"snapshot {self.snapshot_id}"
+        if self.inserted or self.updated or self.deleted:
+            text += f" (+{self.inserted} ~{self.updated} -{self.deleted})"
+        elif self.is_empty:
+            text = "nothing changed" + (f" (still {text})" if self.snapshot_id is not None else "")
+        else:
+            text += " (no row changed)"
         if self.topic and self.offsets:
             ranges = " ".join(
                 f"[{part}] {first}..{after}" for part, (first, after) in sorted(self.offsets.items())

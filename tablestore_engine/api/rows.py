@@ -26,6 +26,7 @@ from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.data_type import VOID
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.sql_literal import count_of, sql_row
 from tablestore_engine.format.types import DataField, field_to_arrow, type_from_arrow
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.scanner import quote_name
@@ -103,7 +104,7 @@ def _check_names(names: Sequence[str]) -> None:
 def from_frame(frame: DataFrame, delete_when: str | None, checks: Mapping[str, str]) -> Incoming:
     """A DataFrame with its row kinds from `delete_when` and the names of violated checks as helper columns."""
     fields = tuple(
-        DataField(0, field.name, from_spark_type(field.dataType))
+        DataField(0, field.name, from_spark_type(field.dataType, column=field.name))
         for field in frame.schema.fields
         if field.name != ROW_KIND_COLUMN
     )
@@ -221,12 +222,12 @@ def check_rules(rows: pa.Table, table: str) -> pa.Table:
 def violation(table: str, count: int, samples: Sequence[Mapping[str, object]]) -> FixData:
     """The error for broken check constraints."""
     rules = sorted({str(row[VIOLATION_COLUMN]) for row in samples})
-    shown = [
-        {k: v for k, v in row.items() if k not in {VIOLATION_COLUMN, ROW_KIND_COLUMN}} for row in samples
-    ]
+    hidden = {VIOLATION_COLUMN, ROW_KIND_COLUMN}
+    shown = "; ".join(sql_row({k: v for k, v in row.items() if k not in hidden}) for row in samples)
+    rows_break = count_of(count, "row breaks", "rows break")
     return FixData(
         "TS1605",
-        f"{count} rows break a check constraint of {table}",
+        f"{rows_break} a check constraint of {table}",
         why=f"constraint {', '.join(rules)}; first rows: {shown}",
         fix="correct the rows or the constraint; the table is as it was",
     )

@@ -31,6 +31,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import FixRequest, NotFound, TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.format.layout import TableLayout, database_location
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.beginning import drop_log
 from tablestore_engine.log.settings import LogSettings, resolve_log
@@ -39,6 +40,7 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import open_session, session_scratch
+from tablestore_engine.store.clone import clone_table
 from tablestore_engine.store.commit import CommitReport
 from tablestore_engine.store.table_store import TableStore
 
@@ -207,6 +209,26 @@ class Warehouse:
             self.catalog.rename_view(source, target)
         self.forget(source)
 
+    def clone_table(self, source: Identifier, target: Identifier) -> None:
+        """The newest snapshot of a table as another one, complete beside it before what has the name goes."""
+        if not self.catalog.has_database(target.database):
+            self.catalog.create_database(target.database)
+        if source == target:
+            raise FixRequest(
+                "TS1080",
+                f"{source} cannot be cloned onto itself",
+                why="what has the target's name is replaced",
+                fix="give another name",
+            )
+        hidden = f".tablestore-clone-{self.runtime.new_uuid()}"
+        folder = f"{database_location(self.path, target.database)}/{hidden}"
+        clone_table(self.get_store(source).parts, TableLayout(folder))
+        if self.find_store(target) is not None:
+            self.drop_table(target)
+        self.drop_view(target)
+        self.catalog.place_table(folder, target)
+        self.forget(target)
+
     def drop_view(self, identifier: Identifier) -> None:
         """A missing one is fine."""
         self.catalog.views.drop(identifier)
@@ -369,6 +391,7 @@ def report_of(identifier: Identifier, report: CommitReport) -> WriteReport:
         changelog_rows=report.changelog_rows,
         schema_id=report.schema_id,
         staged=report.staged,
+        is_empty=report.is_empty,
     )
 
 

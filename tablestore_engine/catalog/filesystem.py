@@ -192,6 +192,14 @@ class FilesystemCatalog:
         if not self.fileio.rename(self.location(old), target):
             raise self._taken(new, "a table or view")
 
+    def place_table(self, folder: str, identifier: Identifier) -> None:
+        """Give a complete folder of a table its name. Raises TS1405, TS1406."""
+        self._check_database(identifier.database)
+        if self.views.find(identifier) is not None or not self.fileio.rename(
+            folder, self.location(identifier)
+        ):
+            raise self._taken(identifier, "a table or view")
+
     def alter_table(
         self, identifier: Identifier, change: Callable[[TableSchema], TableSchema]
     ) -> TableSchema:

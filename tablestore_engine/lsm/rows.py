@@ -19,6 +19,7 @@ import pyarrow.types as pat
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.data_type import BINARY_ROOTS, CHARACTER_ROOTS, STRING_LENGTH, DataField
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.sql_literal import count_of, sql_literal, sql_row
 from tablestore_engine.format.types import type_to_arrow, type_to_text
 from tablestore_engine.lsm.key_order import Mask, order_frame
 from tablestore_engine.lsm.safe_cast import safe_cast
@@ -130,7 +131,7 @@ def _check_not_null(rows: pa.Table, field: DataField, deletes: npt.NDArray[np.bo
     missing = np.asarray(pc.is_null(column))
     count = int((missing & ~deletes).sum() if deletes is not None else missing.sum())
     if count:
-        raise _misfit(field, why=f"{count} rows have no value", sample=[None])
+        raise _misfit(field, why=f"{count_of(count, 'row has', 'rows have')} no value", sample=[None])
 
 
 def _check_keys(rows: pa.Table, schema: TableSchema) -> None:
@@ -141,10 +142,11 @@ def _check_keys(rows: pa.Table, schema: TableSchema) -> None:
     for name in null[1:]:
         missing = pc.or_(missing, pc.is_null(rows.column(name)))
     sample = rows.filter(missing).slice(0, SAMPLES).to_pylist()
+    rows_have = count_of(int(pc.sum(missing).as_py()), "row has", "rows have")
     raise FixData(
         "TS1602",
-        f"{pc.sum(missing).as_py()} rows have no key",
-        why=f"primary key column {', '.join(null)} is NULL, for example in {sample[0]!r:.300}",
+        f"{rows_have} no key",
+        why=f"primary key column {', '.join(null)} is NULL, for example in {sql_row(sample[0])[:300]}",
         fix="filter these rows out, or give them a key",
         columns=null,
         samples=sample,
@@ -152,7 +154,7 @@ def _check_keys(rows: pa.Table, schema: TableSchema) -> None:
 
 
 def _misfit(field: DataField, *, why: str, sample: list[object]) -> FixData:
-    shown = f"{sample[0]!r:.120}" if sample else "no value"
+    shown = sql_literal(sample[0]) if sample else "no value"
     return FixData(
         "TS1603",
         f"a value does not fit column {field.name!r} ({type_to_text(field.type)})",

@@ -71,6 +71,7 @@ def build_in_background(java: JavaChoice) -> bool:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        cwd=path.parent,  # what Spark leaves where it runs must not lie in the user's folder
         env=env,
         start_new_session=True,
     )
@@ -116,6 +117,7 @@ def main(target: str) -> None:
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.catalogImplementation", "in-memory")
+        .config("spark.sql.warehouse.dir", f"{rows}/catalog")
         .config("spark.driver.extraJavaOptions", f"{GC_FLAG} -XX:ArchiveClassesAtExit={aside} {_QUIET}")
         .getOrCreate()
     )
@@ -123,7 +125,7 @@ def main(target: str) -> None:
     process = gateway.proc if gateway is not None else None
     done = False
     try:
-        _exercise(spark, str(rows))
+        _exercise(spark, f"{rows}/parquet")
         done = True
     finally:
         spark.stop()

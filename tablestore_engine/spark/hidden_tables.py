@@ -55,9 +55,12 @@ class HiddenTables:
         )
 
     def ensure_database(self, database: str) -> None:
-        """A database of the in-memory catalog, made once."""
+        """A database of the in-memory catalog, made once, in our folder: a session of the user's has its own place,
+        by default `spark-warehouse` where it was started.
+        """
         if database not in self._databases:
-            self._session.sql(f"create database if not exists {quote_name(database)}")
+            place = quote_string(str(self._scratch / "catalog" / database))
+            self._session.sql(f"create database if not exists {quote_name(database)} location {place}")
             self._databases.add(database)
 
     def _make(self, table: ResolvedTable) -> str:

@@ -110,7 +110,7 @@ class _Run:
             parsed = st.DataType.fromDDL(column.type_text)
         except PySparkException as error:
             raise spark_errors.translate(error) from None
-        return from_spark_type(parsed, column.nullable)
+        return from_spark_type(parsed, column.nullable, column=column.name)
 
     def write(self, name: sql.TableName, query: str, request: RowsRequest) -> StatementResult:
         frame, versions = self.resolver.pinned_query(query, self.overrides)

@@ -2,6 +2,7 @@
 
 Names      translate()   any PySparkException or Py4J error -> TablestoreError
            clean_message()   the sentence that a user can act on
+           list_causes()     the sentences of what lies under it, down to the root
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ _CUT = re.compile(
     r"\n\s*(?:JVM stacktrace|at org\.apache|'?[+:]- |'Project|'?CreateViewCommand|== SQL|Driver stacktrace|Caused by)"
 )
 _RAISED = re.compile(r"(?P<code>TS1518|TS1603) (?P<text>.*?)(?: SQLSTATE|$)")
-_LENGTH_MAX = 2000
+_CAUSED_BY = re.compile(r"^\s*Caused by: ([\w.$]+)(?:: ([^\n]*))?", re.MULTILINE)
+_LENGTH_MAX, _CAUSE_MAX, _DEPTH_MAX = 2000, 500, 20
 
 
 def clean_message(text: str) -> str:
@@ -28,11 +30,40 @@ def clean_message(text: str) -> str:
     return " ".join(message.split())[:_LENGTH_MAX]
 
 
+def list_causes(error: Exception, text: str) -> tuple[str, ...]:
+    """Causes in the exception's chain and in the stack that its text carries, outermost first, each said once."""
+    found = [f"{kind.rpartition('.')[2]}: {said or ''}" for kind, said in _CAUSED_BY.findall(text)]
+    under: object = error
+    for _ in range(_DEPTH_MAX):
+        under = _cause_of(under)
+        if under is None:
+            break
+        found.append(_text(under) if isinstance(under, Exception) else str(under))
+    said, causes = clean_message(text), []
+    for cause in map(clean_message, found):
+        plain = cause.partition(": ")[2] or cause  # without the class, which only some of the forms name
+        if plain.strip() and plain not in said:
+            causes.append(cause[:_CAUSE_MAX])
+            said += cause
+    return tuple(causes)
+
+
+def _cause_of(error: object) -> object | None:
+    """pyspark's converted cause, or Java's as it is."""
+    java = getattr(error, "java_exception", None)
+    if java is not None:
+        return java.getCause()  # type: ignore[no-any-return]  # py4j has no types
+    if isinstance(error, Exception):
+        return getattr(error, "_cause", None)
+    return error.getCause()  # type: ignore[attr-defined,no-any-return]  # a Java exception
+
+
 def translate(error: Exception) -> TablestoreError:
     """The error for the user; errors of ours that Spark carried are returned as they are."""
     if isinstance(error, TablestoreError):
         return error
-    message = clean_message(_text(error))
+    text = _text(error)
+    message = "; caused by ".join((clean_message(text), *list_causes(error, text)))[:_LENGTH_MAX]
     if (raised := _RAISED.search(message)) is not None:
         return _raised(raised["code"], raised["text"])
     if "cancelled" in message.lower() and ("job" in message.lower() or "stage" in message.lower()):

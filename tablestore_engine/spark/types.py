@@ -100,8 +100,8 @@ def columns_ddl(fields: Iterable[DataField]) -> str:
     return ", ".join(f"{quote_name(f.name)} {spark_ddl(f.type)}" for f in fields)
 
 
-def from_spark_type(type_: st.DataType, nullable: bool = True) -> DataType:
-    """The format's type for a Spark type. Raises FixRequest TS1509 for types without a counterpart."""
+def from_spark_type(type_: st.DataType, nullable: bool = True, *, column: str = "") -> DataType:
+    """The format's type for a Spark type; `column` is for the message. Raises FixRequest TS1509: no counterpart."""
     simple = _FROM_SIMPLE.get(_type_name(type_))
     if simple is not None:
         return simple.with_nullable(nullable)
@@ -114,26 +114,31 @@ def from_spark_type(type_: st.DataType, nullable: bool = True) -> DataType:
     if isinstance(type_, st.DecimalType):
         return DataType("DECIMAL", nullable, precision=type_.precision, scale=type_.scale)
     if isinstance(type_, st.ArrayType):
-        return DataType("ARRAY", nullable, element=from_spark_type(type_.elementType, type_.containsNull))
+        element = from_spark_type(type_.elementType, type_.containsNull, column=f"{column}[]")
+        return DataType("ARRAY", nullable, element=element)
     if isinstance(type_, st.MapType):
-        key = from_spark_type(type_.keyType, False)
-        return DataType(
-            "MAP", nullable, key=key, value=from_spark_type(type_.valueType, type_.valueContainsNull)
-        )
+        key = from_spark_type(type_.keyType, False, column=f"{column} (key)")
+        value = from_spark_type(type_.valueType, type_.valueContainsNull, column=f"{column} (value)")
+        return DataType("MAP", nullable, key=key, value=value)
     if isinstance(type_, st.StructType) and type_.fields:  # Parquet has no struct without fields
-        return DataType("ROW", nullable, fields=fields_from_spark(type_))
+        return DataType("ROW", nullable, fields=fields_from_spark(type_, inside=column))
     raise FixRequest(
         "TS1509",
-        f"Spark type {type_.simpleString()} cannot become a column",
+        f"column {column!r} cannot have the Spark type {type_.simpleString()}",
         why="the table format has no type that keeps all its values",
         fix="cast it in the query, for example to string, bigint or timestamp",
     )
 
 
-def fields_from_spark(struct: st.StructType) -> tuple[DataField, ...]:
-    """Columns of a DataFrame as fields with id 0; a comment in the metadata is kept."""
+def fields_from_spark(struct: st.StructType, *, inside: str = "") -> tuple[DataField, ...]:
+    """Columns of a DataFrame, or fields of a column, as fields with id 0; a comment in the metadata is kept."""
     return tuple(
-        DataField(0, f.name, from_spark_type(f.dataType, f.nullable), (f.metadata or {}).get("comment"))
+        DataField(
+            0,
+            f.name,
+            from_spark_type(f.dataType, f.nullable, column=f"{inside}.{f.name}" if inside else f.name),
+            (f.metadata or {}).get("comment"),
+        )
         for f in struct.fields
     )
 

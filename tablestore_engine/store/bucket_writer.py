@@ -25,6 +25,7 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.sql_literal import count_of, sql_row
 from tablestore_engine.lsm.batch import SequenceOrder, resolve_batch, without_update_before
 from tablestore_engine.lsm.compaction import CompactionUnit
 from tablestore_engine.lsm.key_order import Mask, order_columns
@@ -166,11 +167,12 @@ class BucketWriter:
 
     def _refuse_ties(self, rows: pa.Table, tied: npt.NDArray[np.int64]) -> None:
         samples = frame_samples(rows, self.schema.primary_keys, tied)
+        keys_occur = count_of(len(tied), "key occurs", "keys occur")
         raise FixData(
             "TS1601",
-            f"{len(tied)} keys occur more than once with nothing to order their rows",
+            f"{keys_occur} more than once with nothing to order their rows",
             why=f"keys with equal order, {min(len(tied), SAMPLES)} of {len(tied)}: "
-            + ", ".join(str(tuple(key.values())) for key in samples),
+            + "; ".join(map(sql_row, samples)),
             fix="make the keys unique, set sequence_field to a column that orders the rows, "
             "or accept the last row with duplicates='last'",
             keys=samples,

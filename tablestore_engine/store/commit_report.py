@@ -38,7 +38,10 @@ class CommitIdentity:
 
 @dataclass(frozen=True)
 class CommitReport:
-    """`snapshot_id` None: nothing to write into a table without snapshots. `staged`: name of the staged snapshot."""
+    """`snapshot_id` None: nothing to write into a table without snapshots. `staged`: name of the staged snapshot.
+
+    `is_empty`: there was nothing to commit; the newest snapshot stayed.
+    """
 
     snapshot_id: int | None
     inserted: int = 0
@@ -52,6 +55,7 @@ class CommitReport:
     staged: str | None = None
     commit_user: str | None = None
     commit_identifier: int | None = None
+    is_empty: bool = False
 
 
 def report_of(snapshot: Snapshot) -> CommitReport:
@@ -76,6 +80,7 @@ def report_of_nothing(base: Snapshot | None, planned: Planned, identity: CommitI
         schema_id=planned.schema.id,
         commit_user=identity.user,
         commit_identifier=identity.identifier,
+        is_empty=True,
     )
 
 

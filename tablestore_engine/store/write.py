@@ -23,6 +23,7 @@ from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.sql_literal import count_of, sql_literal
 from tablestore_engine.format.types import type_to_arrow
 from tablestore_engine.store.conflict import BucketId, Scope
 
@@ -136,7 +137,7 @@ def static_values(schema: TableSchema, partition: Mapping[str, object]) -> dict[
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as wrong:
             raise FixRequest(
                 "TS1311",
-                f"partition {name}={value!r} is no {type_}",
+                f"partition {name}={sql_literal(value)} is no {type_}",
                 why=str(wrong),
                 fix="write a value of the column's type",
             ) from wrong
@@ -155,10 +156,11 @@ def with_constants(rows: pa.Table, schema: TableSchema, partition: Mapping[str, 
         fits = column.is_null() if value is None else pc.equal(column, constant).fill_null(False)
         outside = rows.num_rows - int(pc.sum(fits).as_py() or 0)
         if outside:
+            rows_do = count_of(outside, "row does", "rows do")
             raise FixData(
                 "TS1620",
-                f"{outside} rows do not lie in the partition that is overwritten",
-                why=f"{name} must be {value!r} in all rows",
+                f"{rows_do} not lie in the partition that is overwritten",
+                why=f"{name} must be {sql_literal(value)} in all rows",
                 fix="filter the rows, or overwrite the partitions that occur in them",
             )
     return rows

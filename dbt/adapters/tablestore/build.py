@@ -9,9 +9,10 @@ INVARIANT  pure; the same settings and situation give the same plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from dbt.adapters.tablestore.layout_changes import LayoutChange, TableLayout, list_changes
 from dbt.adapters.tablestore.model_config import TableSettings
 from dbt.adapters.tablestore.select_sql import Sides, merge_select, microbatch_select, replace_select
 from tablestore_engine.api import OnSchemaChange, WriteMode
@@ -25,7 +26,7 @@ class Action(StrEnum):
 
     CREATE = "create"
     REPLACE = "replace"
-    RECREATE = "recreate"  # key or partitions changed: drop and create
+    RECREATE = "recreate"  # what rows lie by changed: another table takes the old one's place
     INCREMENT = "increment"
 
 
@@ -47,8 +48,7 @@ class Situation:
     columns: Columns
     table_exists: bool = False
     table_columns: Columns = ()
-    table_key: tuple[str, ...] = ()
-    table_partition_by: tuple[str, ...] = ()
+    table_layout: TableLayout = field(default_factory=TableLayout)
     full_refresh: bool = False
     batch: Batch | None = None
 
@@ -61,6 +61,7 @@ class BuildPlan:
     select: str
     mode: WriteMode
     on_schema_change: OnSchemaChange
+    changes: tuple[LayoutChange, ...] = ()
 
 
 def plan_build(settings: TableSettings, situation: Situation) -> BuildPlan:
@@ -70,12 +71,9 @@ def plan_build(settings: TableSettings, situation: Situation) -> BuildPlan:
         mode = WriteMode.UPSERT if settings.primary_key else WriteMode.APPEND
         return BuildPlan(Action.CREATE, situation.sql, mode, OnSchemaChange.REPLACE)
     if situation.full_refresh or settings.materialized == "table":
-        changed = (settings.primary_key, settings.partition_by) != (
-            situation.table_key,
-            situation.table_partition_by,
-        )
-        action = Action.RECREATE if changed else Action.REPLACE
-        return BuildPlan(action, situation.sql, WriteMode.OVERWRITE_TABLE, OnSchemaChange.REPLACE)
+        changes = list_changes(settings, situation.table_layout)
+        action = Action.RECREATE if changes else Action.REPLACE
+        return BuildPlan(action, situation.sql, WriteMode.OVERWRITE_TABLE, OnSchemaChange.REPLACE, changes)
     _require_same_table(settings, situation)
     _check_schema_change(settings, situation)
     select, mode = _increment(settings, situation)
@@ -95,16 +93,13 @@ def _require_columns(settings: TableSettings, situation: Situation) -> None:
 
 
 def _require_same_table(settings: TableSettings, situation: Situation) -> None:
-    """Key and partitions decide where rows lie, so they change only by a full refresh."""
-    for what, wanted, present in (
-        ("primary_key", settings.primary_key, situation.table_key),
-        ("partition_by", settings.partition_by, situation.table_partition_by),
-    ):
-        if tuple(map(str.lower, wanted)) != tuple(map(str.lower, present)):
+    """What decides where and in which order rows lie changes only by a full refresh."""
+    for change in list_changes(settings, situation.table_layout):
+        if change.is_asked:
             raise FixRequest(
                 "TS1826",
-                f"model {situation.name} changes {what} of an existing table",
-                why=f"the table has {list(present)}, the model has {list(wanted)}",
+                f"model {situation.name} changes {change.what} of an existing table",
+                why=f"the table has {change.present!r}, the model has {change.wanted!r}",
                 fix="run once with --full-refresh, or keep the table's value",
             )
 

@@ -9,7 +9,7 @@ INVARIANT  nothing is set on the Spark session here: it is shared by all threads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
@@ -96,6 +96,22 @@ def render_literal(value: Any) -> str:  # noqa: ANN401 - whatever agate delivers
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def show_value(value: Any) -> Any:  # noqa: ANN401 - whatever Spark delivers
+    """A value as dbt shows it: structs keep the names of their fields, binary is hex text as SQL's X'…' has it."""
+    if isinstance(value, bytes | bytearray):
+        return value.hex().upper()
+    names = getattr(value, "__fields__", None)  # of a Row
+    if names is not None:
+        return {name: show_value(part) for name, part in zip(names, value, strict=True)}
+    if isinstance(value, list | tuple):
+        return [show_value(part) for part in value]
+    if isinstance(value, Mapping):
+        return {
+            name if isinstance(name, str) else str(name): show_value(part) for name, part in value.items()
+        }
+    return value
+
+
 class TablestoreHandle:
     """What a dbt thread holds; `versions` pins table names to past or staged snapshots for its reads."""
 
@@ -167,6 +183,12 @@ class TablestoreConnectionManager(SQLConnectionManager):
         connection.handle = TablestoreHandle(engine)
         connection.state = ConnectionState.OPEN
         return connection
+
+    @classmethod
+    def process_results(cls, column_names: Iterable[str], rows: Iterable[Any]) -> Iterator[dict[str, Any]]:
+        """Rows for dbt's tables, which know no structs and no bytes."""
+        shown = (tuple(show_value(value) for value in row) for row in rows)
+        yield from super().process_results(column_names, shown)
 
     def cancel(self, connection: Connection) -> None:
         """Called by dbt for every other thread on Ctrl-C."""

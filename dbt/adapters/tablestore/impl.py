@@ -19,7 +19,6 @@ from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySuppor
 from dbt.adapters.contracts.connection import AdapterResponse, Connection
 from dbt.adapters.contracts.relation import RelationConfig, RelationType
 from dbt.adapters.events.logging import AdapterLogger
-from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
 from dbt_common.contracts.constraints import ConstraintType
@@ -27,6 +26,7 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt.adapters.tablestore.build import BuildPlan
 from dbt.adapters.tablestore.catalog_rows import CATALOG_COLUMNS, catalog_rows
 from dbt.adapters.tablestore.checks import run_checks
+from dbt.adapters.tablestore.column import TablestoreColumn
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
 from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.engines import get_engine
@@ -34,11 +34,13 @@ from dbt.adapters.tablestore.model_config import STRATEGIES, TablestoreConfig
 from dbt.adapters.tablestore.model_spec import ModelSettings
 from dbt.adapters.tablestore.model_writer import ModelWriter
 from dbt.adapters.tablestore.relation import TablestoreRelation, Version
+from dbt.adapters.tablestore.replacement import check_view
 from dbt.adapters.tablestore.response import TablestoreResponse
 from dbt.adapters.tablestore.seeds import read_decimals_exactly
 from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.test_outcome import read_outcome
 from dbt.adapters.tablestore.translate import as_dbt_errors
+from dbt.adapters.tablestore.unbuilt import refuse_streaming, refuse_unbuilt
 from tablestore_engine.api import Engine, ReadLog
 from tablestore_engine.errors import NotFound
 
@@ -50,7 +52,7 @@ class TablestoreAdapter(SparkAdapter):
     """dbt on tablestore tables."""
 
     Relation: TypeAlias = TablestoreRelation
-    Column: TypeAlias = SparkColumn
+    Column: TypeAlias = TablestoreColumn
     ConnectionManager: TypeAlias = TablestoreConnectionManager
     AdapterSpecificConfigs: TypeAlias = TablestoreConfig
     connections: TablestoreConnectionManager
@@ -137,7 +139,7 @@ class TablestoreAdapter(SparkAdapter):
 
     @available.parse_list
     @as_dbt_errors()
-    def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
+    def get_columns_in_relation(self, relation: BaseRelation) -> list[TablestoreColumn]:
         """Columns from metadata; for names without a schema (temporary views) and versions Spark is asked."""
         is_version = getattr(relation, "version", Version()) != Version()
         if relation.schema is None or not relation.include_policy.schema or relation.is_cte or is_version:
@@ -147,7 +149,7 @@ class TablestoreAdapter(SparkAdapter):
         except NotFound:
             return []
         return [
-            SparkColumn(
+            TablestoreColumn(
                 table_schema=relation.schema,
                 table_name=relation.identifier,
                 table_type=relation.type,
@@ -160,14 +162,14 @@ class TablestoreAdapter(SparkAdapter):
 
     @available.parse_list
     @as_dbt_errors()
-    def get_column_schema_from_query(self, sql: str, reads: ReadLog | None = None) -> list[SparkColumn]:
+    def get_column_schema_from_query(self, sql: str, reads: ReadLog | None = None) -> list[TablestoreColumn]:
         """Columns of a query, which Spark analyses and does not run; a header before it is executed."""
         *headers, query = split_statements(sql)
         for header in headers:
             self.execute(header)
         versions = self.writer.versions_for(self.nice_connection_name())
         return [
-            SparkColumn(column=info.name, dtype=info.type_text)
+            TablestoreColumn(column=info.name, dtype=info.type_text)
             for info in self.engine.query_columns(query, versions=versions, reads=reads)
         ]
 
@@ -241,7 +243,13 @@ class TablestoreAdapter(SparkAdapter):
     @as_dbt_errors()
     def tablestore_refuse_streaming(self, name: str) -> None:
         """materialized='streaming' is named in the design and not built yet."""
-        self.writer.refuse_streaming(name)
+        refuse_streaming(name)
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_refuse_unbuilt(self, name: str, what: str) -> None:
+        """Kinds of models that dbt knows and this adapter does not build yet."""
+        refuse_unbuilt(name, what)
 
     @available.parse_none
     @as_dbt_errors()
@@ -255,6 +263,30 @@ class TablestoreAdapter(SparkAdapter):
         """Whether the table has a snapshot."""
         table = self.engine.find_table(relation.table_name)
         return table is not None and table.latest_snapshot_id() is not None
+
+    @available.parse(lambda *_, **__: False)
+    def tablestore_is_same_name(self, one: BaseRelation, other: BaseRelation) -> bool:
+        """Whether two relations are one name of the warehouse; case does not tell them apart on every disk."""
+        return [str(part).lower() for part in (one.schema, one.identifier)] == [
+            str(part).lower() for part in (other.schema, other.identifier)
+        ]
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_clone(
+        self, relation: TablestoreRelation, source: TablestoreRelation
+    ) -> TablestoreResponse:
+        """The newest snapshot of another table under this name; no row is read or written."""
+        self.engine.clone(f"{source.schema}.{source.identifier}", relation.table_name)
+        snapshot = self.engine.table(relation.table_name).latest_snapshot_id()
+        return TablestoreResponse(_message=f"cloned snapshot {snapshot}", code="OK", snapshot_id=snapshot)
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_check_view(self, relation: TablestoreRelation, sql: str) -> None:
+        """Before a view takes a table's place: its query can be analysed, and does not read that table."""
+        versions = self.writer.versions_for(self.nice_connection_name())
+        check_view(relation.table_name, self.engine.query_names(sql, versions=versions))
 
     @available.parse_none
     @as_dbt_errors()

@@ -28,10 +28,12 @@ from dbt.adapters.tablestore.config_shapes import (
     read_predicates,
     read_text,
 )
+from dbt.adapters.tablestore.foreign_keys import IGNORED, check_rows_asked
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.options import check_options, is_credential
 
 PUBLISH_POLICIES = ("auto", "on_tests", "always", "manual")
+INCREMENTAL = ("incremental", "tablestore")  # materializations whose later runs add to the table
 STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
 SCHEMA_CHANGES = ("ignore", "append_new_columns", "sync_all_columns", "fail")
 ALIASES = {"tblproperties": "table_properties", "predicates": "incremental_predicates"}
@@ -113,8 +115,9 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
     """The checked settings of model `name`; `brokers` is what the profile's log: gives."""
     values = _gather(name, config)
     _refuse_secrets(name, values)
+    check_rows_asked(name, config)
     materialized = str(config.get("materialized", "table"))
-    primary_key, delete_key, strategy = _read_keys(name, values)
+    primary_key, delete_key, strategy = _read_keys(name, values, is_incremental=materialized in INCREMENTAL)
     settings = TableSettings(
         materialized=materialized,
         primary_key=primary_key,
@@ -166,7 +169,7 @@ _DBT_KEYS = frozenset({
     "alias", "schema", "database", "tags", "meta", "group", "materialized", "persist_docs", "quoting", "enabled",
     "column_types", "full_refresh", "grants", "docs", "contract", "event_time", "concurrent_batches", "begin",
     "lookback", "batch_size", "access", "freshness", "pre-hook", "post-hook", "unique_key", "sql_header",
-    "file_format", "location_root", "clustered_by", "static_analysis",
+    "static_analysis", *IGNORED,
 })  # fmt: skip
 
 
@@ -225,13 +228,16 @@ def _secret(where: str, key: str) -> FixRequest:
     )
 
 
-def _read_keys(name: str, values: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """(primary key, key of delete+insert, strategy). unique_key is the primary key, except for delete+insert."""
+def _read_keys(
+    name: str, values: Mapping[str, Any], *, is_incremental: bool
+) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """(primary key, key of delete+insert, strategy). unique_key is the primary key, but for the strategies of dbt
+    that let several rows have one: append and delete+insert. A project sets its strategy for tables too.
+    """
     primary = read_columns(name, "primary_key", values.get("primary_key"))
     unique = read_columns(name, "unique_key", values.get("unique_key"))
-    given = values.get("incremental_strategy")
-    strategy = given or ("merge" if primary or unique else "append")
-    if strategy not in STRATEGIES:
+    strategy = values.get("incremental_strategy") or ("merge" if primary or unique else "append")
+    if strategy not in STRATEGIES and is_incremental:
         macro = f"get_incremental_{strategy}_sql"  # dbt's own words, which packages and tests look for
         near = difflib.get_close_matches(str(strategy), STRATEGIES, n=1, cutoff=0.0)
         raise FixRequest(
@@ -240,6 +246,8 @@ def _read_keys(name: str, values: Mapping[str, Any]) -> tuple[tuple[str, ...], t
             why=f'dbt could not find an incremental strategy macro with the name "{macro}"',
             fix=f"use one of {', '.join(STRATEGIES)}; the nearest is {near[0]!r}",
         )
+    if strategy == "append":
+        return primary, (), strategy
     if strategy == "delete+insert":
         return primary, unique or primary, strategy
     if primary and unique and set(primary) != set(unique):
@@ -335,25 +343,40 @@ def _require_log_target(name: str, options: Mapping[str, str], brokers: str | No
 
 
 def _refuse_wrong_strategy(name: str, settings: TableSettings) -> None:
-    problem = None
-    if settings.strategy == "merge" and not settings.primary_key:
-        problem = ("merge needs a key", "set primary_key, or use incremental_strategy='append'")
-    elif settings.strategy == "insert_overwrite" and not settings.partition_by:
-        problem = ("insert_overwrite needs partitions", "set partition_by, or use materialized='table'")
-    elif settings.update_columns and settings.exclude_columns:
-        problem = ("merge_update_columns and merge_exclude_columns exclude each other", "keep one of them")
-    elif (settings.update_columns or settings.exclude_columns) and settings.strategy != "merge":
-        problem = ("merge_update_columns and merge_exclude_columns need merge", "remove them, or use merge")
-    elif settings.delete_when and not settings.primary_key:
-        problem = ("delete_when needs a key", "set primary_key: a delete removes the row of its key")
-    elif "sequence.field" in dict(settings.options) and not settings.primary_key:
-        problem = ("sequence_field needs a key", "set primary_key: it orders the versions of a key")
-    elif settings.delete_when and settings.strategy not in ("merge", "append"):
-        problem = (f"delete_when does not go with {settings.strategy}", "use incremental_strategy='merge'")
+    wrong = _wrong_strategy(settings) if settings.materialized in INCREMENTAL else None
+    problem = wrong or _wrong_keys(settings)
     if problem is not None:
         raise FixRequest(
             "TS1823", f"model {name}: {problem[0]}", why="the config contradicts itself", fix=problem[1]
         )
+
+
+def _wrong_keys(settings: TableSettings) -> tuple[str, str] | None:
+    """What any table's settings lack or do not go with, and the way out."""
+    if settings.update_columns and settings.exclude_columns:
+        return "merge_update_columns and merge_exclude_columns exclude each other", "keep one of them"
+    if settings.delete_when and not settings.primary_key:
+        return "delete_when needs a key", "set primary_key: a delete removes the row of its key"
+    if "sequence.field" in dict(settings.options) and not settings.primary_key:
+        return "sequence_field needs a key", "set primary_key: it orders the versions of a key"
+    return None
+
+
+def _wrong_strategy(settings: TableSettings) -> tuple[str, str] | None:
+    """What an incremental model's strategy lacks or does not go with, and the way out."""
+    strategy = settings.strategy
+    if strategy == "merge" and not settings.primary_key:
+        return "merge needs a key", "set primary_key, or use incremental_strategy='append'"
+    if strategy == "append" and settings.primary_key:
+        keeps = "set unique_key instead of primary_key, which keeps rows of one key apart"
+        return "append does not go with a primary key", f"use incremental_strategy='merge', or {keeps}"
+    if strategy == "insert_overwrite" and not settings.partition_by:
+        return "insert_overwrite needs partitions", "set partition_by, or use materialized='table'"
+    if (settings.update_columns or settings.exclude_columns) and strategy != "merge":
+        return "merge_update_columns and merge_exclude_columns need merge", "remove them, or use merge"
+    if settings.delete_when and strategy != "merge":
+        return f"delete_when does not go with {strategy}", "use incremental_strategy='merge'"
+    return None
 
 
 def _refuse_unbuilt(name: str, settings: TableSettings) -> None:

@@ -18,12 +18,14 @@ from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.tablestore.build import Action, Batch, BuildPlan, Columns, Situation, plan_build
 from dbt.adapters.tablestore.contract import read_comments, read_contract
+from dbt.adapters.tablestore.foreign_keys import IgnoredKeys
 from dbt.adapters.tablestore.gate import project_tables
+from dbt.adapters.tablestore.layout_changes import TableLayout
 from dbt.adapters.tablestore.model_config import read_settings
 from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.model_spec import ModelSettings, model_spec, table_spec
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from dbt.adapters.tablestore.replacement import replace_table
+from dbt.adapters.tablestore.replacement import must_replace, replace_table
 from dbt.adapters.tablestore.response import TablestoreResponse, describe_commit
 from dbt.adapters.tablestore.retries import PendingWrites, find_retried
 from dbt.adapters.tablestore.seeds import seed_to_arrow
@@ -41,7 +43,7 @@ from tablestore_engine.api import (
     WriteReport,
     WriteSpec,
 )
-from tablestore_engine.errors import FixRequest, PublishPending, RetryError, Unsupported
+from tablestore_engine.errors import PublishPending, RetryError, Unsupported
 
 logger = AdapterLogger("Tablestore")
 
@@ -64,7 +66,7 @@ class _Job:
 
     relation: TablestoreRelation
     settings: ModelSettings
-    action: Action
+    plan: BuildPlan
     work: _Work
     again: Callable[[], _Work]
     invocation: str
@@ -74,13 +76,13 @@ class _Job:
 def _job(
     relation: TablestoreRelation,
     settings: ModelSettings,
-    action: Action,
+    plan: BuildPlan,
     work: _Work,
     again: Callable[[], _Work],
     context: Mapping[str, Any],
 ) -> _Job:
     invocation, identifier = str(context.get("invocation") or ""), _commit_identifier(context.get("batch"))
-    return _Job(relation, settings, action, work, again, invocation, identifier)
+    return _Job(relation, settings, plan, work, again, invocation, identifier)
 
 
 class ModelWriter:
@@ -99,21 +101,13 @@ class ModelWriter:
         target = Path(getattr(config, "project_target_path", "target"))
         self._pending = PendingWrites(target, find_retried(target))
         self._is_as_of_checked = False
+        self._ignored = IgnoredKeys()
         self._reads: dict[str, ReadLog] = {}
         self._plans: dict[str, _Planned] = {}
         self._lock = threading.Lock()
         self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
 
     # --- config and plan ---
-
-    def refuse_streaming(self, name: str) -> None:
-        """Always raises."""
-        raise Unsupported(
-            "TS1821",
-            f"model {name}: materialized='streaming' is not built yet",
-            why="continuous queries come in a later version",
-            fix="use materialized='tablestore' and run dbt on a schedule",
-        )
 
     def read_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
         """Raises TS1810-TS1825 before anything is written."""
@@ -122,6 +116,7 @@ class ModelWriter:
         contract = read_contract(model)
         if contract.primary_key and not (config.get("primary_key") or config.get("unique_key")):
             config = {**config, "primary_key": list(contract.primary_key)}
+        self._ignored.tell(name, config)
         table = read_settings(name, config, None if brokers is None else str(brokers))
         if dict(table.options).get("log.system") == "kafka":
             check_topics(nodes, str(model["unique_id"]), dict(table.options).get("kafka.topic"))
@@ -139,24 +134,29 @@ class ModelWriter:
         facts: Mapping[str, Any],
     ) -> BuildPlan:
         """`facts`: existing (relation or None), full_refresh, batch (dbt's model.batch or None)."""
+        plan = plan_build(settings.table, self._situation(relation, sql, columns, facts))
+        self._plans[settings.node] = _Planned(sql, dict(facts), plan.action)
+        return plan
+
+    def _situation(
+        self, relation: TablestoreRelation, sql: str, columns: Columns, facts: Mapping[str, Any]
+    ) -> Situation:
+        """What is there."""
         engine, existing = self._engine(), facts.get("existing")
         table = engine.find_table(relation.table_name) if existing is not None and existing.is_table else None
         situation = Situation(
             name=relation.table_name, sql=sql, columns=columns, full_refresh=bool(facts.get("full_refresh"))
         )
-        if table is not None:
-            known = table.facts()
-            situation = replace(
-                situation,
-                table_exists=True,
-                table_columns=tuple((c.name, c.type_text) for c in engine.columns(relation.table_name)),
-                table_key=known.primary_key,
-                table_partition_by=known.partition_by,
-                batch=_read_batch(facts.get("batch"), facts.get("event_time")),
-            )
-        plan = plan_build(settings.table, situation)
-        self._plans[settings.node] = _Planned(sql, dict(facts), plan.action)
-        return plan
+        if table is None:
+            return situation
+        known = table.facts()
+        return replace(
+            situation,
+            table_exists=True,
+            table_columns=tuple((c.name, c.type_text) for c in engine.columns(relation.table_name)),
+            table_layout=TableLayout(known.primary_key, known.partition_by, dict(table.schema.options)),
+            batch=_read_batch(facts.get("batch"), facts.get("event_time")),
+        )
 
     # --- writing ---
 
@@ -174,7 +174,7 @@ class ModelWriter:
             return model_spec(settings, fresh), fresh.select
 
         work = (model_spec(settings, plan), plan.select)
-        return self._commit(_job(relation, settings, plan.action, work, again, context), context)
+        return self._commit(_job(relation, settings, plan, work, again, context), context)
 
     def _plan_again(self, relation: TablestoreRelation, settings: ModelSettings) -> BuildPlan:
         """The same SQL on what is there now. Raises RetryError TS1879 when it was compiled for another situation."""
@@ -219,10 +219,10 @@ class ModelWriter:
             checks=dict(settings.contract.checks),
             on_schema_change=OnSchemaChange.REPLACE,
         )
-        situation = Situation(relation.table_name, "", types)
-        plan = plan_build(settings.table, situation)
+        facts = {"existing": context.get("existing"), "full_refresh": True}
+        plan = plan_build(settings.table, self._situation(relation, "", types, facts))
         work = (spec, rows)
-        return self._commit(_job(relation, settings, plan.action, work, lambda: work, context), context)
+        return self._commit(_job(relation, settings, plan, work, lambda: work, context), context)
 
     def _commit(self, job: _Job, context: Mapping[str, Any]) -> TablestoreResponse:
         """One snapshot, staged or published."""
@@ -246,7 +246,8 @@ class ModelWriter:
         self._desk.finish_pending(name)
         self._desk.clear_unpublished(name)
         existing = context.get("existing")
-        replaces = _must_replace(job.relation, job.action, existing, is_staged=staged is not None)
+        is_view = existing is not None and bool(existing.is_view)
+        replaces = must_replace(name, job.plan, is_view=is_view, is_staged=staged is not None)
         response = describe_commit(self._write_once(job, staged, job.work, replaces=replaces))
         if staged is None or response.staged is None:  # nothing changed: there is nothing to hold back
             self._desk.forget(name)
@@ -339,28 +340,6 @@ class ModelWriter:
         if not self._is_as_of_checked:
             check_as_of_names(self._as_of, self._engine())
             self._is_as_of_checked = True
-
-
-def _must_replace(
-    relation: TablestoreRelation, action: Action, existing: TablestoreRelation | None, *, is_staged: bool
-) -> bool:
-    """Whether a view of the name, or a table with another key, gives way: neither can be turned into this table."""
-    is_view = existing is not None and existing.is_view
-    if not is_view and action != Action.RECREATE:
-        return False
-    if is_staged:
-        what = "takes the place of a view" if is_view else "changes its key or partitions"
-        raise FixRequest(
-            "TS1832",
-            f"table {relation.table_name} {what} and is published only after its tests",
-            why="it is another relation than the one readers have: it cannot be staged beside that one",
-            fix="run once without its tests (dbt run) or with publish='always', or drop the old one first",
-        )
-    if not is_view:
-        logger.warning(
-            f"{relation.table_name}: key or partitions changed; the table is made anew, its history ends"
-        )
-    return True
 
 
 def _commit_identifier(batch: Any) -> int:  # noqa: ANN401 - dbt's BatchContext

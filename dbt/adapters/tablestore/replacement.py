@@ -1,43 +1,75 @@
-"""A new table in the place of a view, or of a table with another key: complete first, then in its place.
+"""A new table in the place of a view, or of a table laid out otherwise: complete first, then in its place.
 
 Names      beside_name()   where the new table grows
+           check_view()    a view may only take the place of a table that it does not read
+           must_replace()  whether that is needed
            replace_table() write it there, remove what was, put it in its place
 Steps      1 a leftover of an earlier crash goes  2 rows into the table beside, without a log
            3 the old one is dropped  4 rename; a table with a log is written again from the one beside, since the
            topic belongs to the old table until that is dropped
 INVARIANT  rows that are refused leave the old table or view as it was.
+INVARIANT  nothing is dropped that a run did not make: a table beside carries the name it was made for.
+INVARIANT  when its log cannot begin, the new table takes its place without one, and the error says so.
 CRASH      between 3 and 4 the rows lie in the table beside; the next run makes the table anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from tablestore_engine.api import Engine, TableVersion, WriteReport, WriteSpec
+from dbt.adapters.events.logging import AdapterLogger
 
-_SUFFIX = "__ts_new"
+from dbt.adapters.tablestore.build import Action, BuildPlan
+from tablestore_engine.api import Engine, TableVersion, WriteReport, WriteSpec
+from tablestore_engine.errors import FixRequest, TablestoreError
+
+logger = AdapterLogger("Tablestore")
+REPLACES = "dbt.replaces"
 _LENGTH_MAX = 128
 
 
 def beside_name(name: str) -> str:
-    """`demo.orders` -> `demo.orders__ts_new`, never longer than names may be."""
+    """`demo.orders` -> `demo.orders__ts_new_1f0a9c3b`: the same for every run, and no name that a user gives."""
     database, table = name.split(".", maxsplit=1)
-    return f"{database}.{table[: _LENGTH_MAX - len(_SUFFIX)]}{_SUFFIX}"
+    suffix = "__ts_new_" + hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{database}.{table[: _LENGTH_MAX - len(suffix)]}{suffix}"
+
+
+def must_replace(name: str, plan: BuildPlan, *, is_view: bool, is_staged: bool) -> bool:
+    """Whether a view of the name, or a table laid out otherwise, gives way: neither can be turned into this table.
+
+    Raises FixRequest TS1832 when the new one waits for tests.
+    """
+    if not is_view and plan.action != Action.RECREATE:
+        return False
+    changed = ", ".join(f"{one.what} {one.present} -> {one.wanted}" for one in plan.changes)
+    if is_staged:
+        raise FixRequest(
+            "TS1832",
+            f"table {name} {'takes the place of a view' if is_view else f'changes {changed}'} "
+            "and is published only after its tests",
+            why="it is another relation than the one readers have: it cannot be staged beside that one",
+            fix="run once without its tests (dbt run) or with publish='always', or drop the old one first",
+        )
+    if not is_view:
+        logger.warning(f"{name}: {changed}; the table is made anew, its history ends")
+    return True
 
 
 def replace_table(
-    engine: Engine, name: str, sql: str, spec: WriteSpec, versions: Mapping[str, TableVersion]
+    engine: Engine, name: str, sql: object, spec: WriteSpec, versions: Mapping[str, TableVersion]
 ) -> WriteReport:
-    """The report of the new table. Raises what the write raises; then nothing was changed."""
+    """The report of the new table. Raises TS1881, and what the write raises; then nothing was changed."""
     beside = beside_name(name)
-    _drop(engine, beside)
+    clear_beside(engine, name)
     options = spec.table.options
     plain = {key: value for key, value in options.items() if not key.startswith(("log.", "kafka."))}
+    marked = {**spec.properties, REPLACES: name}
+    growing = replace(spec, table=replace(spec.table, options=plain), properties=marked)
     try:
-        report = engine.write(
-            beside, sql, replace(spec, table=replace(spec.table, options=plain)), versions=versions
-        )
+        report = engine.write(beside, sql, growing, versions=versions)
     except BaseException:
         _drop(engine, beside)
         raise
@@ -46,9 +78,42 @@ def replace_table(
     if len(plain) == len(options):
         engine.rename(beside, name)
         return replace(report, table=engine.table(name).identifier)
-    report = engine.write(name, _all_rows(beside), replace(spec, delete_when=None, checks={}))
+    try:
+        report = engine.write(name, _all_rows(beside), replace(spec, delete_when=None, checks={}))
+    except TablestoreError:
+        if engine.find_table(name) is None:
+            engine.rename(beside, name)  # the rows have a name; the next run gives the table its log
+        raise
     _drop(engine, beside)
     return report
+
+
+def check_view(name: str, read: Collection[str]) -> None:
+    """Raises FixRequest TS1880 when a view that takes a table's place reads that table, be it through other views."""
+    if name.lower() in read:
+        raise FixRequest(
+            "TS1880",
+            f"view {name} cannot take the place of the table {name}",
+            why="its query reads that table, and would read itself once the table is dropped",
+            fix="read another relation in the model, or keep it a table",
+        )
+
+
+def clear_beside(engine: Engine, name: str) -> None:
+    """Drop what a killed run left of the table beside. Raises FixRequest TS1881 when it is somebody else's."""
+    beside = beside_name(name)
+    found = engine.find_table(beside)
+    if found is None:
+        return
+    snapshots = found.snapshots()
+    if snapshots and (snapshots[-1].properties or {}).get(REPLACES) != name:
+        raise FixRequest(
+            "TS1881",
+            f"{name} cannot be made anew beside the old one",
+            why=f"{beside}, where it would grow, is a table that no run of dbt made",
+            fix=f"rename {beside}",
+        )
+    _drop(engine, beside)
 
 
 def _all_rows(name: str) -> str:

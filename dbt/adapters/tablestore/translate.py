@@ -1,6 +1,7 @@
 """Errors of the engine in the words of dbt: same text, no stack, the kind that dbt reports well.
 
 Names      to_dbt_error    TablestoreError -> the dbt exception with its whole text
+           RefusedConfig, EngineFailure   dbt's compilation and database errors without a stack of macros
            as_dbt_errors   a context manager and decorator for everything that macros call
 WHY        dbt prints "Unhandled error" and a stack for exceptions that are not its own.
 """
@@ -15,9 +16,25 @@ from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntime
 from tablestore_engine.errors import PublishPending, TablestoreError
 
 
+class _Plain:
+    """Without the macros on the way: what went wrong stands in the message, and none of them is the user's."""
+
+    def process_stack(self) -> list[str]:
+        """No lines under the message."""
+        return []
+
+
+class RefusedConfig(_Plain, CompilationError):
+    """The model's config or SQL asks for something that is refused."""
+
+
+class EngineFailure(_Plain, DbtDatabaseError):
+    """The engine could not do it."""
+
+
 def to_dbt_error(error: TablestoreError) -> DbtRuntimeError:
     """What we refuse in a model's config is dbt's compilation error, all else its database error."""
-    kind = CompilationError if error.code.startswith("TS18") else DbtDatabaseError
+    kind = RefusedConfig if error.code.startswith("TS18") else EngineFailure
     pending = "\n  dbt: `dbt retry` sends it and writes nothing; `dbt run` is a new write"
     return kind(str(error) + (pending if isinstance(error, PublishPending) else ""))
 

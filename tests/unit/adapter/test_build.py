@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 
 from dbt.adapters.tablestore.build import Action, Batch, Situation, diff_columns, plan_build
+from dbt.adapters.tablestore.layout_changes import TableLayout, list_changes
 from dbt.adapters.tablestore.model_config import TableSettings
 from tablestore_engine.api import OnSchemaChange, WriteMode
 from tablestore_engine.errors import FixRequest
 
 COLUMNS = (("id", "bigint"), ("v", "string"))
 NEW = Situation("demo.orders", "select 1", COLUMNS)
-OLD = replace(NEW, table_exists=True, table_columns=COLUMNS, table_key=("id",))
-BARE = replace(OLD, table_key=())
+OLD = replace(NEW, table_exists=True, table_columns=COLUMNS, table_layout=TableLayout(key=("id",)))
+BARE = replace(OLD, table_layout=TableLayout())
 KEYED = TableSettings("incremental", primary_key=("id",), strategy="merge")
 TABLE = replace(KEYED, materialized="table")
 APPEND = TableSettings("incremental")
@@ -41,7 +42,7 @@ APPEND = TableSettings("incremental")
         ),
         (
             TableSettings("x", partition_by=("v",), strategy="insert_overwrite", on_schema_change="sync_all_columns"),
-            replace(BARE, table_partition_by=("v",)),
+            replace(BARE, table_layout=TableLayout(partition_by=("v",))),
             Action.INCREMENT, WriteMode.OVERWRITE_PARTITIONS, OnSchemaChange.SYNC_ALL_COLUMNS,
         ),
     ],
@@ -97,3 +98,32 @@ def test_microbatch_replaces_its_interval() -> None:
     assert plan.mode is WriteMode.OVERWRITE_TABLE
     assert ">= timestamp '2026-01-01'" in plan.select
     assert "< timestamp '2026-01-02'" in plan.select
+
+
+def test_changes_of_the_layout() -> None:
+    """What the model asks otherwise, and options it no longer names; a new log and left-out buckets are no change."""
+    settings = TableSettings("table", primary_key=("id",), options=(("bucket", "4"), ("kafka.topic", "t")))
+    table = TableLayout(
+        key=("ID",),
+        options={"bucket": "2", "sequence.field": "v", "write-only": "true", "target-file-size": "1 mb"},
+    )
+    changes = list_changes(settings, table)
+    assert [(one.what, one.present, one.wanted, one.is_asked) for one in changes] == [
+        ("bucket", "2", "4", True),
+        ("sequence.field", "v", None, False),
+    ]
+    assert (
+        list_changes(TableSettings("table", primary_key=("id",)), TableLayout(("id",), (), {"bucket": "8"}))
+        == ()
+    )
+    theirs = {"log.changelog-mode": "all", "num-levels": "6", "deletion-vectors.enabled": "false"}
+    assert list_changes(TableSettings("table", primary_key=("id",)), TableLayout(("id",), (), theirs)) == ()
+    logged = TableLayout(
+        ("id",), (), {"log.system": "kafka", "kafka.topic": "t", "log.changelog-mode": "all"}
+    )
+    unlogged = list_changes(TableSettings("table", primary_key=("id",)), logged)
+    assert [one.what for one in unlogged] == ["log.system", "kafka.topic"]
+    wanted = TableSettings(
+        "table", primary_key=("id",), options=(("log.system", "kafka"), ("kafka.topic", "u"))
+    )
+    assert [one.what for one in list_changes(wanted, logged)] == ["kafka.topic"]

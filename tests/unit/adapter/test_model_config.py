@@ -9,11 +9,13 @@ import pytest
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.tablestore.credentials import TablestoreCredentials
+from dbt.adapters.tablestore.foreign_keys import explain_ignored
 from dbt.adapters.tablestore.model_config import OWN_KEYS, TableSettings, read_settings
 from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
 from tablestore_engine.options import OPTIONS
 
 KEYED: Mapping[str, Any] = {"materialized": "tablestore", "primary_key": ["order_id"]}
+LATER: Mapping[str, Any] = {"materialized": "incremental"}
 LOGGED: Mapping[str, Any] = {**KEYED, "log_system": "kafka", "kafka_topic": "orders"}
 
 
@@ -115,7 +117,7 @@ def test_every_own_key_may_stand_under_meta(key: str) -> None:
             ("a",),
             ("b",),
         ),
-        ({"primary_key": "a", "incremental_strategy": "append"}, "append", ("a",), ()),
+        ({"unique_key": "id", "incremental_strategy": "append"}, "append", (), ()),
         ({"partition_by": "dt", "incremental_strategy": "insert_overwrite"}, "insert_overwrite", (), ()),
     ],
 )
@@ -154,9 +156,13 @@ def test_keys_and_strategy(
         ({"table_properties": {"kafka.ssl.key.location": "x"}}, "TS1818"),
         ({**LOGGED, "log_consistency": "eventual"}, "TS1819"),
         ({**KEYED, "merge_engine": "aggregation"}, "TS1820"),
-        ({"incremental_strategy": "upsert"}, "TS1824"),
-        ({"incremental_strategy": "merge"}, "TS1823"),
-        ({"incremental_strategy": "insert_overwrite"}, "TS1823"),
+        ({**LATER, "incremental_strategy": "upsert"}, "TS1824"),
+        ({**LATER, "incremental_strategy": "merge"}, "TS1823"),
+        ({**LATER, "incremental_strategy": "insert_overwrite"}, "TS1823"),
+        ({**LATER, "incremental_strategy": "append", "primary_key": "id"}, "TS1823"),
+        ({**LATER, "unique_key": "id", "matched_condition": "a > b"}, "TS1858"),
+        ({**LATER, "unique_key": "id", "skip_matched_step": True}, "TS1858"),
+        ({"row_filter": {"function": "f"}}, "TS1858"),
         ({"delete_when": "x"}, "TS1823"),
         ({"sequence_field": "v"}, "TS1823"),
         ({**KEYED, "merge_update_columns": "a", "merge_exclude_columns": "b"}, "TS1823"),
@@ -253,3 +259,26 @@ def test_needed_columns_are_keys_partitions_and_sequence() -> None:
     """All columns whose absence must stop the run are listed once."""
     settings = read({**KEYED, "partition_by": "dt", "sequence_field": ["v", "dt"]})
     assert settings.needed_columns == ("order_id", "dt", "v")
+
+
+@pytest.mark.parametrize(
+    "strategy", ["merge", "insert_overwrite", "append", "microbatch", "delete+insert", "own"]
+)
+@pytest.mark.parametrize("materialized", ["table", "seed"])
+def test_a_projects_strategy_is_nothing_to_a_table(materialized: str, strategy: str) -> None:
+    """+incremental_strategy on a whole project: only incremental models need what it needs."""
+    settings = read({"materialized": materialized, "incremental_strategy": strategy, "primary_key": "id"})
+    assert settings.primary_key == ("id",)
+    read({"materialized": materialized, "incremental_strategy": strategy})
+
+
+def test_ignored_keys_are_explained_and_unset_ones_are_not() -> None:
+    """Only what a model really sets is worth a word."""
+    config = {
+        "file_format": "delta",
+        "cluster_by": [],
+        "zorder": None,
+        "auto_liquid_cluster": False,
+        "my_team": "x",
+    }
+    assert list(explain_ignored(config)) == ["file_format"]

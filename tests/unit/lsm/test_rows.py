@@ -34,7 +34,7 @@ def test_columns_are_ordered_cast_and_filled() -> None:
 MISFITS = {
     "int too large": ("TINYINT", pa.array([1, 300]), "300"),
     "text too long": ("VARCHAR(3)", pa.array(["abc", "äbcd"]), "äbcd"),
-    "bytes too long": ("VARBINARY(2)", pa.array([b"ab", b"abc"]), "abc"),
+    "bytes too long": ("VARBINARY(2)", pa.array([b"ab", b"abc"]), "X'616263'"),
     "decimal overflow": ("DECIMAL(4, 2)", pa.array([Decimal("99.99"), Decimal("100.00")]), "100.00"),
     "int beyond decimal": ("DECIMAL(4, 2)", pa.array([99, 100]), "100"),
     "decimal digits lost": ("DECIMAL(6, 2)", pa.array([Decimal("1.000"), Decimal("1.001")]), "1.001"),
@@ -42,7 +42,7 @@ MISFITS = {
     "time digits lost": ("TIMESTAMP(3)", pa.array([1000, 1001], pa.timestamp("us")), "1001"),
     "text to int": ("INT", pa.array(["1", "x"]), "x"),
     "instant to wall clock": ("TIMESTAMP(6)", pa.array([0, 0], pa.timestamp("us", "UTC")), "UTC"),
-    "time of day to date": ("DATE", pa.array([0, 3_600_000_000], pa.timestamp("us")), "1, 0)"),
+    "time of day to date": ("DATE", pa.array([0, 3_600_000_000], pa.timestamp("us")), "01:00:00"),
     "beyond float": ("FLOAT", pa.array([0.1, 1e300]), "1e+300"),
     "number to boolean": ("BOOLEAN", pa.array([1, 2]), "2"),
     "null in not null": ("INT NOT NULL", pa.array([1, None]), "no value"),
@@ -90,7 +90,7 @@ def test_null_key() -> None:
     with pytest.raises(FixData, match="2 rows have no key") as caught:
         conform(pa.table({"id": [1, None, None], "v": [7, 8, 9]}), _schema(id="BIGINT", v="INT"))
     assert caught.value.code == "TS1602"
-    assert "'v': 8" in str(caught.value)
+    assert "v = 8" in str(caught.value)
 
 
 def test_unknown_column() -> None:

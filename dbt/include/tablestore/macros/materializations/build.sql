@@ -7,6 +7,9 @@
   Python decides (dbt/adapters/tablestore/build.py), this prints and keeps dbt's order of things.
 -#}
 {%- macro tablestore_build() -%}
+  {%- if model.language == 'python' -%}
+    {%- do adapter.tablestore_refuse_unbuilt(model.name, 'a Python model') -%}
+  {%- endif -%}
   {#- 1 what is there, and what the model asks for; raises before anything is written -#}
   {%- set existing = load_cached_relation(this) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
@@ -38,20 +41,24 @@
 {%- endmacro -%}
 
 
-{%- materialization tablestore, adapter='tablestore' -%}
+{%- materialization tablestore, adapter='tablestore', supported_languages=['sql', 'python'] -%}
   {{ return(tablestore_build()) }}
 {%- endmaterialization -%}
 
-{%- materialization incremental, adapter='tablestore' -%}
+{%- materialization incremental, adapter='tablestore', supported_languages=['sql', 'python'] -%}
   {{ return(tablestore_build()) }}
 {%- endmaterialization -%}
 
-{%- materialization table, adapter='tablestore' -%}
+{%- materialization table, adapter='tablestore', supported_languages=['sql', 'python'] -%}
   {{ return(tablestore_build()) }}
 {%- endmaterialization -%}
 
 {%- materialization streaming, adapter='tablestore' -%}
   {%- do adapter.tablestore_refuse_streaming(model.name) -%}
+{%- endmaterialization -%}
+
+{%- materialization materialized_view, adapter='tablestore' -%}
+  {%- do adapter.tablestore_refuse_unbuilt(model.name, "materialized='materialized_view'") -%}
 {%- endmaterialization -%}
 
 

@@ -1,0 +1,95 @@
+"""Config keys that dbt-spark, dbt-databricks and warehouse adapters know and this one does not.
+
+Names      IgnoredKeys         warns of them, each once
+           explain_ignored()   key -> why it has no effect here, for the keys that a model sets
+           check_rows_asked()  keys that say which rows are written or seen: refused, not ignored
+WHY        a project that moves here keeps its config; what only lays data out otherwise may be dropped with a word,
+           what changes rows must not be.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+
+from tablestore_engine.errors import Unsupported
+
+logger = AdapterLogger("Tablestore")
+_FORMAT = "every table is a Paimon table with Parquet files"
+_ORDER = "rows lie by partition_by, buckets and the primary key"
+_PLACE = "a table lies in the profile's warehouse, under its schema"
+_SERVICE = "it belongs to a Databricks service"
+IGNORED: Mapping[str, str] = {
+    "file_format": _FORMAT,
+    "table_format": _FORMAT,
+    "compression": f"{_FORMAT}; set file.compression in table_properties",
+    "options": f"{_FORMAT}; its options go under table_properties",
+    "location_root": _PLACE,
+    "include_full_name_in_path": _PLACE,
+    "cluster_by": _ORDER,
+    "clustered_by": _ORDER,
+    "liquid_clustered_by": _ORDER,
+    "auto_liquid_cluster": _ORDER,
+    "zorder": _ORDER,
+    "databricks_tags": _SERVICE,
+    "databricks_compute": _SERVICE,
+    "query_tags": _SERVICE,
+    "incremental_apply_config_changes": "a full refresh applies every option, a later run those that may change",
+    "unique_tmp_table_suffix": "no temporary table is made",
+    "view_update_via_alter": "a view is replaced in one step",
+    "use_safer_relation_operations": "a table is replaced in one step",
+}
+_ABOUT_ROWS: Mapping[str, str] = {
+    "matched_condition": "filter the rows in the model, or use incremental_predicates",
+    "not_matched_condition": "filter the rows in the model",
+    "not_matched_by_source_action": "use delete_when for rows that mean delete, or materialized='table'",
+    "not_matched_by_source_condition": "use delete_when for rows that mean delete, or materialized='table'",
+    "skip_matched_step": "leave rows with known keys out in the model",
+    "skip_not_matched_step": "leave rows with new keys out in the model",
+    "merge_with_schema_evolution": "set on_schema_change to append_new_columns or sync_all_columns",
+    "source_alias": "name the source DBT_INTERNAL_SOURCE in incremental_predicates",
+    "target_alias": "name the table DBT_INTERNAL_DEST in incremental_predicates",
+    "row_filter": "set access rights on the warehouse's storage, or build a filtered model",
+    "column_mask": "set access rights on the warehouse's storage, or build a masked model",
+}
+
+
+def _is_set(value: object) -> bool:
+    return value not in (None, False, "", [], {})
+
+
+def explain_ignored(config: Mapping[str, Any]) -> dict[str, str]:
+    """Keys without effect, in the order of the config."""
+    return {key: IGNORED[key] for key in config if key in IGNORED and _is_set(config[key])}
+
+
+class IgnoredKeys:
+    """Warns of each key once per invocation: a project sets such keys for all its models."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+        self._lock = threading.Lock()
+
+    def tell(self, name: str, config: Mapping[str, Any]) -> None:
+        """One warning for each key of model `name` that was not told of yet."""
+        for key, why in explain_ignored(config).items():
+            with self._lock:
+                is_new = key not in self._told
+                self._told.add(key)
+            if is_new:
+                logger.warning(f"config {key!r} is ignored (first seen on model {name}): {why}")
+
+
+def check_rows_asked(name: str, config: Mapping[str, Any]) -> None:
+    """Raises Unsupported TS1858 for the first key whose absence would give other rows."""
+    for key, instead in _ABOUT_ROWS.items():
+        if _is_set(config.get(key)):
+            raise Unsupported(
+                "TS1858",
+                f"model {name}: config {key!r} is not supported",
+                why="it says which rows are written or seen, so it cannot be left aside silently",
+                fix=instead,
+            )

@@ -1,0 +1,31 @@
+"""Kinds of models that dbt knows and this adapter does not build yet: refused by name, before anything runs.
+
+Names      refuse_streaming()  materialized='streaming'
+           refuse_unbuilt()    materialized views, Python models
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from tablestore_engine.errors import Unsupported
+
+
+def refuse_streaming(name: str) -> NoReturn:
+    """Always raises TS1821."""
+    raise Unsupported(
+        "TS1821",
+        f"model {name}: materialized='streaming' is not built yet",
+        why="continuous queries come in a later version",
+        fix="use materialized='tablestore' and run dbt on a schedule",
+    )
+
+
+def refuse_unbuilt(name: str, what: str) -> NoReturn:
+    """Always raises TS1882; `what` is dbt's word for the kind of model."""
+    raise Unsupported(
+        "TS1882",
+        f"model {name}: {what} is not built yet",
+        why="the adapter makes views and tables of SQL models so far",
+        fix="use a SQL model with materialized='table' or 'incremental'; a table is kept up by each dbt run",
+    )

@@ -1,0 +1,164 @@
+"""What projects of other adapters bring along: strategies, foreign keys, Python models, unit tests, macros."""
+
+from __future__ import annotations
+
+import json
+
+from integration_tests.adapter.conftest import Shop
+
+
+def test_append_appends(shop: Shop) -> None:
+    """append with a unique_key adds rows, whatever keys they have; with a primary key it is refused."""
+    shop.write(
+        "models/m.sql",
+        "{{ config(materialized='incremental', incremental_strategy='append', unique_key='id') }} select 1 as id",
+    )
+    for _ in range(2):
+        shop.dbt("run", "--select", "m")
+    assert shop.rows("select * from demo.m") == [(1,), (1,)]
+    shop.write(
+        "models/m.sql",
+        "{{ config(materialized='incremental', incremental_strategy='append', primary_key='id') }} select 1 as id",
+    )
+    shop.dbt("run", "--select", "m", ok=False)
+    assert "TS1823" in shop.log
+
+
+def test_a_strategy_for_the_whole_project(shop: Shop) -> None:
+    """+incremental_strategy: merge concerns incremental models; a table of the same project is built."""
+    shop.write("models/m.sql", "{{ config(materialized='table') }} select 1 as id")
+    path = shop.folder / "dbt_project.yml"
+    path.write_text(path.read_text() + "\nmodels:\n  shop:\n    +incremental_strategy: merge\n")
+    shop.dbt("run", "--select", "m")
+    assert shop.rows("select * from demo.m") == [(1,)]
+
+
+def test_keys_of_others_are_named_once(shop: Shop) -> None:
+    """file_format and cluster_by mean something to Databricks and nothing here: one warning each for two models."""
+    for name in ("m", "n"):
+        shop.write(
+            f"models/{name}.sql",
+            "{{ config(materialized='table', file_format='delta', cluster_by=['id'], my_team='x') }} select 1 as id",
+        )
+    shop.dbt("run", "--select", "m", "n")
+    warned = [line for line in shop.lines if "is ignored" in line]
+    assert len(warned) == 2
+    assert any("'file_format'" in line for line in warned)
+    assert any("'cluster_by'" in line for line in warned)
+    shop.write(
+        "models/m.sql",
+        "{{ config(materialized='incremental', unique_key='id', not_matched_by_source_action='delete') }}"
+        " select 1 as id",
+    )
+    shop.dbt("run", "--select", "m", ok=False)
+    assert "TS1858" in shop.log
+
+
+def test_what_is_not_built_says_so(shop: Shop) -> None:
+    """materialized_view and Python models have an error of ours with the way out, and no stack of macros under it."""
+    shop.write("models/m.sql", "{{ config(materialized='materialized_view') }} select 1 as id")
+    shop.write("models/p.py", "def model(dbt, session):\n    return session.sql('select 1 as id')\n")
+    shop.dbt("run", "--select", "m", "p", ok=False)
+    messages = [result["message"] for result in shop.results().values()]
+    assert all("TS1882" in message and "in macro" not in message for message in messages), messages
+
+
+def test_a_unit_test_of_joined_unions(shop: Shop) -> None:
+    """Two fixtures of two rows each, joined: pyspark's planner cannot cast that union, our unit tests run it."""
+    shop.write("models/a.sql", "select 1 as id, 'x' as v")
+    shop.write("models/b.sql", "select 1 as id, 2 as n")
+    shop.write(
+        "models/m.sql",
+        "select a.id, a.v, b.n from {{ ref('a') }} a join {{ ref('b') }} b on a.id = b.id",
+    )
+    shop.write(
+        "models/u.yml",
+        "unit_tests: [{name: u, model: m, given: [{input: ref('a'), rows: [{id: 1, v: p}, {id: 2, v: q}]},"
+        " {input: ref('b'), rows: [{id: 1, n: 5}, {id: 2, n: 6}]}],"
+        " expect: {rows: [{id: 1, v: p, n: 5}, {id: 2, v: q, n: 6}]}}]",
+    )
+    shop.dbt("build", "--select", "a", "b", "m")
+    assert shop.results()["m"]["status"] == "success"
+
+
+def test_types_of_columns_are_known(shop: Shop) -> None:
+    """is_integer, is_string and is_numeric answer for Spark's types."""
+    shop.write(
+        "models/m.sql",
+        "{{ config(materialized='table') }} select 1Y as a, 1S as b, 1 as c, 1L as d, 1.5BD as e, 1.5F as f, 1.5D as g,"
+        " 'x' as h, true as i, cast('x' as varchar(3)) as j",
+    )
+    shop.write(
+        "macros/kinds.sql",
+        "{% macro kinds() %}{% for c in adapter.get_columns_in_relation(ref('m')) %}"
+        "{% do log(c.name ~ '=' ~ [c.is_integer(), c.is_numeric(), c.is_float(), c.is_number(), c.is_string()],"
+        " info=True) %}"
+        "{% endfor %}{% endmacro %}",
+    )
+    shop.write("models/k.sql", "{{ kinds() }} select 1 as id from {{ ref('m') }}")
+    shop.dbt("run", "--select", "m")
+    shop.dbt("compile", "--select", "k")
+    integer, text = "=[True, False, False, True, False]", "=[False, False, False, False, True]"
+    floating = "=[False, False, True, True, False]"
+    for expected in (
+        *(name + integer for name in "abcd"),
+        "e=[False, True, False, True, False]",
+        *(name + floating for name in "fg"),
+        *(name + text for name in "hj"),
+        "i=[False, False, False, False, False]",
+    ):
+        assert expected in shop.log
+
+
+def test_listagg_keeps_its_order(shop: Shop) -> None:
+    """order_by_clause orders, and limit_num takes the first ones of that order."""
+    ordered = "{{ dbt.listagg('v', \"'; '\", 'order by n desc') }}"
+    first = "{{ dbt.listagg('v', \"'; '\", 'order by n desc', 2) }}"
+    shop.write(
+        "models/m.sql",
+        f"{{{{ config(materialized='table') }}}} select {ordered} as every, {first} as two"
+        " from values ('b', 2), ('a; c', 3), ('d', 1), (null, 4) as t(v, n)",
+    )
+    shop.dbt("run", "--select", "m")
+    assert shop.rows("select * from demo.m") == [("a; c; b; d", "a; c; b")]
+    assert "not supported" not in shop.log
+
+
+def test_show_as_json_keeps_names_and_bytes(shop: Shop) -> None:
+    """A struct has its names, an array of structs too, binary is hex text, in dbt show --output json."""
+    sql = "select named_struct('a', 1, 'b', array(named_struct('c', 'x'))) as s, unhex('00FF') as b, map('k', 2) as m"
+    shop.dbt("show", "--inline", sql, "--output", "json")
+    text = next(line for line in shop.lines if '"show"' in line)
+    (row,) = json.loads(text)["show"]
+    assert json.loads(row["s"]) == {"a": 1, "b": [{"c": "x"}]}
+    assert row["b"] == "00FF"
+    assert json.loads(row["m"]) == {"k": 2}
+
+
+def test_a_run_without_news_says_so(shop: Shop) -> None:
+    """The same rows again: the line reads 'nothing changed', not three zeros."""
+    shop.write("models/m.sql", "{{ config(materialized='table', primary_key='id') }} select 1 as id")
+    for _ in range(2):
+        shop.dbt("run", "--select", "m")
+    assert "nothing changed" in shop.results()["m"]["message"]
+    assert "+0" not in shop.log
+
+
+def test_a_config_error_has_no_stack_of_macros(shop: Shop) -> None:
+    """What the user reads is the error; our macros are none of his business."""
+    shop.write("models/m.sql", "{{ config(materialized='tablestore', primarykey='id') }} select 1 as id")
+    shop.dbt("run", "--select", "m", ok=False)
+    message = shop.results()["m"]["message"]
+    assert "TS1810" in message
+    assert "macro" not in message
+
+
+def test_nothing_of_sparks_stays_in_the_users_folder(shop: Shop) -> None:
+    """No spark-warehouse, no metastore, no derby log beside the project or where dbt was started."""
+    shop.dbt("build")
+    found = [
+        path
+        for path in shop.folder.rglob("*")
+        if path.name in ("spark-warehouse", "metastore_db", "derby.log")
+    ]
+    assert found == []

@@ -1,0 +1,49 @@
+"""Spark's exceptions in our words; real ones are in integration_tests/spark."""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+
+from tablestore_engine.spark.spark_errors import translate
+
+STAGE = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times: org.apache.spark.SparkException: [FAILED_READ_FILE] Error while reading file f.parquet. SQLSTATE: KD001
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotReadFilesError(QueryExecutionErrors.scala:1)
+Caused by: java.lang.RuntimeException: cannot decode page
+\tat org.apache.parquet.Reader.read(Reader.java:2)
+Caused by: java.io.IOException: checksum does not match
+\tat java.base/java.io.Input.read(Input.java:3)
+
+Driver stacktrace:"""  # noqa: E501 - as Spark writes it
+
+
+class Nested(PySparkException):
+    """pyspark's captured exceptions need a JVM to be made; their cause is this attribute."""
+
+    def __init__(self, message: str, cause: Exception | None = None) -> None:
+        super().__init__(message)
+        self._cause = cause
+
+
+def test_causes_in_the_text_are_shown_to_the_root() -> None:
+    """A failed task carries its causes in its stack: each sentence is shown once, no line of the stack is."""
+    said = str(translate(Nested(STAGE)))
+    assert (
+        said.index("FAILED_READ_FILE")
+        < said.index("cannot decode page")
+        < said.index("checksum does not match")
+    )
+    assert "Input.java" not in said
+
+
+def test_causes_in_the_chain_are_shown_to_the_root() -> None:
+    """An exception's own chain: the root stands in the message, repetitions do not."""
+    root = Nested("no space left on device")
+    said = str(translate(Nested("[FAILED] query failed", Nested("task failed", Nested("task failed", root)))))
+    assert said.count("task failed") == 1
+    assert said.count("no space left on device") == 1
+
+
+def test_an_error_of_ours_at_the_root_keeps_its_code() -> None:
+    """raise_error of our own SQL is found below Spark's words."""
+    error = translate(Nested("stage failed", Nested("[USER_RAISED_EXCEPTION] TS1518 key 7 SQLSTATE: P0001")))
+    assert error.code == "TS1518"
