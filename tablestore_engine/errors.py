@@ -6,6 +6,7 @@ Names      TablestoreError   the one base; `code` is stable, append-only
            NotFound          a named thing does not exist (also a KeyError)
            FixData           the rows are wrong: nothing was written
            Unsupported       a feature we do not read or write; the message names it
+           StorageError      the disk refused for a known reason (also an OSError)
            OutcomeUnknown    the answer was lost: read back before anything else, delete nothing
            PublishPending    the rows are committed, their log is behind: publish, never write them again
            Fenced            a newer process took over: throw this handle away
@@ -54,6 +55,12 @@ class FixData(TablestoreError, ValueError):
 
 class Unsupported(TablestoreError):
     """A feature of the format, of SQL or of Kafka that is refused by name, never guessed."""
+
+
+class StorageError(TablestoreError, OSError):
+    """The disk refused, for a reason that is known: it is full, closed to us, or a name is too long."""
+
+    __str__ = TablestoreError.__str__
 
 
 class OutcomeUnknown(TablestoreError):

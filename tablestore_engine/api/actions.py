@@ -112,7 +112,9 @@ class EngineActions:
         return self._warehouse.write_incoming(
             identifier,
             from_frame(frame, None, {}),
-            WriteSpec(mode=request.mode),
+            WriteSpec(
+                mode=request.mode, on_schema_change=OnSchemaChange.IGNORE
+            ),  # the query names its columns
             partition=dict(request.static_partition),
             computed_from=None if version is None else snapshot_of_version(version),
         )

@@ -51,6 +51,14 @@ class Incoming:
     def __post_init__(self) -> None:
         _check_names([field.name for field in self.fields])
 
+    @property
+    def only_deletes(self) -> bool:
+        """Whether it is known, without running anything, that every row takes its key away."""
+        if self.table is None or not self.has_kinds:
+            return False
+        kinds = _checked_kinds(self.table.column(ROW_KIND_COLUMN))
+        return bool(pc.all(pc.equal(kinds, int(RowKind.DELETE))).as_py())
+
 
 def to_incoming(rows: object, spec: WriteSpec, session: Callable[[], SparkSession]) -> Incoming:
     """Rows of any kind but SQL text. Conditions over Arrow rows are Spark's to evaluate: `session` starts it."""

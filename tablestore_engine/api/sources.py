@@ -77,7 +77,7 @@ def resolve_table(store: TableStore, selector: Selector | None) -> ResolvedTable
         version=f"{store.location}@{store.branch}@{label}@{unique}@{schema.id}",
         label=label if store.branch == "main" else f"{store.branch}_{label}",
         schema=schema,
-        load_plan=lambda: store.plan_scan(snapshot, schema=schema),
+        load_plan=lambda: store.plan_native_scan(snapshot, schema=schema),
         commit=rows_version(store, snapshot),
     )
 

@@ -20,6 +20,7 @@ from tablestore_engine.store.write import WriteMode
 
 ROW_KIND_COLUMN = "_ROW_KIND"
 DUPLICATES = ("refuse", "last")
+MISSING_COLUMNS = ("refuse", "null")
 _Word = TypeVar("_Word", bound=StrEnum)
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
 class OnSchemaChange(StrEnum):
     """What a write does when the query's columns differ from the table's."""
 
+    SAME_COLUMNS = "same_columns"  # unknown ones are refused, missing ones as `missing_columns` says
     IGNORE = "ignore"  # new columns are dropped, missing ones are NULL
     FAIL = "fail"
     APPEND_NEW_COLUMNS = "append_new_columns"
@@ -73,7 +75,8 @@ class WriteSpec:
     mode              WriteMode.UPSERT, APPEND, OVERWRITE_TABLE, OVERWRITE_PARTITIONS
     delete_when       SQL condition over the query's columns: rows that mean delete (keyed tables)
     checks            name -> SQL condition that no row may violate (TS1605)
-    on_schema_change  see OnSchemaChange; IGNORE by default
+    on_schema_change  see OnSchemaChange; SAME_COLUMNS by default
+    missing_columns   with SAME_COLUMNS, upserts by key: 'refuse' rows that lack a column of the table, or 'null'
     duplicates        None = the table's option; 'refuse' or 'last'
     stage             name of a staged snapshot to write instead of main (test-gated publishing)
     publish           send the changelog to the log when the table has one and the write is not staged
@@ -85,7 +88,8 @@ class WriteSpec:
     mode: WriteMode = WriteMode.UPSERT
     delete_when: str | None = None
     checks: Mapping[str, str] = field(default_factory=dict)
-    on_schema_change: OnSchemaChange = OnSchemaChange.IGNORE
+    on_schema_change: OnSchemaChange = OnSchemaChange.SAME_COLUMNS
+    missing_columns: str = "refuse"
     duplicates: str | None = None
     stage: str | None = None
     publish: bool = True
@@ -100,6 +104,8 @@ class WriteSpec:
         )
         if self.duplicates not in (None, *DUPLICATES):
             raise _unknown("duplicates", self.duplicates, DUPLICATES)
+        if self.missing_columns not in MISSING_COLUMNS:
+            raise _unknown("missing_columns", self.missing_columns, MISSING_COLUMNS)
         if self.stage is not None and not self.stage.strip():
             raise _unknown("stage", self.stage, ("a name", "None"))
 

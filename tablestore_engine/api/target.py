@@ -1,7 +1,8 @@
 """The schema that a write needs: of a new table, or the existing one changed as the caller allows.
 
 Names      TargetPlan      the schema to write with, and whether it is new or changed
-           plan_target     the only entry: (current schema | None, query columns, spec) -> TargetPlan, pure
+           check_columns   names that a write may not add or leave out
+           plan_target     the entry: (current schema | None, query columns, spec) -> TargetPlan, pure
 Steps      1 no table: assign ids, add the defaults of our tables   2 keys and partitions must agree
            3 columns by on_schema_change   4 options: mutable ones follow the spec, layout stays
 INVARIANT  a column keeps its id while its name and meaning stay; ids are never used twice.
@@ -10,10 +11,11 @@ INVARIANT  nothing is written here: an error leaves the table as it was (P7).
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tablestore_engine.api.spec import OnSchemaChange, TableSpec
+from tablestore_engine.api.spec import OnSchemaChange, TableSpec, WriteSpec
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.cast import is_widening
 from tablestore_engine.format.data_type import VOID
@@ -80,6 +82,33 @@ def plan_target(
     return TargetPlan(replace(changed, id=current.id + 1), is_new=False, is_changed=True, gains_log=gains_log)
 
 
+def check_columns(
+    current: TableSchema, columns: Sequence[DataField], spec: WriteSpec, *, only_deletes: bool, table: str
+) -> None:
+    """The names of a write that keeps the table's columns. Raises FixRequest TS1062, TS1063."""
+    have = {field.name.lower(): field.name for field in current.fields}
+    given = {field.name.lower(): field.name for field in columns}
+    unknown = [name for key, name in given.items() if key not in have]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0].lower(), have, n=1, cutoff=0.6)
+        meant = f"; the nearest is {have[near[0]]!r}" if near else ""
+        raise FixRequest(
+            "TS1062",
+            f"{table} has no column {unknown[0]!r}",
+            why=f"its columns are {', '.join(current.field_names)}{meant}",
+            fix="correct the name or leave the column out; to add it, set on_schema_change='append_new_columns'",
+        )
+    missing = [name for key, name in have.items() if key not in given]
+    replaces_rows = current.is_keyed and not spec.mode.is_overwrite and not only_deletes
+    if missing and replaces_rows and spec.missing_columns == "refuse":
+        raise FixRequest(
+            "TS1063",
+            f"the rows for {table} lack {', '.join(missing)}",
+            why="an upsert replaces whole rows, so these columns would become NULL",
+            fix="give all columns, or ask for it: missing_columns='null'",
+        )
+
+
 def _with_types(
     columns: Sequence[DataField], current: TableSchema | None, on_change: OnSchemaChange
 ) -> list[DataField]:
@@ -92,7 +121,7 @@ def _with_types(
             typed.append(field)
         elif known is not None:
             typed.append(replace(field, type=known.type))
-        elif current is None or on_change is not OnSchemaChange.IGNORE:
+        elif current is None or on_change not in (OnSchemaChange.IGNORE, OnSchemaChange.SAME_COLUMNS):
             raise FixRequest(
                 "TS1026",
                 f"column {field.name!r} has no type",
@@ -168,7 +197,7 @@ def _with_columns(
         for name, field in given.items()
         if name in have and _differs(have[name].type, field.type)
     ]
-    if on_change is OnSchemaChange.IGNORE:
+    if on_change in (OnSchemaChange.IGNORE, OnSchemaChange.SAME_COLUMNS):
         return current
     if on_change is OnSchemaChange.FAIL:
         if added or removed or retyped:

@@ -24,7 +24,7 @@ from tablestore_engine.api.publishing import TablePublisher, pending_log
 from tablestore_engine.api.report import RelationInfo, WriteReport
 from tablestore_engine.api.rows import Incoming
 from tablestore_engine.api.sources import EngineSource
-from tablestore_engine.api.spec import SparkSettings, TableSpec, WriteSpec
+from tablestore_engine.api.spec import OnSchemaChange, SparkSettings, TableSpec, WriteSpec
 from tablestore_engine.api.writing import Writer
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
@@ -44,6 +44,7 @@ from tablestore_engine.store.clone import clone_table
 from tablestore_engine.store.commit import CommitReport
 from tablestore_engine.store.table_store import TableStore
 
+_IGNORE = OnSchemaChange.IGNORE
 _MANAGED = "tablestore.managed-topic"
 
 
@@ -167,7 +168,7 @@ class Warehouse:
 
     def create_empty(self, identifier: Identifier, incoming: Incoming, spec: TableSpec) -> None:
         """Schema only; its log is prepared first."""
-        plan = self.writer.target(identifier, incoming, WriteSpec(table=spec))
+        plan = self.writer.target(identifier, incoming, WriteSpec(spec, on_schema_change=_IGNORE))
         if not plan.is_new:
             raise FixRequest(
                 "TS1415", f"{identifier} exists already", why="a table has that name", fix="drop it first"

@@ -29,8 +29,8 @@ from tablestore_engine.api.rows import (
     split_kinds,
     violation,
 )
-from tablestore_engine.api.spec import ROW_KIND_COLUMN, WriteSpec
-from tablestore_engine.api.target import TargetPlan, plan_target
+from tablestore_engine.api.spec import ROW_KIND_COLUMN, OnSchemaChange, WriteSpec
+from tablestore_engine.api.target import TargetPlan, check_columns, plan_target
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, FixRequest, RetryError, Unsupported
@@ -166,8 +166,12 @@ class Writer:
 
     def target(self, identifier: Identifier, incoming: Incoming, spec: WriteSpec) -> TargetPlan:
         """The schema that the write needs; nothing is written."""
+        current = self.catalog.find_schema(identifier)
+        if current is not None and spec.on_schema_change is OnSchemaChange.SAME_COLUMNS:
+            deletes = incoming.only_deletes
+            check_columns(current, incoming.fields, spec, only_deletes=deletes, table=str(identifier))
         return plan_target(
-            self.catalog.find_schema(identifier),
+            current,
             incoming.fields,
             spec.table,
             spec.on_schema_change,

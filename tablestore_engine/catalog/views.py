@@ -18,6 +18,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import database_location
+from tablestore_engine.format.seal import check_seal, sealed_json
 
 _SUFFIX = ".json"
 
@@ -40,11 +41,12 @@ def encode_view(view: ViewDefinition) -> bytes:
         "columns": dict(view.column_comments),
         "timeMillis": view.time_millis,
     }
-    return json.dumps(content, indent=2, ensure_ascii=False).encode()
+    return sealed_json(content)
 
 
 def decode_view(data: bytes, path: str) -> ViewDefinition:
-    """Back from JSON. Raises FixData TS1403."""
+    """Back from JSON. Raises FixData TS1403, TS1160 (damaged)."""
+    check_seal(data, "view", path)
     try:
         content = json.loads(data)
         return ViewDefinition(content["sql"], content["comment"], content["columns"], content["timeMillis"])

@@ -40,7 +40,9 @@ class FileStatus:
 
 
 class FileIO(Protocol):
-    """The port. Raises NotFound TS1201 for a missing file to read; OSError of the store otherwise."""
+    """The port. Raises NotFound TS1201 for a missing file to read, StorageError TS126x where the store refuses for a
+    known reason, another OSError where the outcome is open.
+    """
 
     def read(self, path: str) -> bytes:
         """All bytes of a file."""

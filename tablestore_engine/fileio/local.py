@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.fileio.base import FileStatus
+from tablestore_engine.fileio.storage_errors import explained
 
 
 def _fsync_folder(path: str) -> None:
@@ -71,14 +72,16 @@ class LocalFileIO:
     def read(self, path: str) -> bytes:
         """All bytes. Raises NotFound TS1201."""
         try:
-            return Path(self._inside(path)).read_bytes()
+            with explained(path):
+                return Path(self._inside(path)).read_bytes()
         except FileNotFoundError as error:
             raise _missing(path) from error
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Random access. Raises NotFound TS1201."""
         try:
-            return pa.memory_map(self._inside(path)) if os.path.getsize(path) else pa.BufferReader(b"")
+            with explained(path):
+                return pa.memory_map(self._inside(path)) if os.path.getsize(path) else pa.BufferReader(b"")
         except FileNotFoundError as error:
             raise _missing(path) from error
 
@@ -126,9 +129,10 @@ class LocalFileIO:
         if os.path.isdir(clean):
             return
         self._make_parent_of(clean)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(clean)
-        _fsync_folder(_parent(clean))
+        with explained(path):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(clean)
+            _fsync_folder(_parent(clean))
 
     def _make_parent_of(self, clean: str) -> None:
         parent = _parent(clean)
@@ -136,7 +140,8 @@ class LocalFileIO:
             if parent.startswith(self.root):
                 self.mkdirs(parent)
             else:
-                Path(parent).mkdir(parents=True, exist_ok=True)
+                with explained(parent):
+                    Path(parent).mkdir(parents=True, exist_ok=True)
 
     def _temporary(self, clean: str) -> str:
         folder, _, name = clean.rpartition("/")
@@ -146,18 +151,20 @@ class LocalFileIO:
         """A synced temporary file beside `clean`; its path."""
         self._make_parent_of(clean)
         temporary = self._temporary(clean)
-        _write_new(temporary, data)
+        with explained(clean):
+            _write_new(temporary, data)
         return temporary
 
     def write(self, path: str, data: bytes) -> None:
         """A new file, durable on return. Raises FileExistsError when the name is taken."""
         clean = self._inside(path)
-        try:
-            _write_new(clean, data)
-        except FileNotFoundError:
-            self._make_parent_of(clean)
-            _write_new(clean, data)
-        _fsync_folder(_parent(clean))
+        with explained(path):
+            try:
+                _write_new(clean, data)
+            except FileNotFoundError:
+                self._make_parent_of(clean)
+                _write_new(clean, data)
+            _fsync_folder(_parent(clean))
 
     def copy(self, source: str, target: str) -> None:
         """A second hard link: no byte is written. Raises FileExistsError, NotFound TS1201, Unsupported TS1203."""
@@ -204,14 +211,15 @@ class LocalFileIO:
         self._make_parent_of(clean)
         temporary = self._temporary(clean)
         try:
-            with pa.OSFile(temporary, "wb") as sink:
-                yield sink
-            handle = os.open(temporary, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-            os.replace(temporary, clean)
+            with explained(path):
+                with pa.OSFile(temporary, "wb") as sink:
+                    yield sink
+                handle = os.open(temporary, os.O_RDONLY)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
+                os.replace(temporary, clean)
         except BaseException:
             _unlink(temporary)
             raise

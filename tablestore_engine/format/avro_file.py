@@ -2,10 +2,10 @@
 
 Names      AvroCodec     parsed schema + write, write_rolled, read
            optional      ["null", X] with default null: the only union order that Java's decoder takes
-Steps      read: header → is the compression known → blocks → records → the caller's objects
+Steps      read: seal → header → is the compression known → blocks → records → the caller's objects
 PAIMON     record names are Java's; the codec `zstd` is called zstandard in Avro, its level is 1.
 INVARIANT  unions are ["null", X], in that order.
-INVARIANT  whatever the bytes are, reading gives objects, FixData TS1131 or Unsupported TS1134.
+INVARIANT  whatever the bytes are, reading gives objects, FixData TS1131, TS1160 or Unsupported TS1134.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from fastavro.schema import SchemaParseException
 from fastavro.write import Writer
 
 from tablestore_engine.errors import FixData, FixRequest, Unsupported
+from tablestore_engine.format.seal import SEAL, UNSEALED, check_seal, stamp
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError
@@ -40,6 +41,7 @@ _WRITTEN = {
 _HAS_SNAPPY = importlib.util.find_spec("cramjam") is not None  # what fastavro decodes snappy with
 _READ = {"null", "deflate", "zstandard", *(["snappy"] if _HAS_SNAPPY else [])}
 _ZSTD_LEVEL = 1
+_UNSEALED = {SEAL: UNSEALED}  # in the header, beside the schema: user metadata as Avro has it
 _DAMAGE = (
     ValueError, EOFError, LookupError, TypeError, AttributeError, OverflowError,
     zlib.error, ZstdError, SchemaParseException,
@@ -70,8 +72,10 @@ class AvroCodec:
         """Bytes of a container file with all records. Raises FixRequest TS1135 for an unknown compression."""
         sink = io.BytesIO()
         codec, level = _settings(compression)
-        fastavro.writer(sink, self.parsed, records, codec=codec, codec_compression_level=level)
-        return sink.getvalue()
+        fastavro.writer(
+            sink, self.parsed, records, codec=codec, codec_compression_level=level, metadata=dict(_UNSEALED)
+        )
+        return stamp(sink.getvalue())
 
     def write_rolled(
         self,
@@ -87,23 +91,26 @@ class AvroCodec:
         for item in items:
             if writer is None:
                 sink = io.BytesIO()
-                writer = Writer(sink, self.parsed, codec=codec, compression_level=level)
+                writer = Writer(
+                    sink, self.parsed, codec=codec, compression_level=level, metadata=dict(_UNSEALED)
+                )
             writer.write(to_record(item))
             held.append(item)
             if sink.tell() >= target_bytes:  # grows block by block, so a file may be one block too large
                 writer.flush()
-                yield sink.getvalue(), tuple(held)
+                yield stamp(sink.getvalue()), tuple(held)
                 held, writer = [], None
         if writer is not None:
             writer.flush()
-            yield sink.getvalue(), tuple(held)
+            yield stamp(sink.getvalue()), tuple(held)
 
     def read(self, data: bytes, build: Callable[[Record], T], name: str = "") -> list[T]:
         """One object per record; `build` gets records as the writer's schema has them, unknown fields missing.
 
-        Raises FixData TS1131 naming the file when the bytes are no such Avro file, Unsupported TS1134 when
-        they are compressed in a way that cannot be read here.
+        Raises FixData TS1160 for damaged bytes, TS1131 naming the file when the bytes are no such Avro file,
+        Unsupported TS1134 when they are compressed in a way that cannot be read here.
         """
+        check_seal(data, self.what, name)
         try:
             reader = fastavro.reader(io.BytesIO(data))
             codec = str(reader.codec)

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tablestore_engine.errors import FixData, FixRequest, NotFound
 from tablestore_engine.format.data_type import DataField, DataType
+from tablestore_engine.format.seal import check_seal, sealed_json
 from tablestore_engine.format.type_arrow import field_to_arrow, type_from_arrow
 from tablestore_engine.format.type_text import field_from_json, field_to_json, type_to_text
 
@@ -116,14 +117,15 @@ def encode_schema(schema: TableSchema) -> bytes:
     out["timeMillis"] = schema.time_millis
     if schema.claim is not None:
         out[CLAIM_KEY] = schema.claim
-    return json.dumps(out, indent=2, ensure_ascii=False).encode()
+    return sealed_json(out)
 
 
-def decode_schema(data: bytes) -> TableSchema:
+def decode_schema(data: bytes, name: str = "") -> TableSchema:
     """A schema from its file; versions 1 and 2 get the defaults of their time as explicit options (section 2).
 
-    Raises FixData TS1111 when the text is no schema, or its version is newer than 3.
+    Raises FixData TS1160 for damaged bytes, TS1111 when the text is no schema, or its version is newer than 3.
     """
+    check_seal(data, "schema", name)
     value = _load(data)
     missing = [key for key in _REQUIRED if value.get(key) is None]
     if missing:

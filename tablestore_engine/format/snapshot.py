@@ -18,6 +18,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from tablestore_engine.errors import FixData
+from tablestore_engine.format.seal import check_seal, sealed_json
 
 SNAPSHOT_VERSION = 3
 BATCH_COMMIT_IDENTIFIER = 9223372036854775807  # Long.MAX_VALUE: what batch writers use
@@ -79,14 +80,16 @@ class Tag:
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """UTF-8 JSON of a snapshot; None and empty maps are left out (section 3)."""
-    return _dump(_snapshot_to_json(snapshot))
+    return sealed_json(_snapshot_to_json(snapshot))
 
 
-def decode_snapshot(data: bytes) -> Snapshot:
+def decode_snapshot(data: bytes, name: str = "") -> Snapshot:
     """A snapshot from its file. Unknown keys are ignored; record counts and version may be missing (0 and 3).
 
-    Raises FixData TS1109 when the text is no JSON object or a key without a default is missing.
+    Raises FixData TS1160 for damaged bytes, TS1109 when the text is no JSON object or a key without a default
+    is missing.
     """
+    check_seal(data, "snapshot", name)
     return _snapshot_from_json(_load(data, "snapshot"))
 
 
@@ -108,11 +111,12 @@ def encode_tag(tag: Tag) -> bytes:
         micros = tag.time_retained // timedelta(microseconds=1)
         seconds, rest = divmod(micros, 1_000_000)
         out["tagTimeRetained"] = seconds if rest == 0 else micros / 1e6
-    return _dump(out)
+    return sealed_json(out)
 
 
-def decode_tag(data: bytes) -> Tag:
-    """A tag from its file; missing trailing parts of `tagCreateTime` are 0. Raises FixData TS1109."""
+def decode_tag(data: bytes, name: str = "") -> Tag:
+    """A tag from its file; missing trailing parts of `tagCreateTime` are 0. Raises FixData TS1109, TS1160."""
+    check_seal(data, "tag", name)
     value = _load(data, "tag")
     created, retained = value.get("tagCreateTime"), value.get("tagTimeRetained")
     return Tag(
@@ -180,10 +184,6 @@ def _create_time(parts: object) -> datetime:
 
 def _seconds(value: object) -> timedelta:
     return timedelta(microseconds=int(Decimal(str(value)) * 1_000_000))
-
-
-def _dump(value: Mapping[str, object]) -> bytes:
-    return json.dumps(value, indent=2, ensure_ascii=False).encode()
 
 
 def _load(data: bytes, what: str) -> Mapping[str, object]:

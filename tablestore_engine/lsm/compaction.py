@@ -6,7 +6,8 @@ Names      CompactionUnit  groups of files to rewrite, files that only hold dead
            needs_fold      whether the next run has no free level
 Steps      1 dead rows: a file more than half dead, in a bucket where that matters → fold down to its run
            2 too many runs, or no free level: the newest runs, extended while the next one is not much larger
-           3 the chosen runs → groups: files that stay are cut out, neighbours join
+           3 where the table sets a bound: upper runs too large for the lowest → all runs
+           4 the chosen runs → groups: files that stay are cut out, neighbours join
 Example    RUNS_MAX 8, rows of the runs newest first:  1 1 1 1 1 1 1 1 | 40 900 → the eight become 8 | 40 900
 INVARIANT  a unit's runs are the newest ones: no version moves above a newer one.
 INVARIANT  groups and files that stay have disjoint key ranges, so the output level is one sorted run.
@@ -45,14 +46,21 @@ def needs_fold(levels: Levels) -> bool:
     return levels.next_level < 1
 
 
-def pick(levels: Levels, *, target_bytes: int, runs_max: int = RUNS_MAX) -> CompactionUnit | None:
-    """What to fold now, or None. After folding what it picks there is a free level and runs ≤ `runs_max`."""
+def pick(
+    levels: Levels, *, target_bytes: int, runs_max: int = RUNS_MAX, amplification_max: int | None = None
+) -> CompactionUnit | None:
+    """What to fold now, or None. After folding what it picks there is a free level and runs ≤ `runs_max`.
+
+    amplification_max   percent: upper runs with more bytes than this share of the lowest are all folded into it
+    """
     allowed = max(1, min(runs_max, levels.count - 2))
     runs = levels.runs
     taken = 0
     if needs_fold(levels) or len(runs) > allowed:
         taken = _size_tiered(levels, allowed)
     taken = max(taken, _dead_prefix(levels))
+    if amplification_max is not None and _amplification(levels) > amplification_max:
+        taken = len(runs)
     return _unit(levels, taken, target_bytes) if taken else None
 
 
@@ -64,6 +72,12 @@ def pick_full(levels: Levels, *, target_bytes: int) -> CompactionUnit | None:
     if only_top and not any(file.dead for file in levels.runs[0].files):
         return None
     return _unit(levels, len(levels.runs), target_bytes, dead_share=0.0)
+
+
+def _amplification(levels: Levels) -> float:
+    """Bytes of all runs above the lowest, in percent of those of the lowest."""
+    sizes = [sum(file.size_bytes for file in run.files) for run in levels.runs]
+    return 100 * sum(sizes[:-1]) / sizes[-1] if len(sizes) > 1 else 0.0
 
 
 def _size_tiered(levels: Levels, allowed: int) -> int:

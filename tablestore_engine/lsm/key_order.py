@@ -112,8 +112,10 @@ def _match_words(wanted: npt.NDArray[Any], stored: npt.NDArray[Any]) -> tuple[In
 
 
 def _comparable(column: pa.ChunkedArray | pa.Array) -> list[pl.Series]:
+    kind = column.type
+    if pat.is_string(kind) or pat.is_binary(kind):
+        return [_series(column)]  # never as one array: the texts of a bucket may be beyond 32-bit offsets
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    kind = array.type
     if pat.is_dictionary(kind):
         return _comparable(array.cast(kind.value_type))
     if pat.is_boolean(kind):
@@ -129,7 +131,7 @@ def _comparable(column: pa.ChunkedArray | pa.Array) -> list[pl.Series]:
     return [_series(array)]
 
 
-def _series(array: pa.Array) -> pl.Series:
+def _series(array: pa.Array | pa.ChunkedArray) -> pl.Series:
     made = pl.from_arrow(array)
     assert isinstance(made, pl.Series)
     return made

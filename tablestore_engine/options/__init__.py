@@ -9,10 +9,11 @@ from tablestore_engine.options.parse import (
     parse_size_bytes,
     parse_stats_mode,
 )
-from tablestore_engine.options.table import OPTIONS, Option, OptionType, Scope
+from tablestore_engine.options.table import OPTIONS, REFUSED, Option, OptionType, Scope
 
 __all__ = [
     "OPTIONS",
+    "REFUSED",
     "Option",
     "OptionSet",
     "OptionType",

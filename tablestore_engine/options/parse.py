@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.options.table import OPTIONS, Option, OptionType, find_option
+from tablestore_engine.options.table import OPTIONS, REFUSED, Option, OptionType, find_option
 
 _SIZE_UNITS = {
     word: 2**power
@@ -152,6 +152,11 @@ class OptionSet:
         """A whole number. Raises TS1003, TS1004."""
         return _parse_integer(key, self.text(key))
 
+    def find_integer(self, key: str) -> int | None:
+        """A whole number, None where none is set. Raises TS1003."""
+        text = self.find(key)
+        return None if text is None else _parse_integer(key, text)
+
     def boolean(self, key: str) -> bool:
         """true or false. Raises TS1002, TS1004."""
         return _parse_boolean(key, self.text(key))
@@ -181,8 +186,9 @@ def is_credential(key: str) -> bool:
 
 
 def check_options(values: Mapping[str, str]) -> None:
-    """Refuse secrets (TS1005), misspelt keys (TS1006), unreadable values (TS1001-TS1003, TS1007, TS1008, TS1130),
-    settings of Kafka clients (TS1071), and keys that nothing reads yet (Unsupported TS1072).
+    """Refuse secrets (TS1005), options that nothing reads (TS1161), misspelt keys (TS1006), values that cannot be read
+    (TS1001-TS1003, TS1007, TS1008, TS1130), settings of Kafka clients (TS1071), and keys that nothing reads yet
+    (Unsupported TS1072).
     """
     for key, text in values.items():
         if is_credential(key):
@@ -191,6 +197,13 @@ def check_options(values: Mapping[str, str]) -> None:
                 f"option {key!r} would put a secret into the table",
                 why="table options are stored in readable schema files",
                 fix="put it under `log:` of the dbt profile (use env_var), or in the environment",
+            )
+        if key in REFUSED:
+            raise FixRequest(
+                "TS1161",
+                f"option {key!r} cannot be set",
+                why=REFUSED[key],
+                fix="leave it out",
             )
         option = find_option(key)
         if option is None:

@@ -2,8 +2,9 @@
 
 Names      Option      key, type, default, scope, whether it may change later, and its trade-off in words
            OPTIONS     key -> Option, in documentation order
+           REFUSED     keys that are known and that nothing reads, each with the reason
            find_option the row of a key, also of one that names a column
-INVARIANT  an option that the engine reads stands here; one that stands here is read or passed on
+INVARIANT  an option that the engine reads stands here; one that stands here is read, or REFUSED
            (tests/house/test_options.py). Keys and defaults of Paimon's own options are Paimon's
            (reference: Paimon option tables; paimon-format.md section 17) unless the row says otherwise.
 INVARIANT  nothing here may hold a secret: table options are stored in schema files.
@@ -88,13 +89,10 @@ _ROWS = (  # one option, one row
     Option("fields.<column>.stats-mode", _M, None, Scope.WRITE, True, "The same for one column; absent: as metadata.stats-mode says."),
     Option("num-levels", _I, "20", Scope.MAINTENANCE, False, "Levels of the LSM tree. Paimon's default is 6; ours is 20 so that folds are rare."),
     Option("num-sorted-run.compaction-trigger", _I, "5", Scope.MAINTENANCE, True, "Runs of a bucket at which Paimon compacts; we read it only on tables that others made."),
-    Option("compaction.max-size-amplification-percent", _I, "200", Scope.MAINTENANCE, True, "Size of the upper runs relative to the last one, in percent, that triggers a full compaction."),
+    Option("compaction.max-size-amplification-percent", _I, None, Scope.MAINTENANCE, True, "A bucket whose upper runs are larger than this share of the lowest one, in percent of bytes, is folded into one run. Absent: off, the number of runs and of dead rows decide; Paimon's default is 200.", least=1),
     Option("compaction.min.file-num", _I, "5", Scope.MAINTENANCE, True, "Append-only tables: small files are joined once there are this many."),
     Option("commit.max-retries", _I, "100", Scope.WRITE, True, "How often a commit that lost the race is planned again on the new snapshot. Paimon's default is 10."),
     Option("dynamic-partition-overwrite", _B, "true", Scope.WRITE, True, "INSERT OVERWRITE without a partition clause replaces only the partitions that occur in the rows."),
-    Option("snapshot.num-retained.min", _I, "10", Scope.MAINTENANCE, True, "Snapshots that expiry always keeps." ),
-    Option("snapshot.num-retained.max", _I, "2147483647", Scope.MAINTENANCE, True, "Snapshots kept at most."),
-    Option("snapshot.time-retained", _D, "1 h", Scope.MAINTENANCE, True, "Age at which a snapshot may expire." ),
     Option("log.system", _E, "none", Scope.LOG, False, "kafka: publish each snapshot's changelog to a topic. none: files only.", ("none", "kafka")),
     Option("log.consistency", _E, "transactional", Scope.LOG, False, "transactional: visible only after the snapshot, exactly once. eventual: at once, at least once.", ("transactional", "eventual")),
     Option("log.changelog-mode", _E, "auto", Scope.LOG, False, "upsert: one message per changed key, deletes as tombstones. all: also the row before an update. auto: upsert for keyed tables, all without a key.", ("auto", "all", "upsert")),
@@ -112,10 +110,19 @@ _ROWS = (  # one option, one row
     Option("tablestore.table-uuid", _S, None, Scope.ENGINE, False, "Identity of the table, given at creation; the Kafka transactional.id is made from it."),
     Option("tablestore.managed-topic", _B, None, Scope.ENGINE, True, "true when the engine created the topic, and so may delete it with the table."),
     Option("tablestore.duplicates", _E, "refuse", Scope.ENGINE, True, "Two rows of one key in a batch with nothing to order them: refuse them, or let the last one win.", ("refuse", "last")),
-    Option("tablestore.check", _S, None, Scope.ENGINE, True, "Enforced check constraints of the table, a JSON list of SQL expressions."),
 )
 # fmt: on
 
+_NO_EXPIRY = "snapshots are never expired yet, so it would promise what does not happen"
+# key → why: known, read by nothing, and so accepted from nobody
+REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        "snapshot.num-retained.min": _NO_EXPIRY,
+        "snapshot.num-retained.max": _NO_EXPIRY,
+        "snapshot.time-retained": _NO_EXPIRY,
+        "tablestore.check": "constraints of a table are not kept; those of a model's contract hold for each of its builds",
+    }
+)
 OPTIONS: Mapping[str, Option] = MappingProxyType({row.key: row for row in _ROWS})
 _OF_COLUMN = re.compile(r"fields\..+\.(stats-mode)")
 

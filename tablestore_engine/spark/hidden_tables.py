@@ -31,6 +31,7 @@ from tablestore_engine.spark.view_sql import (
 )
 
 HIDDEN_DATABASE = "tablestore_hidden"
+_CHECKED_PAGES = "'parquet.page.verify-checksum.enabled' 'true'"  # part of the reader's Hadoop conf
 
 
 class HiddenTables:
@@ -90,10 +91,8 @@ class HiddenTables:
 
     def _create(self, name: str, columns: str, folder: Path) -> str:
         full = f"{HIDDEN_DATABASE}.{name}"
-        location = quote_string(folder.as_uri())
-        self._session.sql(
-            f"create table if not exists {full} ({columns}) using parquet options (path {location})"
-        )
+        options = f"path {quote_string(folder.as_uri())}, {_CHECKED_PAGES}"
+        self._session.sql(f"create table if not exists {full} ({columns}) using parquet options ({options})")
         return full
 
 

@@ -212,11 +212,11 @@ def _insert(run: _Run, s: sql.Insert) -> StatementResult:
     if s.by_name:
         given = tuple(columns)
     query = insert_query(s.query, columns, schema, given=given, constants=constants)
-    request = RowsRequest(_insert_mode(s, schema), static_partition=_static_values(run, constants, schema))
+    request = RowsRequest(insert_mode(s, schema), static_partition=_static_values(run, constants, schema))
     return run.write(s.name, query, request)
 
 
-def _insert_mode(s: sql.Insert, schema: TableSchema) -> WriteMode:
+def insert_mode(s: sql.Insert, schema: TableSchema) -> WriteMode:
     """OVERWRITE means the partitions of the rows, unless the table says whole table (Paimon's option and default)."""
     if not s.overwrite:
         return WriteMode.UPSERT if schema.is_keyed else WriteMode.APPEND

@@ -28,6 +28,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.fileio.storage_errors import explained
 from tablestore_engine.runtime.java import find_java
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import class_archive, spark_errors
@@ -113,7 +114,8 @@ def session_scratch(warehouse: str) -> Path:
         known = _SCRATCH.get(warehouse)
         if known is None:
             known = Path(warehouse) / ".tablestore" / f"spark-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-            known.mkdir(parents=True, exist_ok=True)
+            with explained(str(known)):
+                known.mkdir(parents=True, exist_ok=True)
             _SCRATCH[warehouse] = known
             atexit.register(_remove_scratch, known, os.getpid())
         return known

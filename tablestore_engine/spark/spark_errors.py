@@ -7,19 +7,23 @@ Names      translate()   any PySparkException or Py4J error -> TablestoreError
 
 from __future__ import annotations
 
+import os
 import re
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from tablestore_engine.errors import FixData, FixRequest, RetryError, TablestoreError
+from tablestore_engine.errors import FixData, FixRequest, RetryError, StorageError, TablestoreError
 
 _CUT = re.compile(
     r"\n\s*(?:JVM stacktrace|at org\.apache|'?[+:]- |'Project|'?CreateViewCommand|== SQL|Driver stacktrace|Caused by)"
 )
 _RAISED = re.compile(r"(?P<code>TS1518|TS1603) (?P<text>.*?)(?: SQLSTATE|$)")
+_UNREAD = re.compile(r"FAILED_READ_FILE\S* .*?file:(?://)?(?P<path>/\S+?\.parquet)")
 _CAUSED_BY = re.compile(r"^\s*Caused by: ([\w.$]+)(?:: ([^\n]*))?", re.MULTILINE)
 _LENGTH_MAX, _CAUSE_MAX, _DEPTH_MAX = 2000, 500, 20
+_NO_ROOM = "No space left on device"
 
 
 def clean_message(text: str) -> str:
@@ -73,6 +77,16 @@ def translate(error: Exception) -> TablestoreError:
             why=message[:400],
             fix="run the statement again",
         )
+    if (unread := _UNREAD.search(message)) is not None:
+        return _unreadable(unread["path"], message)
+    if _NO_ROOM in message:
+        return StorageError(
+            "TS1561",
+            "Spark has no room left on a disk",
+            why=message,
+            fix="free space in the warehouse and in Spark's local folder (spark.local.dir), then run it again; "
+            "no snapshot was made",
+        )
     if isinstance(error, AnalysisException | ParseException):
         return FixRequest("TS1505", "Spark refused the statement", why=message, fix="correct the SQL text")
     return FixRequest(
@@ -80,6 +94,18 @@ def translate(error: Exception) -> TablestoreError:
         "Spark could not run the statement",
         why=message,
         fix="correct the statement or its rows; if the machine failed, run it again",
+    )
+
+
+def _unreadable(link: str, message: str) -> TablestoreError:
+    """A data file that Spark's reader gave up; what it read is our link to it."""
+    path = os.path.realpath(unquote(link))
+    return FixData(
+        "TS1560",
+        f"the data file {path} cannot be read",
+        why=message,
+        fix="check the disk; run tablestore verify --deep on the table, restore the file from a copy, "
+        "or roll the table back to a snapshot without it",
     )
 
 

@@ -31,6 +31,7 @@ from tablestore_engine.lsm.compaction import CompactionUnit
 from tablestore_engine.lsm.key_order import Mask, order_columns
 from tablestore_engine.lsm.levels import FileSummary, Levels, level_count
 from tablestore_engine.lsm.rows import SAMPLES, conform, frame_samples
+from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.options import OptionSet
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.bucket_state import BucketChange, BucketState, LiveFile
@@ -159,7 +160,7 @@ class BucketWriter:
             self._refuse_ties(rows, resolved.tied)
         order = resolved.winners
         if len(order) != rows.num_rows or not bool((order[1:] > order[:-1]).all()):
-            rows, keys = rows.take(pa.array(order)), keys[order]
+            rows, keys = take_rows(rows, order), keys[order]
             sequence = None if sequence is None else SequenceOrder(sequence.frame[order], sequence.descending)
             kinds = None if kinds is None else kinds[order]
         deletes = np.zeros(rows.num_rows, dtype=np.bool_) if kinds is None else _retracts(kinds)

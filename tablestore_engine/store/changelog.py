@@ -28,6 +28,7 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.lsm.key_order import order_frame
+from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.store.file_read import FileSource, read_file
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.read import read_scan_file
@@ -137,7 +138,7 @@ class ChangelogReader:
                 "TS1315",
                 f"the changes of snapshot {snapshot.id} can no longer be computed",
                 why=f"it overwrote rows of snapshot {snapshot.id - 1}, which is expired",
-                fix="read the table instead, and keep more snapshots (snapshot.num-retained.min)",
+                fix="read the table instead; whoever expires its snapshots should keep more of them",
             )
         plan = self.parts.scanner.plan_scan(previous, schema=schema)
         groups: dict[tuple[bytes, int], list[pa.Table]] = {}
@@ -164,8 +165,8 @@ def multiset_difference(before: pa.Table, after: pa.Table) -> pa.Table:
     came = new.join(old, on=list(new.columns[1:]), how="anti", nulls_equal=True).get_column("#row")
     return pa.concat_tables(
         [
-            with_kind(before.take(gone.sort().to_arrow()), RowKind.DELETE),
-            with_kind(after.take(came.sort().to_arrow()), RowKind.INSERT),
+            with_kind(take_rows(before, gone.sort().to_numpy().astype(np.int64)), RowKind.DELETE),
+            with_kind(take_rows(after, came.sort().to_numpy().astype(np.int64)), RowKind.INSERT),
         ]
     )
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from tablestore_engine.errors import OutcomeUnknown, RetryError, TablestoreError
+from tablestore_engine.errors import OutcomeUnknown, RetryError, StorageError, TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
@@ -71,7 +71,7 @@ class Committer:
         properties: Mapping[str, str] | None = None,
         retries_max: int = 100,
     ) -> CommitReport:
-        """Run `plan` until its snapshot is claimed. Raises RetryError TS1305, OutcomeUnknown TS1306."""
+        """Run `plan` until its snapshot is claimed. Raises RetryError TS1305, OutcomeUnknown TS1306, StorageError."""
         attempt = _Attempt(self, plan, identity, destination or self.main, properties or {})
         try:
             return self._run(attempt, retries_max)
@@ -84,7 +84,11 @@ class Committer:
     def _run(self, attempt: _Attempt, retries_max: int) -> CommitReport:
         lost = 0
         for _ in range(retries_max + _STEPS_MAX):
-            report = attempt.run()
+            try:
+                report = attempt.run()
+            except StorageError:
+                attempt.give_up()  # nothing was claimed, and its files would keep the disk full
+                raise
             if report is not None:
                 return report
             if attempt.lost:
@@ -118,6 +122,8 @@ class Committer:
                 found = self._read_back(destination, snapshot.id)
             if found is not None:
                 return found.uuid == snapshot.uuid
+            if isinstance(problem, StorageError):
+                raise problem  # read back: nobody is there, and the next try would meet the same full disk
             self._pause(turn + 1)  # nobody is there: the same claim may be made again
         raise OutcomeUnknown(
             "TS1306",
@@ -242,10 +248,10 @@ class _Attempt:
         try:
             self.claimed_schema |= planned.claims_schema
             won = committer.claim(target, snapshot, planned.schema if planned.claims_schema else None)
-        except (RetryError, NumberTakenError) as refused:  # no snapshot was claimed
+        except (RetryError, StorageError, NumberTakenError) as refused:  # no snapshot was claimed
             committer.delete(base_paths)
             self.give_up()
-            if isinstance(refused, RetryError):
+            if not isinstance(refused, NumberTakenError):
                 raise
             self.lost = True
             return None
@@ -253,8 +259,8 @@ class _Attempt:
             self.lost = True
             committer.delete(base_paths)
             return None
+        self._planned = self._delta = None  # claimed: whatever happens now, nothing of it may be deleted
         staged = target.settle(snapshot)
-        self._planned = self._delta = None
         return None if planned.then_again else replace(report_of(snapshot), staged=staged)
 
     def _signed(self, base: Snapshot | None, draft: Snapshot, planned: Planned) -> Snapshot:

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from tablestore_engine.errors import StorageError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.binary_row import EMPTY_ROW, encode_key_columns
 from tablestore_engine.format.data_file import (
@@ -36,13 +36,17 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.statistics import collect_stats, empty_stats
+from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.options import OptionSet, StatsMode
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.bucket_state import BucketState, LiveFile
+from tablestore_engine.store.parquet_input import ParquetInput
+from tablestore_engine.store.parquet_output import ParquetOutput
 
 KEYED_FILE_BYTES = 128 << 20
 APPEND_FILE_BYTES = 256 << 20
 APPEND_GROUP_ROWS = 131_072
+GROUP_BYTES_MAX = 512 << 20  # 32-bit offsets of other readers end at 2 GiB
 DICTIONARY_PAGE_BYTES = 128 << 10  # a row group whose values do not repeat gives up its dictionary early
 DICTIONARY_SHARE = (
     0.4  # more distinct values among the rows than this: the column is smaller and faster without
@@ -170,22 +174,33 @@ class DataFiles:
         group_rows = (
             self.options.integer("parquet.row-group-rows") if self.schema.is_keyed else APPEND_GROUP_ROWS
         )
-        written, start = [], 0
-        while start < table.num_rows:
-            name = self._new_name(prefix)
-            path = self._path(state, name)
-            stop = start
-            with self.fileio.open_output(path) as sink:
-                options = self._parquet_options(table.slice(start, _SAMPLE_ROWS))
-                with pq.ParquetWriter(sink, schema, **options) as writer:
-                    while stop < table.num_rows and (stop == start or sink.tell() < self.target_bytes):
-                        group = table.slice(stop, min(group_rows, table.num_rows - stop))
-                        writer.write_table(group.cast(schema), row_group_size=group_rows)
-                        stop += group.num_rows
-                size = sink.tell()
-            written.append((name, start, stop, size))
-            start = stop
+        written: list[tuple[str, int, int, int]] = []
+        start = 0
+        try:
+            while start < table.num_rows:
+                name = self._new_name(prefix)
+                stop, size = self._write_file(state, name, table.slice(start), schema, group_rows)
+                written.append((name, start, start + stop, size))
+                start += stop
+        except StorageError:
+            for name, *_ in written:  # a full disk must not stay full of what nobody will name
+                self.fileio.delete(self._path(state, name))
+            raise
         return written
+
+    def _write_file(
+        self, state: BucketState, name: str, table: pa.Table, schema: pa.Schema, group_rows: int
+    ) -> tuple[int, int]:
+        """The first rows of `table` as one file of about the target size: (rows, bytes)."""
+        stop = 0
+        with self.fileio.open_output(self._path(state, name)) as sink:
+            options = self._parquet_options(table.slice(0, _SAMPLE_ROWS))
+            with ParquetOutput(sink, schema, options) as output:
+                while stop < table.num_rows and (stop == 0 or sink.tell() < self.target_bytes):
+                    group = _bounded(table.slice(stop, min(group_rows, table.num_rows - stop)))
+                    output.write_group(group.cast(schema))
+                    stop += group.num_rows
+            return stop, sink.tell()
 
     def _parquet_options(self, sample: pa.Table) -> dict[str, object]:
         codec = self.options.text("file.compression")
@@ -231,6 +246,11 @@ class DataFiles:
     def _path(self, state: BucketState, name: str) -> str:
         return self.layout.data_file(state.partition_path, state.bucket, name)
 
+    def discard(self, state: BucketState, metas: Sequence[DataFileMeta]) -> None:
+        """Delete files of this writer that nothing names. REQUIRES that no claim was tried with them."""
+        for meta in metas:
+            self.fileio.delete(self._path(state, meta.file_name))
+
     # ---- reading -------------------------------------------------------------------------------------------
 
     def read(
@@ -244,9 +264,8 @@ class DataFiles:
         """All physical rows (of some row groups) as the write schema has them; `keep` are system columns, first."""
         file_schema = self.schemas(file.schema_id)
         names = self._stored_names(file_schema, columns, keep)
-        with self.fileio.open_input(file.path) as source, pq.ParquetFile(source) as parquet:
-            everything = range(parquet.num_row_groups) if groups is None else groups
-            rows = parquet.read_row_groups(list(everything), columns=names, use_threads=False)
+        with ParquetInput(self.fileio, file.path) as parquet:
+            rows = parquet.read(names, groups)
         return evolve(rows, file_schema, self.schema, columns, keep=keep)
 
     def read_positions(
@@ -260,15 +279,15 @@ class DataFiles:
         """The rows at `positions`, in that order; only the row groups that hold them are decoded."""
         file_schema = self.schemas(file.schema_id)
         names = self._stored_names(file_schema, columns, keep)
-        with self.fileio.open_input(file.path) as source, pq.ParquetFile(source) as parquet:
-            starts = group_starts(parquet.metadata)
+        with ParquetInput(self.fileio, file.path) as parquet:
+            starts = parquet.group_starts
             group_of = np.searchsorted(starts, positions, side="right") - 1
             groups = np.unique(group_of)
-            rows = parquet.read_row_groups(groups.tolist(), columns=names, use_threads=False)
+            rows = parquet.read(names, groups.tolist())
         lengths = starts[groups + 1] - starts[groups]
         offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])  # where each group begins in what was read
         local = positions - starts[group_of] + offsets[np.searchsorted(groups, group_of)]
-        return evolve(rows.take(pa.array(local)), file_schema, self.schema, columns, keep=keep)
+        return evolve(take_rows(rows, local), file_schema, self.schema, columns, keep=keep)
 
     def read_visible(
         self, file: LiveFile, columns: Sequence[str] | None = None, *, keep: Sequence[str] = ()
@@ -284,10 +303,11 @@ class DataFiles:
         return list(dict.fromkeys([*keep, *source_columns(plan_columns(file_schema, self.schema, columns))]))
 
 
-def group_starts(metadata: pq.FileMetaData) -> npt.NDArray[np.int64]:
-    """First row of each row group, and the row count at the end."""
-    counts = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+def _bounded(rows: pa.Table) -> pa.Table:
+    """The first of the rows, as many as make a row group that every reader holds in one array."""
+    while rows.num_rows > 1 and rows.nbytes > GROUP_BYTES_MAX:
+        rows = rows.slice(0, rows.num_rows // 2)
+    return rows
 
 
 def visible_mask(file: LiveFile) -> npt.NDArray[np.bool_]:

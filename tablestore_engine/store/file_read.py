@@ -5,7 +5,7 @@ Names      FileSource  one file and what is known of it
 Steps      plan by field id → read the needed columns → old types to new, partition columns as constants →
            drop hidden positions
 INVARIANT  partition columns come from the manifest when they are given, never from the file (format section 2.1).
-PAIMON     `ParquetFile` on an open file: dataset readers would add partition columns of the path (trap 21).
+PAIMON     `ParquetInput` is one open file: dataset readers would add partition columns of the path (trap 21).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.evolution import evolve, plan_columns
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.store.parquet_input import ParquetInput
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,10 @@ def read_file(
         if plan.source is not None and plan.field.name not in source.partition
     ]
     names = list(dict.fromkeys([*keep, *wanted]))
-    with fileio.open_input(source.path) as opened, pq.ParquetFile(opened) as parquet:
-        if names:
-            rows = parquet.read(columns=names, use_threads=parallel)
-        else:
-            rows = _without_columns(parquet.metadata.num_rows)
+    with ParquetInput(fileio, source.path) as parquet:
+        rows = (
+            parquet.read(names, parallel=parallel) if names else _without_columns(parquet.metadata.num_rows)
+        )
     if source.deleted:
         rows = rows.filter(pa.array(_visible(rows.num_rows, source.deleted)))
     if columns is not None and not columns and not keep:

@@ -15,6 +15,7 @@ from tablestore_engine.errors import EngineBug
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_COMPACT, DataFileMeta
 from tablestore_engine.lsm.compaction import CompactionUnit
 from tablestore_engine.lsm.key_order import order_columns, order_permutation, starts_of_groups
+from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.store.bucket_state import BucketChange, BucketState, LiveFile
 from tablestore_engine.store.data_files import DataFiles, RunRows
 
@@ -48,5 +49,5 @@ def _folded(files: DataFiles, group: list[LiveFile]) -> RunRows:
             why=f"files {', '.join(file.meta.file_name for file in group)} share a key",
             fix="stop writing to the table, verify it, and report this with the facts",
         )
-    rows = rows.take(pa.array(order))
+    rows = take_rows(rows, order)
     return RunRows(rows.drop_columns([SEQUENCE_NUMBER]), np.asarray(rows.column(SEQUENCE_NUMBER)))

@@ -18,6 +18,7 @@ from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.lsm.batch import SequenceOrder, resolve_batch
 from tablestore_engine.lsm.key_order import order_columns
+from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.store.bucket_state import LiveFile
 from tablestore_engine.store.data_files import DataFiles
 from tablestore_engine.store.merge_batch import Batch, sequence_of
@@ -39,5 +40,5 @@ def read_level_zero(files: DataFiles, taken: Sequence[LiveFile]) -> Batch:
             pl.concat([field.frame, arrival], how="horizontal"), (*field.descending, False, False)
         )
     order = resolve_batch(keys, versions, last_wins=True).winners
-    made = table.take(pa.array(order))
+    made = take_rows(table, order)
     return Batch(made, keys[order], deletes[order], sequence_of(made, files.options), numbers[order])

@@ -34,7 +34,8 @@ from tablestore_engine.lsm.key_order import (
 )
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.bucket_state import LiveFile
-from tablestore_engine.store.data_files import DataFiles, group_starts, visible_mask
+from tablestore_engine.store.data_files import DataFiles, visible_mask
+from tablestore_engine.store.parquet_input import ParquetInput
 
 KEY_CACHE_BYTES = 256 << 20
 WHOLE_FILE_SHARE = 0.5  # from here on the whole key column is read, and remembered
@@ -189,9 +190,8 @@ def _groups_in_range(files: DataFiles, file: LiveFile, keys: pl.DataFrame) -> tu
 
     Statistics of one fixed-width integer key are trusted; any other key takes all groups.
     """
-    with files.fileio.open_input(file.path) as source:
-        metadata = pq.read_metadata(source)
-    starts = group_starts(metadata)
+    with ParquetInput(files.fileio, file.path) as parquet:
+        metadata, starts = parquet.metadata, parquet.group_starts
     everything = np.arange(metadata.num_row_groups, dtype=np.int64)
     words = fixed_words(keys)
     bounds = None if words is None else _integer_bounds(metadata, _stored_key_name(files, file))

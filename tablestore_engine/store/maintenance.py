@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from tablestore_engine.errors import StorageError
 from tablestore_engine.format.data_file import SOURCE_COMPACT, DataFileMeta
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
@@ -34,16 +35,33 @@ THREADS_MAX = 4
 SMALL_FILE_SHARE = 0.7
 _TIER_ROWS, _TIER_FACTOR = 4_096, 4
 T = TypeVar("T")
-R = TypeVar("R")
 
 
-def run_buckets(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """Results in order; a few threads, since Parquet, sorting and hashing leave Python alone."""
+def run_buckets(
+    parts: Parts, schema: TableSchema, work: Callable[[T], BucketChange], items: Sequence[T]
+) -> list[BucketChange]:
+    """Changes in order; a few threads, since Parquet, sorting and hashing leave Python alone.
+
+    When the disk refuses one of them (StorageError), the files of the others are deleted: nobody will name them.
+    """
+    done: list[BucketChange] = []
+
+    def run(item: T) -> BucketChange:
+        change = work(item)
+        done.append(change)
+        return change
+
     threads = min(THREADS_MAX, os.cpu_count() or 1, len(items))
-    if threads <= 1:
-        return [work(item) for item in items]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, items))
+    try:
+        if threads <= 1:
+            return [run(item) for item in items]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(run, items))
+    except StorageError:
+        unused = Planned(kind=CommitKind.APPEND, schema=schema, changes=tuple(done), scope=Scope())
+        for path in unused.file_paths(parts.layout):
+            parts.fileio.delete(path)
+        raise
 
 
 def plan_preparation(
@@ -60,14 +78,18 @@ def plan_preparation(
         for key, state in states.items()
         if (task := _pick_task(writer, state, has_inbox=key in inbox)) is not None
     ]
-    return _compact_plan(schema, run_buckets(lambda task: task(), work))
+    return _compact_plan(schema, run_buckets(parts, schema, lambda task: task(), work))
 
 
 def _pick_task(
     writer: BucketWriter, state: BucketState, *, has_inbox: bool
 ) -> Callable[[], BucketChange] | None:
     """A fold if one is due, else taking in level 0, else nothing."""
-    unit = pick(writer.levels(state), target_bytes=writer.files.target_bytes)
+    unit = pick(
+        writer.levels(state),
+        target_bytes=writer.files.target_bytes,
+        amplification_max=writer.options.find_integer("compaction.max-size-amplification-percent"),
+    )
     if unit is not None:
         return lambda: writer.fold(state, unit)
     return (lambda: writer.take_in_level_zero(state)) if has_inbox else None
@@ -90,7 +112,7 @@ def plan_compaction(
         unit = pick_full(writer.levels(state), target_bytes=writer.files.target_bytes)
         if unit is not None and (unit.groups or unit.dropped):
             work.append((state, unit))
-    return _compact_plan(schema, run_buckets(lambda one: writer.fold(*one), work))
+    return _compact_plan(schema, run_buckets(parts, schema, lambda one: writer.fold(*one), work))
 
 
 # ---- append-only tables ------------------------------------------------------------------------------------
@@ -121,7 +143,7 @@ def plan_append_compaction(
         )
         if names:
             work.append((state, names))
-    return _compact_plan(schema, run_buckets(lambda one: _join_files(writer, *one), work))
+    return _compact_plan(schema, run_buckets(parts, schema, lambda one: _join_files(writer, *one), work))
 
 
 def plan_small_files(

@@ -19,12 +19,14 @@ import polars as pl
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tablestore_engine.errors import StorageError
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_APPEND, DataFileMeta
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.lsm.batch import SequenceOrder, newest_wins
 from tablestore_engine.lsm.key_order import Index, Mask, order_columns, order_permutation
 from tablestore_engine.lsm.merge import Decision, changelog_rows, decide
 from tablestore_engine.lsm.rows import rows_identical
+from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.options import OptionSet
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles, RunRows
@@ -84,12 +86,14 @@ def merge_batch(
     run = RunRows(_take(batch.rows, decision.written), numbers)
     added = files.write_run(state, run, level=target.level, source=target.source)
     changelog: tuple[DataFileMeta, ...] = ()
-    if writes_changelog(files):
-        log = _changelog(files, batch, found, decision, run)
-        if log.kinds is None:
-            changelog = files.copy_as_changelog(state, added)
-        else:
-            changelog = files.write_changelog(state, log, level=target.level)
+    try:
+        if writes_changelog(files):
+            changelog = _write_changelog(
+                files, state, _changelog(files, batch, found, decision, run), added, target
+            )
+    except StorageError:
+        files.discard(state, added)
+        raise
     absent_count = sum(len(one.positions) for one in found.absent)
     return BucketChange(
         state.partition_bytes,
@@ -102,6 +106,15 @@ def merge_batch(
         deleted=decision.deleted + absent_count,
         unchanged=decision.unchanged,
     )
+
+
+def _write_changelog(
+    files: DataFiles, state: BucketState, log: RunRows, added: tuple[DataFileMeta, ...], target: Target
+) -> tuple[DataFileMeta, ...]:
+    """The rows of `log`; without kinds they are the added run, whose bytes are taken again."""
+    if log.kinds is None:
+        return files.copy_as_changelog(state, added)
+    return files.write_changelog(state, log, level=target.level)
 
 
 def writes_changelog(files: DataFiles) -> bool:
@@ -190,4 +203,4 @@ def _take(rows: pa.Table, at: Index) -> pa.Table:
     """`rows.take` that costs nothing when it changes nothing."""
     if len(at) == rows.num_rows and bool((at == np.arange(len(at))).all()):
         return rows
-    return rows.take(pa.array(at))
+    return take_rows(rows, at)

@@ -22,6 +22,7 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.scalar import python_values
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.rows import conform
+from tablestore_engine.lsm.take import take_rows
 
 Kinds = npt.NDArray[np.int8]
 
@@ -46,7 +47,7 @@ def route_rows(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> tupl
     if count == 1:
         return (_routed(made, kinds, schema),)
     order = np.argsort(groups, kind="stable")
-    made = made.take(pa.array(order))
+    made = take_rows(made, order)
     kinds = None if kinds is None else kinds[order]
     cuts = [0, *(np.flatnonzero(np.diff(groups[order])) + 1).tolist(), made.num_rows]
     parts = [
@@ -75,8 +76,9 @@ def _groups(rows: pa.Table, schema: TableSchema) -> tuple[npt.NDArray[np.int64],
 
 
 def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
-    return np.asarray(encoded.indices).astype(np.int64)
+    encoded = pc.dictionary_encode(column, null_encoding="encode").unify_dictionaries()
+    codes = [np.asarray(chunk.indices) for chunk in encoded.chunks]
+    return np.concatenate(codes).astype(np.int64)
 
 
 def _buckets(rows: pa.Table, schema: TableSchema) -> npt.NDArray[np.int32]:

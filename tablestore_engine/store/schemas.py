@@ -70,7 +70,7 @@ class SchemaStore:
                     why="a snapshot or data file refers to it",
                     fix="restore the schema folder from a copy",
                 )
-            self._cache[schema_id] = decode_schema(self.fileio.read(path))
+            self._cache[schema_id] = decode_schema(self.fileio.read(path), path)
         return self._cache[schema_id]
 
     # ---- claims --------------------------------------------------------------------------------------------

@@ -65,7 +65,8 @@ class SnapshotStore:
     def find(self, snapshot_id: int) -> Snapshot | None:
         """Snapshot N, or None when there is none (any more)."""
         try:
-            return decode_snapshot(self.fileio.read(self.layout.snapshot_path(snapshot_id)))
+            path = self.layout.snapshot_path(snapshot_id)
+            return decode_snapshot(self.fileio.read(path), path)
         except NotFound:
             return None
 
@@ -79,7 +80,7 @@ class SnapshotStore:
                 "TS1302",
                 f"snapshot {snapshot_id} of {self.layout.root} does not exist",
                 why=known,
-                fix="choose one of these; keep more with snapshot.num-retained.min, or tag what you need",
+                fix="choose one of these, and tag what you need for longer",
             )
         return found
 
@@ -170,7 +171,7 @@ class SnapshotStore:
         key = (status.name, status.modified_ms, status.size_bytes)
         if key not in self._decoded:
             try:
-                self._decoded[key] = decode_snapshot(self.fileio.read(status.path))
+                self._decoded[key] = decode_snapshot(self.fileio.read(status.path), status.path)
             except NotFound:
                 return None
         return self._decoded[key]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -28,6 +29,7 @@ from tablestore_engine.store.conflict import BucketId, Scope
 from tablestore_engine.store.destination import MainDestination
 from tablestore_engine.store.identity import find_identity, table_gone
 from tablestore_engine.store.maintenance import plan_compaction
+from tablestore_engine.store.parquet_input import FooterChecks
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.read import read_batches, read_plan
 from tablestore_engine.store.rollback import roll_back
@@ -67,6 +69,10 @@ class TableStore:
     def identity(self) -> str | None:
         """Which table lies here now; None when there is none."""
         return find_identity(self.fileio, self.location)
+
+    @cached_property
+    def _footers(self) -> FooterChecks:
+        return FooterChecks(self.fileio)
 
     @property
     def snapshots(self) -> SnapshotStore:
@@ -114,6 +120,12 @@ class TableStore:
         elif schema is None:
             schema = parts.schemas.get(snapshot.schema_id)
         return parts.scanner.plan_scan(snapshot, schema=schema, partitions=partitions, buckets=buckets)
+
+    def plan_native_scan(self, snapshot: Snapshot | None, *, schema: TableSchema) -> ScanPlan:
+        """A plan for a reader that opens the files itself. Raises FixData TS1160 for a footer that is damaged."""
+        plan = self.plan_scan(snapshot, schema=schema)
+        self._footers.check(file.path for file in plan.files)
+        return plan
 
     def read(self, plan: ScanPlan | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows of a plan (default: the newest snapshot)."""

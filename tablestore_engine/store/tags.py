@@ -54,7 +54,7 @@ class TagStore:
     def get(self, name: str) -> Tag:
         """A tag. Raises NotFound TS1321."""
         try:
-            return decode_tag(self.fileio.read(self.layout.tag_path(name)))
+            return decode_tag(self.fileio.read(self.layout.tag_path(name)), self.layout.tag_path(name))
         except NotFound as missing:
             raise NotFound(
                 "TS1321",
@@ -74,6 +74,6 @@ class TagStore:
         for status in self.fileio.list(self.layout.tag_dir):
             if status.name.startswith(TAG_PREFIX):
                 found[status.name.removeprefix(TAG_PREFIX)] = decode_tag(
-                    self.fileio.read(status.path)
+                    self.fileio.read(status.path), status.path
                 ).snapshot.id
         return found

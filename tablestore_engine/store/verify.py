@@ -4,7 +4,8 @@ Names      verify_table     problems of all snapshots of a branch; () when all i
            verify_snapshot  problems of one snapshot
 Steps      snapshot ids and hint → sizes of lists, manifests, index files → counts and totals → data and changelog
            files: exist, exact size, rows → levels without overlap, vectors inside their files, one entry per bucket
-           deep: keys sorted, each visible once, kinds and sequence numbers as the metadata says
+           deep: every page decoded and checked, keys sorted, each visible once, kinds and sequence numbers as the
+           metadata says
 INVARIANT  it only reads. What it reports would make some reader return wrong rows, or fail.
 """
 
@@ -16,8 +17,6 @@ from itertools import pairwise
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND
@@ -31,12 +30,13 @@ from tablestore_engine.lsm.key_order import order_columns, order_permutation, st
 from tablestore_engine.store.bucket_state import BucketState, LiveFile
 from tablestore_engine.store.file_read import FileSource, read_file
 from tablestore_engine.store.lookup import key_range
+from tablestore_engine.store.parquet_input import ParquetInput, verify_parquet
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.scan import has_vectors
 
 
 def verify_table(parts: Parts, *, deep: bool = True) -> tuple[str, ...]:
-    """Problems of every snapshot. `deep` also reads the key columns of all files."""
+    """Problems of every snapshot. `deep` decodes every page of all files, and checks their keys."""
     ids = parts.snapshots.list_ids()
     problems = []
     if ids and ids != tuple(range(ids[0], ids[-1] + 1)):
@@ -73,7 +73,7 @@ class _Check:
         changelog = self.parts.manifests.read_changelog_entries(self.snapshot)
         yield from self._bucket_counts(entries)
         for entry in [*entries, *changelog]:
-            yield from self._file(entry)
+            yield from self._file(entry, deep=deep)
         for state in self.parts.scanner.bucket_states(self.snapshot, self.schema).values():
             yield from self._bucket(state, deep=deep)
 
@@ -143,7 +143,7 @@ class _Check:
 
     # ---- files ---------------------------------------------------------------------------------------------
 
-    def _file(self, entry: ManifestEntry) -> Iterator[str]:
+    def _file(self, entry: ManifestEntry, *, deep: bool) -> Iterator[str]:
         spec, meta = PartitionSpec.of(self.schema), entry.file
         path = self.parts.layout.data_file(spec.path_of_bytes(entry.partition), entry.bucket, meta.file_name)
         if path in self.seen:
@@ -156,13 +156,19 @@ class _Check:
             yield f"{path} is not {meta.file_size} bytes long"
             return
         try:
-            with self.parts.fileio.open_input(path) as source:
-                rows = pq.read_metadata(source).num_rows
-        except (pa.ArrowException, OSError) as error:
-            yield f"{path} cannot be read: {error}"
+            rows = self._row_count(path, deep=deep)
+        except TablestoreError as broken:
+            yield f"{broken.code} {broken.what}: {broken.why}"
             return
         if rows != meta.row_count:
             yield f"{path} has {rows} rows, its metadata says {meta.row_count}"
+
+    def _row_count(self, path: str, *, deep: bool) -> int:
+        """Rows that the file really has (deep), or that its footer says."""
+        if deep:
+            return verify_parquet(self.parts.fileio, path)
+        with ParquetInput(self.parts.fileio, path) as parquet:
+            return int(parquet.metadata.num_rows)
 
     def _bucket(self, state: BucketState, *, deep: bool) -> Iterator[str]:
         place = f"{state.partition_path}bucket-{state.bucket}"
@@ -199,8 +205,8 @@ class _Check:
             system = (SEQUENCE_NUMBER, VALUE_KIND)
             try:
                 rows = read_file(self.parts.fileio, source, self.schema, columns=names, keep=system)
-            except (pa.ArrowException, OSError) as error:
-                yield f"{file.meta.file_name} cannot be read: {error}"
+            except TablestoreError as broken:
+                yield f"{broken.code} {broken.what}"
                 return
             keys = order_columns(rows, names)
             order = order_permutation(keys)

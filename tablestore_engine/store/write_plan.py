@@ -104,7 +104,9 @@ class WritePlanner:
             work.append((state, one))
         if extent.replaces:
             work += [(state, None) for state in rest.values()]
-        return run_buckets(lambda item: _upsert(writer, item[0], item[1], replaces=extent.replaces), work)
+        return run_buckets(
+            self.parts, schema, lambda item: _upsert(writer, item[0], item[1], replaces=extent.replaces), work
+        )
 
     def _append_changes(
         self,
@@ -121,7 +123,7 @@ class WritePlanner:
             follows = schema.bucket_count > 0 and not extent.replaces
             return writer.append(one.partition, one.bucket, one.rows, known.next_sequence if follows else 0)
 
-        changes = run_buckets(append, routed)
+        changes = run_buckets(self.parts, schema, append, routed)
         return with_removals(changes, states) if extent.replaces else changes
 
     def _plan_rescale(
@@ -192,7 +194,9 @@ class ChangesPlanner:
         if extent.replaces and schema.is_keyed:
             writer = self.parts.writer(schema)
             rest = [state for key, state in states.items() if key not in set(buckets)]
-            changes += run_buckets(lambda state: _upsert(writer, state, None, replaces=True), rest)
+            changes += run_buckets(
+                self.parts, schema, lambda state: _upsert(writer, state, None, replaces=True), rest
+            )
         elif extent.replaces:
             changes = with_removals(changes, states)
         return planned(self.request, schema, extent, changes, self.claim)

@@ -4,6 +4,7 @@ Names      FaultyFileIO    wraps any FileIO; each fault names an operation, a pa
            Fault, FaultKind
            SimulatedCrash  a BaseException: no `except Exception` and no clean-up for errors sees it as an error
            crashing        a Runtime that crashes at the n-th hit of a crash point
+           without_seal    bytes whose damage is not seen by their checksum
            seeded_runtime  clock, ids and randomness from a seed; sleeping takes no time
 INVARIANT  everything is decided by arguments and seeds: a failing test replays exactly.
 """
@@ -22,6 +23,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO, FileStatus
+from tablestore_engine.format.seal import SEAL
 from tablestore_engine.runtime.system import Runtime
 
 T = TypeVar("T")
@@ -201,3 +203,8 @@ def crashing(runtime: Runtime, point: str, nth: int = 1) -> Runtime:
             raise SimulatedCrash(name)
 
     return replace(runtime, on_crash_point=crash)
+
+
+def without_seal(data: bytes) -> bytes:
+    """The same file as a writer without seals makes it: damage in it reaches the code behind the check."""
+    return data.replace(SEAL.encode(), b"x" * len(SEAL), 1)

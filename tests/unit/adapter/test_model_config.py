@@ -41,7 +41,7 @@ def test_every_key_of_the_design_arrives_as_a_setting_or_an_option() -> None:
             "log_changelog_mode": "all",
             "kafka_topic": "orders",
             "kafka": {"partitions": 3},
-            "table_properties": {"snapshot.time-retained": "7 d"},
+            "table_properties": {"commit.max-retries": "7"},
             "delete_when": "op = 'd'",
             "publish": "on_tests",
             "duplicates": "last",
@@ -61,7 +61,7 @@ def test_every_key_of_the_design_arrives_as_a_setting_or_an_option() -> None:
         "log.system.partitions": "3",
         "merge-engine": "deduplicate",
         "sequence.field": "updated_at",
-        "snapshot.time-retained": "7 d",
+        "commit.max-retries": "7",
         "tablestore.duplicates": "last",
     }
     assert set(dict(settings.options)) <= set(OPTIONS)

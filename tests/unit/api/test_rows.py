@@ -10,7 +10,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, Table, TableSpec, TableVersion, WriteMode, WriteSpec
+from tablestore_engine.api import (
+    Engine,
+    OnSchemaChange,
+    Table,
+    TableSpec,
+    TableVersion,
+    WriteMode,
+    WriteSpec,
+)
 from tablestore_engine.api.versions import to_selector
 from tablestore_engine.errors import FixData, FixRequest, TablestoreError
 
@@ -43,7 +51,7 @@ ACCEPTED = {
 def test_compatible_rows_are_taken(table: Table, name: str) -> None:
     """Types that frames choose by themselves do not stand in the way when no value is lost."""
     rows, column, value = ACCEPTED[name]
-    table.write(rows)
+    table.write(rows, WriteSpec(missing_columns="null"))
     assert table.scan().to_arrow([column]).column(0).to_pylist() == [value]
 
 
@@ -64,7 +72,7 @@ def test_wrong_rows_are_refused_with_a_code(table: Table, name: str) -> None:
     """No error of Arrow or pandas reaches the user, nothing is guessed, and the table stays as it is."""
     rows, code = REFUSED[name]
     with pytest.raises(TablestoreError) as caught:
-        table.write(rows)
+        table.write(rows, WriteSpec(missing_columns="null"))
     assert caught.value.code == code
     assert table.latest_snapshot_id() is None
 
@@ -88,7 +96,7 @@ def test_words_of_a_write_may_be_texts() -> None:
     """A text is the word, not something else that happens to compare unequal to all words."""
     spec = WriteSpec(mode="overwrite_table", on_schema_change="ignore")  # type: ignore[arg-type]
     assert spec.mode is WriteMode.OVERWRITE_TABLE
-    assert spec == WriteSpec(mode=WriteMode.OVERWRITE_TABLE)
+    assert spec == WriteSpec(mode=WriteMode.OVERWRITE_TABLE, on_schema_change=OnSchemaChange.IGNORE)
 
 
 @pytest.mark.parametrize(

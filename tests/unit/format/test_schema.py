@@ -9,6 +9,7 @@ import pytest
 
 from tablestore_engine.errors import FixData, FixRequest, NotFound
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema, new_schema
+from tablestore_engine.format.seal import SEAL
 from tablestore_engine.format.types import BIGINT, STRING, DataField, DataType, type_to_text
 
 ARROW = pa.schema([
@@ -68,6 +69,7 @@ def test_file_round_trip_and_exact_keys() -> None:
     assert decode_schema(encode_schema(SCHEMA)) == SCHEMA
     plain = json.loads(encode_schema(new_schema(ARROW)))
     assert set(plain) == {
+        SEAL,
         "version",
         "id",
         "fields",

@@ -10,6 +10,7 @@ import json
 import pytest
 
 from tablestore_engine.errors import FixData
+from tablestore_engine.format.seal import SEAL
 from tablestore_engine.format.snapshot import (
     CommitKind,
     Snapshot,
@@ -32,9 +33,16 @@ FULL = dataclasses.replace(
 )  # fmt: skip
 
 
+def plain(snapshot: Snapshot) -> dict[str, object]:
+    """The keys of a snapshot file without its seal."""
+    value: dict[str, object] = json.loads(encode_snapshot(snapshot))
+    assert next(iter(value)) == SEAL
+    return {key: one for key, one in value.items() if key != SEAL}
+
+
 def test_only_the_safe_minimum_is_written_without_extras() -> None:
     """Absent parts are left out, never written as null (readers differ on null)."""
-    assert json.loads(encode_snapshot(MINIMUM)) == {
+    assert plain(MINIMUM) == {
         "version": 3, "id": 1, "schemaId": 0, "baseManifestList": "b", "deltaManifestList": "d", "commitUser": "u",
         "commitIdentifier": 9223372036854775807, "commitKind": "APPEND", "timeMillis": 5, "totalRecordCount": 3,
         "deltaRecordCount": -1,
@@ -55,7 +63,7 @@ def test_every_key_survives() -> None:
 
 def test_unknown_keys_nulls_and_missing_counts_are_tolerated() -> None:
     """Snapshots of older and newer writers are read: unknown keys, nulls, no version, no counts."""
-    value = json.loads(encode_snapshot(MINIMUM))
+    value = plain(MINIMUM)
     for key in ("version", "totalRecordCount", "deltaRecordCount"):
         del value[key]
     value |= {"somethingNew": {"a": 1}, "changelogManifestList": None, "logOffsets": {}}
@@ -67,7 +75,7 @@ def test_unknown_keys_nulls_and_missing_counts_are_tolerated() -> None:
 @pytest.mark.parametrize("key", ["baseManifestList", "deltaManifestList", "id", "commitKind", "schemaId"])
 def test_a_snapshot_without_a_needed_key_is_damaged(key: str) -> None:
     """Without a key that nothing can replace, TS1109 is raised."""
-    value = json.loads(encode_snapshot(MINIMUM))
+    value = plain(MINIMUM)
     del value[key]
     with pytest.raises(FixData) as raised:
         decode_snapshot(json.dumps(value).encode())
@@ -94,7 +102,7 @@ def test_tag_keeps_time_and_retention() -> None:
 
 def test_tag_times_may_be_short() -> None:
     """Trailing zero parts of tagCreateTime may be missing; anything else is damaged."""
-    value = json.loads(encode_snapshot(MINIMUM)) | {
+    value = plain(MINIMUM) | {
         "tagCreateTime": [2024, 1, 2, 3, 4],
         "tagTimeRetained": "86400.000000000",
     }

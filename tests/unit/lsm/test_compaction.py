@@ -155,3 +155,16 @@ def test_levels_never_run_out(count: int, seed: int) -> None:
         files.append(_file(f"run{step}", levels.get_next_level(), rows))
     if count == 20:
         assert rewritten < 12 * total
+
+
+def test_size_amplification_folds_everything_where_it_is_bounded() -> None:
+    """Upper runs of three times the bytes of the lowest: folded under a bound of 200 %, not at 300 % or without."""
+    levels = _levels(
+        _file("new", 17, 10, size=20), _file("mid", 18, 10, size=10), _file("low", 19, 10, size=10)
+    )
+    assert pick(levels, target_bytes=TARGET) is None
+    assert pick(levels, target_bytes=TARGET, amplification_max=300) is None
+    unit = pick(levels, target_bytes=TARGET, amplification_max=200)
+    assert unit is not None
+    assert (unit.file_names, unit.output_level) == ({"new", "mid", "low"}, 19)
+    assert pick(_levels(_file("only", 19, 10)), target_bytes=TARGET, amplification_max=1) is None

@@ -15,7 +15,7 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema, new_schema
-from tablestore_engine.format.types import DataField, parse_type
+from tablestore_engine.format.types import DataField, DataType, parse_type
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.commit_report import CommitReport
 from tablestore_engine.store.schemas import SchemaStore
@@ -41,13 +41,16 @@ def make_table(
     *,
     keys: Sequence[str] = ("id",),
     partitions: Sequence[str] = (),
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | DataType] | None = None,
     options: Mapping[str, str] | None = None,
     runtime: Runtime | None = None,
     fileio: FileIO | None = None,
 ) -> TableStore:
     """A new table `demo.db/t` below `root`; keyed with the options of our own tables unless `keys` is empty."""
-    fields = [DataField(0, name, parse_type(text)) for name, text in (columns or COLUMNS).items()]
+    fields = [
+        DataField(0, name, parse_type(type_) if isinstance(type_, str) else type_)
+        for name, type_ in (columns or COLUMNS).items()
+    ]
     schema = new_schema(
         fields,
         primary_keys=tuple(keys),

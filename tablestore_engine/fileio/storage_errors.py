@@ -1,0 +1,59 @@
+"""What a disk says no with, as errors that name the path and the next step.
+
+Names      storage_error   an OSError of a definite kind → StorageError, None for any other
+           explained       a block whose OSErrors become these
+INVARIANT  the outcome of the failed call is known: nothing was written under the name. Every other OSError (an answer
+           that was lost) passes as it is, and is read back by whoever commits.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tablestore_engine.errors import StorageError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Raises StorageError TS1261, TS1262, TS1263 for what the block meets at `path`; other OSErrors as they are."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        known = storage_error(error, path)
+        if known is None:
+            raise
+        raise known from error
+
+
+def storage_error(error: OSError, path: str) -> StorageError | None:
+    """The error for the user, None when the kind of failure is not known."""
+    why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if error.errno in _FULL:
+        return StorageError(
+            "TS1261",
+            f"there is no room to write {path}",
+            why=why,
+            fix="free disk space (or raise the quota or limit), then run it again; the table is as it was",
+        )
+    if error.errno == errno.ENAMETOOLONG:
+        return StorageError(
+            "TS1262",
+            f"a name in {path[:400]} is too long",
+            why=f"{why[:200]}; file systems take 255 bytes for the name of a table, a partition folder or a file",
+            fix="shorten the name, or partition by a shorter value (a hash, a date)",
+        )
+    if error.errno in _CLOSED:
+        return StorageError(
+            "TS1263",
+            f"{path} cannot be used",
+            why=why,
+            fix="check that the warehouse is a folder that this user may read and write, on a disk that takes writes",
+        )
+    return None

@@ -1,0 +1,125 @@
+"""Seals: a checksum inside a file that tells damaged bytes from written ones, and that other readers ignore.
+
+Names      SEAL            the key it stands under: a Parquet or Avro metadata entry, a key of a JSON object
+           UNSEALED        its value while the bytes are made; `stamp` replaces it in place
+           stamp, is_sealed, check_seal   bytes of a whole metadata file, or of a Parquet footer
+           sealed_json     an object as JSON with its seal
+           damaged         the error for a file whose bytes changed
+           ChunkSums       checksums of the column chunks of a Parquet file, kept in its sealed footer
+Steps      bytes with UNSEALED → CRC-32 over all of them → its eight digits in the place of UNSEALED
+INVARIANT  a file without a seal (another engine's, an older one) is read as it is; one with a wrong seal is refused.
+WHY        page checksums of Parquet leave out page headers and the footer, Avro and JSON have none: a flipped bit in a
+           statistic, a value count or a file name gives wrong rows, not an error.
+Cost       1 GB/s: 1.5 % of writing a file, 5 % of reading one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tablestore_engine.errors import FixData
+
+SEAL = "tablestore.crc32"
+UNSEALED = "00000000"
+CHUNK_SUMS = "tablestore.chunk-crc32"
+# the key, then how Parquet's thrift, Avro and JSON begin a text of eight bytes
+_STAMP = re.compile(re.escape(SEAL.encode()) + rb'(?:\x18\x08|\x10|": ?")([0-9a-f]{8})')
+
+
+def stamp(data: bytes) -> bytes:
+    """The bytes with their checksum at the first place that has UNSEALED under SEAL."""
+    place = _STAMP.search(data)
+    assert place is not None, "nothing to stamp: write UNSEALED under SEAL"
+    return data[: place.start(1)] + b"%08x" % zlib.crc32(data) + data[place.end(1) :]
+
+
+def sealed_json(value: Mapping[str, object]) -> bytes:
+    """UTF-8 JSON of an object with its seal in front."""
+    return stamp(json.dumps({SEAL: UNSEALED, **value}, indent=2, ensure_ascii=False).encode())
+
+
+def is_sealed(data: bytes) -> bool:
+    """Whether the bytes carry a seal, fitting or not."""
+    return _STAMP.search(data) is not None
+
+
+def check_seal(data: bytes, what: str, name: str) -> None:
+    """Raises FixData TS1160 when the bytes have a seal that does not fit them."""
+    place = _STAMP.search(data)
+    if place is None:
+        return
+    plain = data[: place.start(1)] + UNSEALED.encode() + data[place.end(1) :]
+    if place[1] != b"%08x" % zlib.crc32(plain):
+        raise damaged(what, name, "its bytes do not fit the checksum that was written with them")
+
+
+def damaged(what: str, name: str, why: str) -> FixData:
+    """The error for a file whose bytes changed after it was written."""
+    return FixData(
+        "TS1160",
+        f"the {what} {name or '(no name)'} is damaged",
+        why=why,
+        fix="check the disk; run tablestore verify --deep on the table, restore the file from a copy, "
+        "or roll the table back to a snapshot without it",
+    )
+
+
+@dataclass(frozen=True)
+class ChunkSums:
+    """Chunk i lies at offsets[i] … offsets[i + 1]; sums[i] is the CRC-32 of the file up to offsets[i].
+
+    Running sums: those of any neighbouring chunks are checked in one go.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.uint32]
+
+    def to_text(self) -> str:
+        """For the footer: always `text_length` characters."""
+        return base64.b64encode(
+            self.offsets.astype("<i8").tobytes() + self.sums.astype("<u4").tobytes()
+        ).decode()
+
+    @classmethod
+    def find(cls, metadata: Mapping[bytes, bytes] | None, chunks: int) -> ChunkSums | None:
+        """Those of a footer's metadata, None for a file without. REQUIRES a checked footer."""
+        text = (metadata or {}).get(CHUNK_SUMS.encode())
+        if text is None:
+            return None
+        try:
+            data = base64.b64decode(text, validate=True)
+        except binascii.Error:
+            return None
+        if len(data) != (chunks + 1) * 12:
+            return None
+        offsets = np.frombuffer(data, "<i8", chunks + 1)
+        return cls(offsets, np.frombuffer(data, "<u4", chunks + 1, offset=offsets.nbytes))
+
+    def fits(self, first: int, after: int, data: bytes | memoryview) -> bool:
+        """Whether `data` are the bytes of the chunks first … after - 1."""
+        return zlib.crc32(data, int(self.sums[first])) == int(self.sums[after])
+
+
+def chunk_text_length(chunks: int) -> int:
+    """Characters of ChunkSums.to_text."""
+    return len(base64.b64encode(bytes(12 * (chunks + 1))))
+
+
+def runs_of(chunks: Sequence[int]) -> list[tuple[int, int]]:
+    """Ascending chunk numbers as (first, after the last) of neighbours."""
+    runs: list[tuple[int, int]] = []
+    for chunk in chunks:
+        if runs and runs[-1][1] == chunk:
+            runs[-1] = (runs[-1][0], chunk + 1)
+        else:
+            runs.append((chunk, chunk + 1))
+    return runs

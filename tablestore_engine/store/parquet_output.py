@@ -1,0 +1,135 @@
+"""Writing one Parquet file with checksums over everything in it.
+
+Names      ParquetOutput   rows in, a sealed file out
+           chunk_offsets, leaf_count   where column chunks lie; how many an Arrow column has
+Steps      row groups go to the sink as they come, each write adds to the running sum → the footer is held back →
+           running sums at the borders of column chunks → into the footer → the footer's own sum → sink
+INVARIANT  no byte of a file is without a checksum: pages have Parquet's own (any reader can check them), page headers
+           and pages our running sums, the footer its seal.
+"""
+
+from __future__ import annotations
+
+import zlib
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablestore_engine.errors import EngineBug
+from tablestore_engine.format.seal import CHUNK_SUMS, SEAL, UNSEALED, ChunkSums, chunk_text_length, stamp
+
+
+class _Tap:
+    """What pyarrow writes to: passes bytes on and notes the running sum before each write; can hold them back."""
+
+    closed = False
+
+    def __init__(self, sink: pa.NativeFile) -> None:
+        self._sink = sink
+        self.sum = 0
+        self.sums: dict[int, int] = {}  # offset → sum of all bytes before it
+        self.held: list[bytes] | None = None
+
+    def write(self, data: bytes) -> int:
+        if self.held is not None:
+            self.held.append(bytes(data))
+            return len(data)
+        self.sums[self._sink.tell()] = self.sum
+        self.sum = zlib.crc32(data, self.sum)
+        self._sink.write(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return int(self._sink.tell()) + sum(len(part) for part in self.held or ())
+
+    def flush(self) -> None:
+        """The sink's owner flushes it."""
+
+    def close(self) -> None:
+        """The sink's owner closes it."""
+        self.closed = True
+
+    @staticmethod
+    def readable() -> bool:
+        return False
+
+    @staticmethod
+    def writable() -> bool:
+        return True
+
+    @staticmethod
+    def seekable() -> bool:
+        return False
+
+
+class ParquetOutput:
+    """A context manager: the file is complete when the block ends well. `options` are pq.ParquetWriter's."""
+
+    def __init__(self, sink: pa.NativeFile, schema: pa.Schema, options: dict[str, Any]) -> None:
+        self._sink = sink
+        self._schema = schema
+        self._groups = 0
+        self._tap = _Tap(sink)
+        self._writer = pq.ParquetWriter(
+            pa.PythonFile(self._tap, mode="w"), schema, write_page_checksum=True, **options
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: TracebackType | BaseException | None) -> None:
+        if kind is None:
+            self._finish()
+            return
+        self._tap.held = []  # the file is given up: nothing of it needs to reach the sink
+        self._writer.close()
+
+    def write_group(self, rows: pa.Table) -> None:
+        """One row group."""
+        self._writer.write_table(rows, row_group_size=rows.num_rows)
+        self._groups += 1
+
+    def _finish(self) -> None:
+        tap, chunks = self._tap, self._groups * sum(leaf_count(field.type) for field in self._schema)
+        unknown = "0" * chunk_text_length(chunks)
+        self._writer.add_key_value_metadata({CHUNK_SUMS: unknown, SEAL: UNSEALED})
+        tap.sums[tap.tell()] = tap.sum
+        tap.held = []
+        self._writer.close()
+        footer = b"".join(tap.held)
+        at = footer.rindex(unknown.encode())
+        text = _chunk_sums(self._writer.writer.metadata, tap).to_text()
+        self._sink.write(stamp(footer[:at] + text.encode() + footer[at + len(text) :]))
+
+
+def chunk_offsets(metadata: pq.FileMetaData) -> list[int]:
+    """Where each column chunk begins, row group by row group."""
+    offsets = []
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for number in range(row_group.num_columns):
+            chunk = row_group.column(number)
+            offsets.append(min(o for o in (chunk.dictionary_page_offset, chunk.data_page_offset) if o))
+    return offsets
+
+
+def _chunk_sums(metadata: pq.FileMetaData, tap: _Tap) -> ChunkSums:
+    """Running sums at the borders of the chunks. Raises EngineBug TS1361 when pyarrow writes in another way."""
+    offsets = [*chunk_offsets(metadata), max(tap.sums)]
+    unknown = [offset for offset in offsets if offset not in tap.sums]
+    if unknown or offsets != sorted(offsets):
+        raise EngineBug(
+            "TS1361",
+            "a Parquet file was not written column after column",
+            why=f"no write began at {unknown[:3]}; the installed pyarrow is {pa.__version__}",
+            fix="install the pyarrow of constraints.txt, and report this",
+        )
+    return ChunkSums(np.array(offsets, np.int64), np.array([tap.sums[o] for o in offsets], np.uint32))
+
+
+def leaf_count(type_: pa.DataType) -> int:
+    """Columns that Parquet makes of one Arrow column."""
+    return sum(leaf_count(type_.field(i).type) for i in range(type_.num_fields)) or 1
