@@ -19,9 +19,9 @@ assert engine.sql("select count(*) from demo.a").rows == ((2,),)
 """
 
 
-def test_nothing_lies_in_the_folder_of_the_program(tmp_path: Path) -> None:
-    """The session's warehouse would be `spark-warehouse` where the program runs; our names need no folder there."""
+def test_our_names_make_no_folders_where_the_program_runs(tmp_path: Path) -> None:
+    """The session makes its own `spark-warehouse` there; the databases of our names lie in the warehouse's scratch."""
     home = tmp_path / "home"
     home.mkdir()
     subprocess.run([sys.executable, "-c", _PROGRAM, str(tmp_path / "warehouse")], cwd=home, check=True)
-    assert list(home.iterdir()) == []
+    assert list(home.rglob("*.db")) == []
