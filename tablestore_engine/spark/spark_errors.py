@@ -54,12 +54,13 @@ def list_causes(error: Exception, text: str) -> tuple[str, ...]:
 
 def _cause_of(error: object) -> object | None:
     """pyspark's converted cause, or Java's as it is."""
+    if not isinstance(error, Exception):
+        # a Java exception, on which py4j makes a method of any name that is asked for
+        return error.getCause()  # type: ignore[attr-defined,no-any-return]
     java = getattr(error, "java_exception", None)
     if java is not None:
         return java.getCause()  # type: ignore[no-any-return]  # py4j has no types
-    if isinstance(error, Exception):
-        return getattr(error, "_cause", None)
-    return error.getCause()  # type: ignore[attr-defined,no-any-return]  # a Java exception
+    return getattr(error, "_cause", None)
 
 
 def translate(error: Exception) -> TablestoreError:
