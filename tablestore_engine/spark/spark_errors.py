@@ -24,6 +24,7 @@ _UNREAD = re.compile(r"FAILED_READ_FILE\S* .*?file:(?://)?(?P<path>/\S+?\.parque
 _CAUSED_BY = re.compile(r"^\s*Caused by: ([\w.$]+)(?:: ([^\n]*))?", re.MULTILINE)
 _LENGTH_MAX, _CAUSE_MAX, _DEPTH_MAX = 2000, 500, 20
 _NO_ROOM = "No space left on device"
+_GONE = "FAILED_READ_FILE.FILE_NOT_EXIST"
 
 
 def clean_message(text: str) -> str:
@@ -101,6 +102,14 @@ def translate(error: Exception) -> TablestoreError:
 def _unreadable(link: str, message: str) -> TablestoreError:
     """A data file that Spark's reader gave up; what it read is our link to it."""
     path = os.path.realpath(unquote(link))
+    if _GONE in message:
+        return RetryError(
+            "TS1562",
+            f"the data file {path} went away while the query read it",
+            why=message,
+            fix="run the statement again: the table was dropped, replaced or rolled back meanwhile; "
+            "if it says the same, run tablestore verify on the table",
+        )
     return FixData(
         "TS1560",
         f"the data file {path} cannot be read",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.errors import PySparkException
 
+from tablestore_engine.errors import RetryError
 from tablestore_engine.spark.spark_errors import translate
 
 STAGE = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times: org.apache.spark.SparkException: [FAILED_READ_FILE] Error while reading file f.parquet. SQLSTATE: KD001
@@ -47,3 +48,10 @@ def test_an_error_of_ours_at_the_root_keeps_its_code() -> None:
     """raise_error of our own SQL is found below Spark's words."""
     error = translate(Nested("stage failed", Nested("[USER_RAISED_EXCEPTION] TS1518 key 7 SQLSTATE: P0001")))
     assert error.code == "TS1518"
+
+
+def test_a_file_that_went_away_is_no_damaged_disk() -> None:
+    """A table that is dropped under a running query: try again, with a code of its own."""
+    said = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///wh/f/data-1-0.parquet. Gone"
+    error = translate(Nested("Exception thrown in awaitResult:", Nested(said)))
+    assert (error.code, type(error)) == ("TS1562", RetryError)
