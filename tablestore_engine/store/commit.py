@@ -71,10 +71,16 @@ class Committer:
         properties: Mapping[str, str] | None = None,
         retries_max: int = 100,
     ) -> CommitReport:
-        """Run `plan` until its snapshot is claimed. Raises RetryError TS1305, OutcomeUnknown TS1306, StorageError."""
+        """Run `plan` until its snapshot is claimed.
+
+        Raises RetryError TS1305, TS1365, OutcomeUnknown TS1306, StorageError.
+        """
         attempt = _Attempt(self, plan, identity, destination or self.main, properties or {})
         try:
             return self._run(attempt, retries_max)
+        except FileNotFoundError:
+            self.main.guard.check()  # its folder went away under the write: that is what there is to tell
+            raise
         except TablestoreError:
             if attempt.claimed_schema:
                 with suppress(OSError, TablestoreError):  # the error to tell is the first one

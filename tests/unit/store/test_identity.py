@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
@@ -255,3 +257,22 @@ def test_a_folder_with_snapshots_but_no_schema_is_no_place_for_a_table(tmp_path:
     (tmp_path / "demo.db/t/schema/schema-0").unlink()
     with pytest.raises(FixRequest, match="TS1465"):
         make(tmp_path)
+
+
+class DroppingFileIO(LocalFileIO):
+    """Somebody drops the table while a file of it is written."""
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        """As LocalFileIO, but the folder is gone at the end."""
+        with super().open_output(path) as sink:
+            yield sink
+            catalog_of(Path(self.root)).drop_table(NAME)
+
+
+def test_a_folder_that_goes_away_under_a_write_is_a_dropped_table(tmp_path: Path) -> None:
+    """The file system's raw error is told as what happened: TS1365, nothing committed."""
+    make(tmp_path)
+    with pytest.raises(RetryError, match="TS1365"):
+        put(open_table(tmp_path, fileio=DroppingFileIO(str(tmp_path))), row(1))
+    assert find_identity(LocalFileIO(str(tmp_path)), f"{tmp_path}/demo.db/t") is None
