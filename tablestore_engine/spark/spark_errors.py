@@ -102,7 +102,7 @@ def translate(error: Exception) -> TablestoreError:
 def _unreadable(link: str, message: str) -> TablestoreError:
     """A data file that Spark's reader gave up; what it read is our link to it."""
     path = os.path.realpath(unquote(link))
-    if _GONE in message:
+    if _GONE in message or not os.path.exists(path):
         return RetryError(
             "TS1562",
             f"the data file {path} went away while the query read it",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from tablestore_engine.errors import FixData, StorageError
 from tablestore_engine.spark.spark_errors import translate
@@ -34,19 +35,22 @@ class JavaError(Exception):
             self.java_exception = Throwable(text, self.java_exception)
 
 
-def test_a_data_file_is_named_from_a_nested_cause() -> None:
-    """The outer exceptions say nothing; the path stands in the middle, the reason at the root."""
-    error = translate(
-        JavaError(
-            "org.apache.spark.SparkException: Exception thrown in awaitResult: ",
-            "org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file "
-            "file:///wh/files/f_1/data-1-0.parquet. ",
-            "org.apache.parquet.io.ParquetDecodingException: could not verify page integrity, CRC checksum failed",
-        )
+def test_a_data_file_is_named_from_a_nested_cause(tmp_path: Path) -> None:
+    """The path stands in the middle, the reason at the root; a file that is there is damaged, else it went away."""
+    file = tmp_path / "data-1-0.parquet"
+    file.touch()
+    raised = JavaError(
+        "org.apache.spark.SparkException: Exception thrown in awaitResult: ",
+        "org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file "
+        f"file://{file}. ",
+        "org.apache.parquet.io.ParquetDecodingException: could not verify page integrity, CRC checksum failed",
     )
+    error = translate(raised)
     assert isinstance(error, FixData)
-    assert (error.code, "/wh/files/f_1/data-1-0.parquet" in error.what) == ("TS1560", True)
+    assert (error.code, str(file) in error.what) == ("TS1560", True)
     assert "CRC checksum failed" in error.why
+    file.unlink()
+    assert translate(raised).code == "TS1562"
 
 
 def test_a_full_disk_of_spark_is_named() -> None:
