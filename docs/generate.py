@@ -17,6 +17,7 @@ PACKAGES = ("tablestore_engine", "dbt/adapters/tablestore")
 CODE_LENGTH = len("TS0000")
 HINTS = {
     "RetryError": "try again",
+    "Stopped": "try again",
     "FixRequest": "change the call or the configuration",
     "NotFound": "name something that exists",
     "FixData": "correct the rows",

@@ -2,6 +2,7 @@
 
 Names      TablestoreError   the one base; `code` is stable, append-only
            RetryError        a race was lost or a part was busy: the same call may succeed now
+           Stopped           another thread stopped the work (Ctrl-C, SIGTERM)
            FixRequest        the call, option, SQL or configuration is wrong (also a ValueError)
            NotFound          a named thing does not exist (also a KeyError)
            FixData           the rows are wrong: nothing was written
@@ -37,6 +38,10 @@ class TablestoreError(Exception):
 
 class RetryError(TablestoreError):
     """Nothing is broken; the same call may succeed when repeated."""
+
+
+class Stopped(RetryError):
+    """The program was told to end: what ran was cancelled, nothing of it was committed."""
 
 
 class FixRequest(TablestoreError, ValueError):

@@ -8,7 +8,9 @@ INVARIANT  no JVM before the first statement that needs one: names, Arrow reads 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tablestore_engine.api.actions import EngineActions
 from tablestore_engine.api.environment import check_environment
 from tablestore_engine.api.gatekeeper import Gatekeeper
+from tablestore_engine.api.operations import Operations
 from tablestore_engine.api.report import ColumnInfo, RelationInfo, SqlResult, StagedInfo, WriteReport
 from tablestore_engine.api.row_versions import ReadLog
 from tablestore_engine.api.rows import from_arrow, from_frame, to_incoming
@@ -26,6 +29,7 @@ from tablestore_engine.api.versions import to_selector
 from tablestore_engine.api.warehouse import Warehouse
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.views import ViewDefinition
+from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.spark import fetch
 from tablestore_engine.spark.router import Router
@@ -47,7 +51,9 @@ class Engine:
         log: Mapping[str, str] | None = None,
         runtime: Runtime = SYSTEM,
     ) -> None:
+        let_signals_interrupt()
         self._warehouse = Warehouse(warehouse, spark or SparkSettings(), log or {}, runtime)
+        self._operations = Operations(self._cancel_jobs)
 
     @property
     def warehouse(self) -> str:
@@ -80,18 +86,10 @@ class Engine:
         """A query as a DataFrame; every table in it is pinned to one state."""
         return self._warehouse.resolver.query(text, _overrides(versions))
 
-    def sql(
-        self,
-        text: str,
-        *,
-        versions: Versions = NO_VERSIONS,
-        tag: str | None = None,
-        reads: ReadLog | None = None,
-    ) -> SqlResult:
+    def sql(self, text: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None) -> SqlResult:
         """Run one statement completely; `reads` is told what it read. Raises TS15xx for what is not understood."""
-        resolver = self._warehouse.resolver
-        router = Router(resolver, EngineActions(self._warehouse))
-        with fetch.job_tag(resolver.session, tag or "tablestore"):
+        with self._running(needs_spark=True):
+            router = Router(self._warehouse.resolver, EngineActions(self._warehouse))
             done = router.run(text, _overrides(versions, reads))
         report = done.report if isinstance(done.report, WriteReport) else None
         return SqlResult(done.fetched.columns, done.fetched.rows, report)
@@ -110,10 +108,29 @@ class Engine:
             f"{database}.{name}" for (database, name), version in found.items() if version is not None
         )
 
-    def cancel(self, tag: str) -> None:
-        """Stop the Spark jobs of statements that run under `tag`."""
+    def stop(self, thread: threading.Thread) -> None:
+        """End what `thread` does with this engine and refuse what it asks for next; returns at once."""
+        self._operations.stop(thread)
+
+    def wait_stopped(self, seconds: float) -> bool:
+        """Whether the work of all stopped threads is over, at the latest after `seconds`."""
+        return self._operations.wait_ended(seconds)
+
+    @contextmanager
+    def _running(self, *, needs_spark: bool) -> Iterator[None]:
+        """The thread can be stopped meanwhile; its Spark jobs carry the operation's tag."""
+        with self._operations.running() as operation:
+            if not needs_spark:
+                yield
+                return
+            session = self._warehouse.resolver.session
+            self._operations.check()  # starting Spark takes seconds
+            with fetch.job_tag(session, operation.tag):
+                yield
+
+    def _cancel_jobs(self, tag: str) -> None:
         if self._warehouse.has_spark:
-            fetch.cancel(self.spark, tag)
+            fetch.cancel(self._warehouse.resolver.session, tag)
 
     # names ---------------------------------------------------------------------------------------
 
@@ -219,11 +236,12 @@ class Engine:
         versions: Versions = NO_VERSIONS,
     ) -> WriteReport:
         """Rows: SQL text, a Spark DataFrame, an Arrow table, a pandas or polars frame. One commit, then publishing."""
-        if isinstance(rows, str):
-            incoming = from_frame(self.query(rows, versions=versions), spec.delete_when, spec.checks)
-        else:
-            incoming = to_incoming(rows, spec, lambda: self.spark)
-        return self._warehouse.write_incoming(Identifier.parse(name), incoming, spec)
+        with self._running(needs_spark=isinstance(rows, str | DataFrame)):
+            if isinstance(rows, str):
+                incoming = from_frame(self.query(rows, versions=versions), spec.delete_when, spec.checks)
+            else:
+                incoming = to_incoming(rows, spec, lambda: self.spark)
+            return self._warehouse.write_incoming(Identifier.parse(name), incoming, spec)
 
     def truncate(self, name: str) -> WriteReport:
         """All rows deleted, in one snapshot."""

@@ -3,8 +3,8 @@
 Names      Writer       what Engine uses
 Steps      1 rows -> Incoming   2 plan_target: schema, created or changed   3 small rows come to the driver as Arrow,
            large ones are written by Spark tasks   4 one commit (main or staged)
-INVARIANT  a table that this write creates has no snapshot until its rows are committed; when they are refused,
-           it is removed again, unless somebody else has used it by then.
+INVARIANT  a table that this write creates has no snapshot until its rows are committed; when they are refused or
+           the work is stopped, it is removed again, unless somebody else has used it by then.
 INVARIANT  rows go to the table that they were planned for (its identity). Of several first writers at once each looks
            again when another one made or removed the table; a table with rows that is replaced meanwhile: TS1365.
 CRASH      between creating the table and the commit: an empty table stays, which the next run fills.
@@ -33,7 +33,7 @@ from tablestore_engine.api.spec import ROW_KIND_COLUMN, OnSchemaChange, WriteSpe
 from tablestore_engine.api.target import TargetPlan, check_columns, plan_target
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.errors import FixData, FixRequest, RetryError, Unsupported
+from tablestore_engine.errors import FixData, FixRequest, RetryError, Stopped, Unsupported
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.system import Runtime
@@ -123,6 +123,8 @@ class Writer:
         planned = replace(request, identity=identity, new_schema=new_schema)
         try:
             return self._commit(identifier, incoming, plan.schema, planned)
+        except Stopped:
+            raise
         except RetryError:
             if is_last or not was_empty or store.identity == identity:
                 raise
@@ -148,7 +150,7 @@ class Writer:
         identity = identity_of(schema)
         try:
             return self._commit(identifier, incoming, schema, replace(request, identity=identity))
-        except (FixRequest, FixData, Unsupported):
+        except (FixRequest, FixData, Unsupported, Stopped):
             self.after_refusal(identifier, identity)
             raise
 

@@ -10,13 +10,13 @@ INVARIANT  a view is replaced in one atomic step; readers see the old text or th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import database_location
 from tablestore_engine.format.seal import check_seal, sealed_json
 
@@ -48,9 +48,13 @@ def decode_view(data: bytes, path: str) -> ViewDefinition:
     """Back from JSON. Raises FixData TS1403, TS1160 (damaged)."""
     check_seal(data, "view", path)
     try:
-        content = json.loads(data)
-        return ViewDefinition(content["sql"], content["comment"], content["columns"], content["timeMillis"])
-    except (ValueError, KeyError, TypeError) as error:
+        content = parse_object(data)
+        sql, comment, columns = content["sql"], content["comment"], content["columns"]
+        texts = (sql, comment or "", *columns.keys(), *columns.values())
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("sql, comment and columns are texts")
+        return ViewDefinition(sql, comment, columns, int(content["timeMillis"]))
+    except DAMAGE as error:
         raise FixData(
             "TS1403",
             f"view file {path} cannot be read",

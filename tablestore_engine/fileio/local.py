@@ -4,6 +4,7 @@ Names      LocalFileIO   the port of base.py for paths under one root
 Steps      claim: temporary file in the same folder -> bytes -> fsync file -> link -> fsync folder; the same with a
            rename for replace. Files under new (uuid) names are written in place: nobody knows the name yet
 INVARIANT  temporary names start with a dot: readers of other engines parse every snapshot-* they see (trap 6).
+INVARIANT  no link inside the root is followed (TS1290); a folder is looked at once.
 INVARIANT  a claim is one link(2): it fails when the name exists, on every POSIX file system.
 CRASH      a leftover is a hidden temporary file, or a file that nothing names.
 Cost       0.4 ms per fsync of a file, 0.2 ms of a folder on the build machine: ten files of a commit cost 6 ms.
@@ -23,9 +24,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tablestore_engine.errors import FixRequest, NotFound, Unsupported
+from tablestore_engine.errors import FixData, FixRequest, NotFound, Unsupported
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.storage_errors import explained
+
+_REMEMBERED_MAX = 50_000  # folders known to be no links
 
 
 def _fsync_folder(path: str) -> None:
@@ -59,12 +62,38 @@ class LocalFileIO:
 
     def __init__(self, root: str) -> None:
         self.root = os.path.normpath(root)
+        self._real_folders: set[str] = set()
 
     def _inside(self, path: str) -> str:
         """The normalized path. Raises FixRequest TS1202 when it leaves the root."""
         clean = os.path.normpath(path)
         if clean != self.root and not clean.startswith(self.root.rstrip("/") + "/"):
             raise _outside(path, self.root)
+        if clean != self.root:
+            self._check_folder(_parent(clean))
+        return clean
+
+    def _check_folder(self, folder: str) -> None:
+        """No part of the way from the root is a link: it would lead out of the table. Raises FixData TS1290."""
+        if folder in self._real_folders:
+            return
+        real = os.path.realpath(self.root) + folder[len(self.root) :]
+        if os.path.realpath(folder) != real:
+            raise _linked(folder, os.path.realpath(folder))
+        if len(self._real_folders) >= _REMEMBERED_MAX:
+            self._real_folders.clear()
+        if os.path.isdir(folder):
+            self._real_folders.add(folder)
+
+    def _file(self, path: str) -> str:
+        """The path of a plain file. Raises NotFound TS1201, FixData TS1290 for links and devices."""
+        clean = self._inside(path)
+        try:
+            mode = os.lstat(clean).st_mode
+        except FileNotFoundError as error:
+            raise _missing(path) from error
+        if not stat.S_ISREG(mode):
+            raise _linked(clean, os.path.realpath(clean))
         return clean
 
     # reading -------------------------------------------------------------------------------------
@@ -73,7 +102,7 @@ class LocalFileIO:
         """All bytes. Raises NotFound TS1201."""
         try:
             with explained(path):
-                return Path(self._inside(path)).read_bytes()
+                return Path(self._file(path)).read_bytes()
         except FileNotFoundError as error:
             raise _missing(path) from error
 
@@ -81,16 +110,19 @@ class LocalFileIO:
         """Random access. Raises NotFound TS1201."""
         try:
             with explained(path):
-                return pa.memory_map(self._inside(path)) if os.path.getsize(path) else pa.BufferReader(b"")
+                clean = self._file(path)
+                return pa.memory_map(clean) if os.path.getsize(clean) else pa.BufferReader(b"")
         except FileNotFoundError as error:
             raise _missing(path) from error
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries sorted by name, without hidden ones; () for a missing folder."""
         found = []
+        clean = self._inside(path)
+        self._check_folder(clean)
         with (
             contextlib.suppress(FileNotFoundError, NotADirectoryError),
-            os.scandir(self._inside(path)) as entries,
+            os.scandir(clean) as entries,
         ):
             for entry in entries:
                 if entry.name.startswith("."):
@@ -117,7 +149,7 @@ class LocalFileIO:
     def size(self, path: str) -> int:
         """Bytes. Raises NotFound TS1201."""
         try:
-            return os.path.getsize(self._inside(path))
+            return os.path.getsize(self._file(path))
         except FileNotFoundError as error:
             raise _missing(path) from error
 
@@ -312,6 +344,15 @@ def _outside(path: str, root: str) -> FixRequest:
         f"path {path!r} is outside of {root}",
         why="a name with .. or an absolute path would leave the warehouse",
         fix="use names inside the warehouse",
+    )
+
+
+def _linked(path: str, target: str) -> FixData:
+    return FixData(
+        "TS1290",
+        f"{path} is no plain file or folder of the warehouse",
+        why=f"it is a link or a device, and leads to {target}; a table's files lie in its own folder",
+        fix="move the data into the warehouse; a link is fine only as the warehouse folder itself",
     )
 
 

@@ -2,7 +2,7 @@
 
 Names      AvroCodec     parsed schema + write, write_rolled, read
            optional      ["null", X] with default null: the only union order that Java's decoder takes
-Steps      read: seal → header → is the compression known → blocks → records → the caller's objects
+Steps      read: seal → avro_blocks unpacks and bounds it → is the compression known → records → the caller's objects
 PAIMON     record names are Java's; the codec `zstd` is called zstandard in Avro, its level is 1.
 INVARIANT  unions are ["null", X], in that order.
 INVARIANT  whatever the bytes are, reading gives objects, FixData TS1131, TS1160 or Unsupported TS1134.
@@ -23,6 +23,7 @@ from fastavro.schema import SchemaParseException
 from fastavro.write import Writer
 
 from tablestore_engine.errors import FixData, FixRequest, Unsupported
+from tablestore_engine.format.avro_blocks import open_container
 from tablestore_engine.format.seal import SEAL, UNSEALED, check_seal, stamp
 
 if sys.version_info >= (3, 14):
@@ -43,7 +44,7 @@ _READ = {"null", "deflate", "zstandard", *(["snappy"] if _HAS_SNAPPY else [])}
 _ZSTD_LEVEL = 1
 _UNSEALED = {SEAL: UNSEALED}  # in the header, beside the schema: user metadata as Avro has it
 _DAMAGE = (
-    ValueError, EOFError, LookupError, TypeError, AttributeError, OverflowError,
+    ValueError, EOFError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
     zlib.error, ZstdError, SchemaParseException,
 )  # fmt: skip
 ROOT_NAME = "org.apache.paimon.avro.generated.record"
@@ -112,10 +113,9 @@ class AvroCodec:
         """
         check_seal(data, self.what, name)
         try:
-            reader = fastavro.reader(io.BytesIO(data))
-            codec = str(reader.codec)
+            codec, plain = open_container(data, dict.fromkeys(_READ))
             if codec in _READ:
-                return [build(record) for record in reader]  # type: ignore[arg-type]
+                return [build(record) for record in fastavro.reader(io.BytesIO(plain))]  # type: ignore[arg-type]
         except _DAMAGE as error:
             raise FixData(
                 "TS1131",

@@ -54,7 +54,10 @@ def decode_deletion_vector(data: bytes, where: DvRange, file_name: str = "") -> 
     (checksum,) = struct.unpack_from(">I", data, end + size)
     if checksum != zlib.crc32(body):
         raise _damaged(file_name, where, "the checksum is wrong")
-    return _decode_body(body, size, where, file_name)
+    bitmap = _decode_body(body, size, where, file_name)
+    if where.cardinality is not None and len(bitmap) != where.cardinality:
+        raise _damaged(file_name, where, f"{len(bitmap)} positions instead of {where.cardinality}")
+    return bitmap
 
 
 def _decode_body(body: bytes, size: int, where: DvRange, file_name: str) -> BitMap:

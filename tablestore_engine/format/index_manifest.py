@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.avro_file import ROOT_NAME, AvroCodec, optional
 
 INDEX_MANIFEST_VERSION = 1
@@ -116,7 +117,18 @@ def _to_record(entry: IndexEntry) -> dict[str, object]:
 
 
 def _from_record(record: Mapping[str, Any]) -> IndexEntry:
+    if record.get("_EXTERNAL_PATH") is not None:
+        raise Unsupported(
+            "TS1192",
+            f"index file {record['_FILE_NAME']} lies outside of its table",
+            why="the index manifest names an external path; only files inside the table's folder are read",
+            fix="rewrite the table without external paths in the engine that wrote it",
+        )
     ranges = record.get("_DELETIONS_VECTORS_RANGES") or ()
+    if type(record["_FILE_NAME"]) is not str or type(record["_PARTITION"]) is not bytes:
+        raise TypeError("names or partitions have another type than the format says")
+    if not all(type(one[part]) is int for one in ranges if one is not None for part in ("f1", "f2")):
+        raise TypeError("places of deletion vectors are no numbers")
     return IndexEntry(
         partition=record["_PARTITION"],
         bucket=record["_BUCKET"],

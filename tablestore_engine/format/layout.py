@@ -11,7 +11,7 @@ Names      TableLayout   paths of one table and one branch of it
            table_location, database_location   where the filesystem catalog expects them
            find_id       'snapshot-12' → 12
            file_format   'data-….zstd.parquet' → 'parquet': the extension decides, never the table option
-           check_tag_name, check_branch_name
+           check_tag_name, check_branch_name, check_file_name
 INVARIANT  data, manifest, index and statistics files are shared by all branches; only metadata is per branch.
 INVARIANT  temporary names start with a dot: readers parse every `snapshot-*` and `schema-*` (trap 6).
 """
@@ -21,12 +21,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.errors import FixData, FixRequest
 
 MAIN_BRANCH = "main"
 POSTPONE_BUCKET = -2
 UNAWARE_BUCKET = -1
 _NAME = re.compile(r"[^/\\\x00-\x1f]+")
+_DIGITS_MAX = 18  # ids are 64-bit numbers
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class TableLayout:
 
     def manifest_path(self, name: str) -> str:
         """``manifest/<name>``."""
-        return f"{self.manifest_dir}/{name}"
+        return f"{self.manifest_dir}/{check_file_name(name)}"
 
     @property
     def index_dir(self) -> str:
@@ -114,7 +115,7 @@ class TableLayout:
 
     def index_path(self, name: str) -> str:
         """``index/<name>``."""
-        return f"{self.index_dir}/{name}"
+        return f"{self.index_dir}/{check_file_name(name)}"
 
     @property
     def statistics_dir(self) -> str:
@@ -123,7 +124,7 @@ class TableLayout:
 
     def statistics_path(self, name: str) -> str:
         """``statistics/<name>``."""
-        return f"{self.statistics_dir}/{name}"
+        return f"{self.statistics_dir}/{check_file_name(name)}"
 
     @property
     def branches_dir(self) -> str:
@@ -149,7 +150,7 @@ class TableLayout:
 
     def data_file(self, partition_path: str, bucket: int, name: str) -> str:
         """Path of a data or changelog file: always computed, manifests hold names only."""
-        return f"{self.bucket_dir(partition_path, bucket)}/{name}"
+        return f"{self.bucket_dir(partition_path, bucket)}/{check_file_name(name)}"
 
 
 def bucket_name(bucket: int) -> str:
@@ -174,12 +175,27 @@ def table_location(warehouse: str, database: str, table: str) -> str:
 def find_id(name: str, prefix: str) -> int | None:
     """The number of ``<prefix><N>``, e.g. ``find_id('snapshot-12', 'snapshot-')`` = 12; None for other names."""
     number = name[len(prefix) :]
-    return int(number) if name.startswith(prefix) and number.isascii() and number.isdigit() else None
+    is_number = (
+        name.startswith(prefix) and number.isascii() and number.isdigit() and len(number) <= _DIGITS_MAX
+    )
+    return int(number) if is_number else None
 
 
 def file_format(name: str) -> str:
     """The format of a data file: the text behind its last dot, lower case; '' when there is none (section 1)."""
     return name.rpartition(".")[2].lower() if "." in name else ""
+
+
+def check_file_name(name: str) -> str:
+    """The name that a metadata file gives, when it is one name in its folder. Raises FixData TS1190."""
+    if _NAME.fullmatch(name) and not name.startswith(".") and name.isprintable():
+        return name
+    raise FixData(
+        "TS1190",
+        f"a metadata file names the file {name[:200]!r}",
+        why="a file name has no separators, no control characters and no point in front; this one could lead elsewhere",
+        fix="do not use this table before you know who wrote it; restore its metadata from a copy",
+    )
 
 
 def check_tag_name(name: str) -> None:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from tablestore_engine.errors import FixData
+from tablestore_engine.errors import FixData, Unsupported
 from tablestore_engine.format.avro_file import ROOT_NAME, AvroCodec, optional
 from tablestore_engine.format.data_file import DataFileMeta, SimpleStats
 
@@ -198,6 +198,9 @@ def _to_record(entry: ManifestEntry) -> dict[str, object]:
 
 def _from_record(record: Mapping[str, Any]) -> ManifestEntry:
     file = record["_FILE"]
+    if file.get("_EXTERNAL_PATH") is not None:
+        raise _external(str(file["_FILE_NAME"]), str(file["_EXTERNAL_PATH"]))
+    _check_types(record, file)
     return ManifestEntry(
         FileKind(record["_KIND"]),
         record["_PARTITION"],
@@ -225,6 +228,35 @@ def _from_record(record: Mapping[str, Any]) -> ManifestEntry:
             first_row_id=file.get("_FIRST_ROW_ID"),
             write_cols=_tuple(file.get("_WRITE_COLS")),
         ),
+    )
+
+
+_ROWS_MAX = 2**31
+_NUMBERS = (
+    "_FILE_SIZE", "_ROW_COUNT", "_MIN_SEQUENCE_NUMBER", "_MAX_SEQUENCE_NUMBER", "_SCHEMA_ID", "_LEVEL",
+)  # fmt: skip
+
+
+def _check_types(record: Mapping[str, Any], file: Mapping[str, Any]) -> None:
+    """The file brings its own schema: what it calls a size must be a number. Raises TypeError, ValueError."""
+    if not (
+        all(type(file[name]) is int for name in _NUMBERS)
+        and type(record["_BUCKET"]) is int
+        and type(record["_TOTAL_BUCKETS"]) is int
+        and type(file["_FILE_NAME"]) is str
+        and type(record["_PARTITION"]) is bytes
+    ):
+        raise TypeError("sizes, buckets, levels or names have another type than the format says")
+    if file["_FILE_SIZE"] < 0 or not 0 <= file["_ROW_COUNT"] < _ROWS_MAX or file["_LEVEL"] < 0:
+        raise ValueError("sizes, row counts and levels are not negative, and a file has fewer than 2^31 rows")
+
+
+def _external(name: str, path: str) -> Unsupported:
+    return Unsupported(
+        "TS1191",
+        f"data file {name} lies outside of its table",
+        why=f"its manifest names the external path {path[:200]!r}; only files inside the table's folder are read",
+        fix="rewrite the table without data-file.external-paths in the engine that wrote it",
     )
 
 

@@ -119,6 +119,9 @@ def _to_record(meta: ManifestFileMeta) -> dict[str, object]:
 
 
 def _from_record(record: Mapping[str, Any]) -> ManifestFileMeta:
+    numbers = ("_FILE_SIZE", "_NUM_ADDED_FILES", "_NUM_DELETED_FILES", "_SCHEMA_ID")
+    if not all(type(record[name]) is int for name in numbers) or type(record["_FILE_NAME"]) is not str:
+        raise TypeError("sizes, counts or names have another type than the format says")
     return ManifestFileMeta(
         file_name=record["_FILE_NAME"],
         file_size=record["_FILE_SIZE"],

@@ -11,15 +11,15 @@ INVARIANT  primary key columns are NOT NULL; options are text to text.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore_engine.errors import FixData, FixRequest, NotFound
+from tablestore_engine.errors import FixData, FixRequest, NotFound, TablestoreError
 from tablestore_engine.format.data_type import DataField, DataType
+from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.seal import check_seal, sealed_json
 from tablestore_engine.format.type_arrow import field_to_arrow, type_from_arrow
 from tablestore_engine.format.type_text import field_from_json, field_to_json, type_to_text
@@ -126,7 +126,22 @@ def decode_schema(data: bytes, name: str = "") -> TableSchema:
     Raises FixData TS1160 for damaged bytes, TS1111 when the text is no schema, or its version is newer than 3.
     """
     check_seal(data, "schema", name)
-    value = _load(data)
+    try:
+        schema = _decode(parse_object(data))
+        if not isinstance(schema.comment, str | None):
+            raise TypeError("the comment is no text")
+        int(schema.options.get("bucket", "-1"))
+        named = (*schema.partition_keys, *schema.primary_keys)
+        if len(set(schema.field_names)) != len(schema.fields) or not set(named) <= set(schema.field_names):
+            raise ValueError("column names repeat, or a key names no column")
+    except DAMAGE as wrong:
+        if isinstance(wrong, TablestoreError):
+            raise
+        raise _damaged(f"{type(wrong).__name__}: {wrong}") from wrong
+    return schema
+
+
+def _decode(value: Mapping[str, Any]) -> TableSchema:
     missing = [key for key in _REQUIRED if value.get(key) is None]
     if missing:
         raise _damaged(f"the keys {', '.join(missing)} are missing")
@@ -259,16 +274,6 @@ def _bad_key(what: str, names: str, why: str) -> FixRequest:
 
 def _fields_from_arrow(schema: pa.Schema) -> tuple[DataField, ...]:
     return tuple(DataField(0, f.name, type_from_arrow(f.type, f.nullable)) for f in schema)
-
-
-def _load(data: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(data)
-    except ValueError as wrong:
-        raise _damaged(str(wrong)) from wrong
-    if not isinstance(value, dict):
-        raise _damaged(f"a JSON object is expected, got {type(value).__name__}")
-    return value
 
 
 def _damaged(why: str) -> FixData:

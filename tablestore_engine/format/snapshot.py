@@ -10,7 +10,6 @@ INVARIANT  None is never written; sizes of manifest lists are exact or absent (t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
@@ -18,6 +17,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from tablestore_engine.errors import FixData
+from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.seal import check_seal, sealed_json
 
 SNAPSHOT_VERSION = 3
@@ -119,11 +119,15 @@ def decode_tag(data: bytes, name: str = "") -> Tag:
     check_seal(data, "tag", name)
     value = _load(data, "tag")
     created, retained = value.get("tagCreateTime"), value.get("tagTimeRetained")
-    return Tag(
-        _snapshot_from_json(value),
-        create_time=None if created is None else _create_time(created),
-        time_retained=None if retained is None else _seconds(retained),
-    )
+    snapshot = _snapshot_from_json(value)
+    try:
+        return Tag(
+            snapshot,
+            create_time=None if created is None else _create_time(created),
+            time_retained=None if retained is None else _seconds(retained),
+        )
+    except DAMAGE as wrong:
+        raise _damaged("tag", f"{type(wrong).__name__}: {wrong}") from wrong
 
 
 def _json_key(name: str) -> str:
@@ -144,6 +148,11 @@ _INTS = (
     "id", "schema_id", "commit_identifier", "time_millis", "version", "base_manifest_list_size",
     "delta_manifest_list_size", "changelog_manifest_list_size", "changelog_record_count", "watermark",
     "next_row_id", *_COUNTS,
+)  # fmt: skip
+
+_TEXTS = (
+    "base_manifest_list", "delta_manifest_list", "commit_user", "uuid", "changelog_manifest_list", "index_manifest",
+    "writer_version", "statistics", "operation",
 )  # fmt: skip
 
 
@@ -168,10 +177,15 @@ def _snapshot_from_json(value: Mapping[str, object]) -> Snapshot:
                 known[name] = int(str(known[name]))
         known["commit_kind"] = CommitKind(str(known["commit_kind"]))
         offsets = known.get("log_offsets")
-        if isinstance(offsets, Mapping):
-            known["log_offsets"] = {int(k): int(v) for k, v in offsets.items()}
+        if offsets is not None:
+            known["log_offsets"] = {int(k): int(v) for k, v in offsets.items()}  # type: ignore[attr-defined]
+        for name in _TEXTS:
+            if not isinstance(known.get(name, ""), str):
+                raise TypeError(f"{_KEYS[name]} is no text")
+        if not all(isinstance(text, str) for text in known.get("properties", {}).values()):  # type: ignore[attr-defined]
+            raise TypeError("properties are no texts")
         return Snapshot(**known)  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError) as wrong:
+    except DAMAGE as wrong:
         raise _damaged("snapshot", f"{type(wrong).__name__}: {wrong}") from wrong
 
 
@@ -188,12 +202,9 @@ def _seconds(value: object) -> timedelta:
 
 def _load(data: bytes, what: str) -> Mapping[str, object]:
     try:
-        value = json.loads(data)
+        return parse_object(data)
     except ValueError as wrong:
         raise _damaged(what, str(wrong)) from wrong
-    if not isinstance(value, dict):
-        raise _damaged(what, f"a JSON object is expected, got {type(value).__name__}")
-    return value
 
 
 def _damaged(what: str, why: str) -> FixData:

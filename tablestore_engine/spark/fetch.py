@@ -85,8 +85,11 @@ def _arrow_rows(table: pa.Table) -> tuple[tuple[object, ...], ...]:
 
 @contextmanager
 def job_tag(session: SparkSession, tag: str) -> Iterator[None]:
-    """Jobs that this thread starts inside carry `tag` (no commas)."""
+    """Jobs that this thread starts inside carry `tag` (no commas); inside itself it changes nothing."""
     context = session.sparkContext
+    if tag in context.getJobTags():
+        yield
+        return
     context.addJobTag(tag)
     try:
         yield

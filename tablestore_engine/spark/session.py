@@ -10,13 +10,10 @@ INVARIANT  a failed start leaves no half-made gateway behind, and becomes one TS
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import re
-import shutil
 import sys
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +28,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.storage_errors import explained
 from tablestore_engine.runtime.java import find_java
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.runtime.process_folder import open_process_folder
 from tablestore_engine.spark import class_archive, spark_errors
 
 _LOCK = OrderedLock("session start", Rank.SESSION_START)
@@ -113,17 +111,10 @@ def session_scratch(warehouse: str) -> Path:
     with _SCRATCH_LOCK:
         known = _SCRATCH.get(warehouse)
         if known is None:
-            known = Path(warehouse) / ".tablestore" / f"spark-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-            with explained(str(known)):
-                known.mkdir(parents=True, exist_ok=True)
-            _SCRATCH[warehouse] = known
-            atexit.register(_remove_scratch, known, os.getpid())
+            folder = Path(warehouse) / ".tablestore"
+            with explained(str(folder)):
+                known = _SCRATCH[warehouse] = open_process_folder(folder)
         return known
-
-
-def _remove_scratch(folder: Path, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child must not remove its parent's folder
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def spark_conf(settings: SparkSettings, scratch: Path, java_flags: str) -> dict[str, str]:

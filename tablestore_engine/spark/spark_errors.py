@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from tablestore_engine.errors import FixData, FixRequest, RetryError, StorageError, TablestoreError
+from tablestore_engine.errors import FixData, FixRequest, RetryError, Stopped, StorageError, TablestoreError
 
 _CUT = re.compile(
     r"\n\s*(?:JVM stacktrace|at org\.apache|'?[+:]- |'Project|'?CreateViewCommand|== SQL|Driver stacktrace|Caused by)"
@@ -73,7 +73,7 @@ def translate(error: Exception) -> TablestoreError:
     if (raised := _RAISED.search(message)) is not None:
         return _raised(raised["code"], raised["text"])
     if "cancelled" in message.lower() and ("job" in message.lower() or "stage" in message.lower()):
-        return RetryError(
+        return Stopped(
             "TS1507",
             "the Spark job was cancelled",
             why=message[:400],

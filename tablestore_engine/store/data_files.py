@@ -42,6 +42,7 @@ from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.bucket_state import BucketState, LiveFile
 from tablestore_engine.store.parquet_input import ParquetInput
 from tablestore_engine.store.parquet_output import ParquetOutput
+from tablestore_engine.store.visible import visible_mask as mask_of
 
 KEYED_FILE_BYTES = 128 << 20
 APPEND_FILE_BYTES = 256 << 20
@@ -312,10 +313,7 @@ def _bounded(rows: pa.Table) -> pa.Table:
 
 def visible_mask(file: LiveFile) -> npt.NDArray[np.bool_]:
     """For each physical row, whether it is visible."""
-    visible = np.ones(file.meta.row_count, dtype=np.bool_)
-    if file.deleted:
-        visible[np.asarray(file.deleted.to_array())] = False
-    return visible
+    return mask_of(file.path, file.meta.row_count, file.deleted)
 
 
 def _encoded_key(row: pa.Table, types: Sequence[DataType]) -> bytes:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -21,6 +20,7 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.evolution import evolve, plan_columns
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.parquet_input import ParquetInput
+from tablestore_engine.store.visible import visible_mask
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def read_file(
             parquet.read(names, parallel=parallel) if names else _without_columns(parquet.metadata.num_rows)
         )
     if source.deleted:
-        rows = rows.filter(pa.array(_visible(rows.num_rows, source.deleted)))
+        rows = rows.filter(pa.array(visible_mask(source.path, rows.num_rows, source.deleted)))
     if columns is not None and not columns and not keep:
         return rows.select([])
     return evolve(rows, source.schema, schema, columns, partition=source.partition, keep=keep)
@@ -63,9 +63,3 @@ def read_file(
 def _without_columns(rows: int) -> pa.Table:
     """A table of that many rows for evolve to fill with nulls and constants."""
     return pa.table({"_": pa.nulls(rows)})
-
-
-def _visible(rows: int, deleted: BitMap) -> np.ndarray:
-    visible = np.ones(rows, dtype=np.bool_)
-    visible[np.asarray(deleted.to_array())] = False
-    return visible

@@ -181,4 +181,4 @@ class SnapshotStore:
             text = self.fileio.read(path).strip()
         except NotFound:
             return None
-        return int(text) if text.isdigit() else None
+        return int(text) if text.isdigit() and len(text) < len(str(2**63)) else None

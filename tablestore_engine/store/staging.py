@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 from tablestore_engine.errors import FixData, NotFound
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -262,16 +263,17 @@ def _audit_folder(layout: TableLayout, name: str) -> str:
 
 def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[Outcome, ...]:
     found = []
-    for status in fileio.list(_audit_folder(layout, name)):
+    for file in fileio.list(_audit_folder(layout, name)):
         try:
-            value = json.loads(fileio.read(status.path))
-            outcome = Outcome(value["test"], value["status"], value["details"], value["timeMillis"])
+            value = parse_object(fileio.read(file.path))
+            test, status, details = (str(value[key]) for key in ("test", "status", "details"))
+            outcome = Outcome(test, status, details, int(value["timeMillis"]))
         except NotFound:
             continue
-        except (ValueError, KeyError, TypeError) as wrong:
+        except DAMAGE as wrong:
             raise FixData(
                 "TS1318",
-                f"the outcome file {status.path} cannot be read",
+                f"the outcome file {file.path} cannot be read",
                 why=str(wrong),
                 fix="delete it and run the tests again",
             ) from wrong

@@ -38,14 +38,15 @@ from tablestore_engine.testing.faults import without_seal
 from tests.unit.format.manifest_samples import encode_manifest, make_entry
 
 INTS, LONGS = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
+SIZES, COUNTS = st.integers(0, 2**63 - 1), st.integers(0, 2**31 - 1)
 BYTES, NAMES = st.binary(max_size=40), st.text(st.characters(codec="utf-8"), max_size=20)
 STATS = st.builds(SimpleStats, BYTES, BYTES, st.lists(st.none() | LONGS, max_size=4).map(tuple))
 TEXTS = st.lists(NAMES, max_size=3).map(tuple)
 FILES = st.builds(
-    DataFileMeta, NAMES, LONGS, LONGS, BYTES, BYTES, STATS, STATS, LONGS, LONGS, LONGS, INTS,
+    DataFileMeta, NAMES, SIZES, COUNTS, BYTES, BYTES, STATS, STATS, LONGS, LONGS, LONGS, COUNTS,
     creation_time=st.none() | st.integers(-(10**13), 10**14), extra_files=TEXTS,
     delete_row_count=st.none() | LONGS, embedded_file_index=st.none() | BYTES, file_source=st.none() | INTS,
-    value_stats_cols=st.none() | TEXTS, external_path=st.none() | NAMES, first_row_id=st.none() | LONGS,
+    value_stats_cols=st.none() | TEXTS, first_row_id=st.none() | LONGS,
     write_cols=st.none() | TEXTS,
 )  # fmt: skip
 ENTRIES = st.lists(
@@ -56,9 +57,7 @@ METAS = st.lists(
     st.builds(ManifestFileMeta, NAMES, LONGS, LONGS, LONGS, STATS, LONGS, RANGE, RANGE, RANGE, RANGE), max_size=5
 )  # fmt: skip
 RANGES = st.lists(st.builds(DvRange, NAMES, INTS, INTS, st.none() | LONGS), max_size=3).map(tuple)
-VECTORS = st.builds(
-    IndexEntry, BYTES, INTS, st.just(DELETION_VECTORS), NAMES, LONGS, LONGS, RANGES, st.none() | NAMES
-)
+VECTORS = st.builds(IndexEntry, BYTES, INTS, st.just(DELETION_VECTORS), NAMES, LONGS, LONGS, RANGES)
 HASHES = st.builds(IndexEntry, BYTES, INTS, st.just(HASH_INDEX), NAMES, LONGS, LONGS)
 CODECS = st.sampled_from(["zstd", "deflate", "none"])
 
@@ -85,7 +84,7 @@ def test_index_manifests_round_trip(entries: list[IndexEntry], codec: str) -> No
 def test_damage_gives_entries_or_a_named_error(
     entries: list[ManifestEntry], codec: str, data: st.DataObject
 ) -> None:
-    """Cut anywhere or with any bytes changed, a manifest gives entries or TS1131/TS1134, never anything else."""
+    """Cut anywhere or with any bytes changed, a manifest gives entries or TS1131/TS1134/TS1191, never anything else."""
     good = without_seal(encode_manifest(entries, codec))
     broken = bytearray(good[: data.draw(st.integers(0, len(good)))] if data.draw(st.booleans()) else good)
     if broken:
@@ -94,7 +93,7 @@ def test_damage_gives_entries_or_a_named_error(
     try:
         assert isinstance(decode_manifest(bytes(broken), "m"), list)
     except (FixData, Unsupported) as error:
-        assert error.code in {"TS1131", "TS1134"}  # noqa: PT017 — either outcome is right
+        assert error.code in {"TS1131", "TS1134", "TS1191"}  # noqa: PT017 — either outcome is right
 
 
 @st.composite

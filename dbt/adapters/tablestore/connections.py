@@ -1,4 +1,4 @@
-"""dbt's connections over one engine: statements run eagerly, errors come out short, Ctrl-C stops the job.
+"""dbt's connections over one engine: statements run eagerly, errors come out short, Ctrl-C stops the work.
 
 Names      TablestoreConnectionManager   opens handles, translates errors
            TablestoreHandle              a dbt thread's view of the engine, with the versions its reads are pinned to
@@ -9,6 +9,7 @@ INVARIANT  nothing is set on the Spark session here: it is shared by all threads
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -21,6 +22,7 @@ from dbt.adapters.sql.connections import SQLConnectionManager
 
 from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.engines import get_engine
+from dbt.adapters.tablestore.interruption import stop_threads
 from dbt.adapters.tablestore.response import describe_commit
 from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.translate import to_dbt_error
@@ -119,19 +121,14 @@ class TablestoreHandle:
         self.engine = engine
         self.versions: Mapping[str, TableVersion] = {}
         self.reads: ReadLog | None = None
-        self._tag = f"dbt-{id(self):x}"
 
     def run(self, statement: str) -> SqlResult:
         """Execute one statement completely."""
-        return self.engine.sql(statement, versions=self.versions, tag=self._tag, reads=self.reads)
+        return self.engine.sql(statement, versions=self.versions, reads=self.reads)
 
     def cursor(self) -> TablestoreCursor:
         """A new cursor."""
         return TablestoreCursor(self)
-
-    def cancel(self) -> None:
-        """Stop the Spark jobs of this handle."""
-        self.engine.cancel(self._tag)
 
     def close(self) -> None:
         """The engine stays open for the other threads."""
@@ -190,9 +187,18 @@ class TablestoreConnectionManager(SQLConnectionManager):
         shown = (tuple(show_value(value) for value in row) for row in rows)
         yield from super().process_results(column_names, shown)
 
+    def cancel_open(self) -> list[str]:
+        """Called by dbt on Ctrl-C: end what its other threads do; a thread may work without an open connection."""
+        mine = threading.get_ident()
+        with self.lock:
+            known: dict[Any, Connection] = dict(self.thread_connections)  # (process, thread) -> connection
+        others = {ident: one for (_, ident), one in known.items() if ident != mine}
+        credentials: Any = self.profile.credentials
+        stop_threads(get_engine(describe_warehouse(credentials, credentials.project_root)), others)
+        return [one.name for one in others.values() if one.name is not None]
+
     def cancel(self, connection: Connection) -> None:
-        """Called by dbt for every other thread on Ctrl-C."""
-        connection.handle.cancel()
+        """Never called: cancel_open() stops threads, not connections."""
 
     @classmethod
     def get_response(cls, cursor: TablestoreCursor) -> AdapterResponse:

@@ -30,6 +30,7 @@ from dbt.adapters.tablestore.column import TablestoreColumn
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
 from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.engines import get_engine
+from dbt.adapters.tablestore.interruption import end_on_sigterm
 from dbt.adapters.tablestore.model_config import STRATEGIES, TablestoreConfig
 from dbt.adapters.tablestore.model_spec import ModelSettings
 from dbt.adapters.tablestore.model_writer import ModelWriter
@@ -75,6 +76,7 @@ class TablestoreAdapter(SparkAdapter):
 
     def __init__(self, config: Any, mp_context: SpawnContext) -> None:  # noqa: ANN401 - dbt's own untyped config
         super().__init__(config, mp_context)
+        end_on_sigterm()
         config.credentials.project_root = str(getattr(config, "project_root", None) or ".")
         self._warehouse = describe_warehouse(config.credentials, config.credentials.project_root)
         self._schemas: tuple[int, tuple[str, ...]] | None = None  # number of nodes, and what came of them

@@ -36,7 +36,7 @@ ADD, DELETE = FileKind.ADD, FileKind.DELETE
 FULL = make_entry(
     partition=encode_row(["2024-01-01"], [STRING]), bucket=1, extra_files=("data-a-0.parquet.index",),
     delete_row_count=2, embedded_file_index=b"\0\1", file_source=1, value_stats_cols=("a", "b"),
-    external_path="file:/x", first_row_id=3,
+    first_row_id=3,
     write_cols=("a",),
 )  # fmt: skip
 TEXTS = {"type": "array", "items": "string"}
@@ -229,7 +229,7 @@ def test_an_upgrade_keeps_the_file_on_its_new_level() -> None:
 @pytest.mark.parametrize(
     "other",
     [{"partition": KEY_1}, {"bucket": 1}, {"level": 4}, {"extra_files": ("x",)}, {"embedded_file_index": b"i"},
-     {"external_path": "p"}],
+    ],
 )  # fmt: skip
 def test_each_part_of_the_identity_counts(other: dict[str, Any]) -> None:
     """Entries that differ in one part of section 4.5's identity are different files."""

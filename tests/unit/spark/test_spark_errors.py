@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.errors import PySparkException
 
-from tablestore_engine.errors import RetryError
+from tablestore_engine.errors import RetryError, Stopped
 from tablestore_engine.spark.spark_errors import translate
 
 STAGE = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times: org.apache.spark.SparkException: [FAILED_READ_FILE] Error while reading file f.parquet. SQLSTATE: KD001
@@ -55,3 +55,36 @@ def test_a_file_that_went_away_is_no_damaged_disk() -> None:
     said = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///wh/f/data-1-0.parquet. Gone"
     error = translate(Nested("Exception thrown in awaitResult:", Nested(said)))
     assert (error.code, type(error)) == ("TS1562", RetryError)
+
+
+class JavaException:
+    """As py4j shows one: whatever is asked for exists, as a method of Java's until the call says otherwise."""
+
+    def __init__(self, text: str, cause: JavaException | None = None) -> None:
+        self.toString = lambda: text
+        self.getCause = lambda: cause
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __getattr__(self, name: str) -> object:
+        return object()
+
+
+class Unconverted(Exception):
+    """What py4j raises when pyspark does not know better (the real one needs a JVM)."""
+
+    def __init__(self, java: JavaException) -> None:
+        super().__init__("An error occurred while calling o1")
+        self.java_exception = java
+
+
+def test_a_cancelled_job_below_java_exceptions_is_a_stop() -> None:
+    """The cause of a Java exception is asked of Java: two levels down, it still says that the work was stopped."""
+    root = JavaException(
+        "SparkException: [SPARK_JOB_CANCELLED] Job 1 cancelled part of cancelled job tags t-3"
+    )
+    error = translate(Unconverted(JavaException("write failed", JavaException("stage ended", root))))
+    assert isinstance(error, Stopped)
+    assert error.code == "TS1507"

@@ -1,0 +1,94 @@
+"""A scratch folder that belongs to one running process; those of dead processes are removed by the next one.
+
+    <parent>/spark-<pid>-<random>/owner      {"host", "pid", "started"}, locked (flock) as long as the process lives
+
+Names      open_process_folder()      make this process's folder, remove what dead ones left
+           remove_dead_folders()      the clean-up alone; says what it removed
+INVARIANT  a folder is removed only while its lock is held: the kernel gives a lock up when its process ends, and only
+           then. Process ids are used again and are never trusted alone.
+INVARIANT  folders of other machines, and those without an owner file that is one, are left alone.
+CRASH      between making a folder and locking it: its name begins with a point, nobody takes it for a live one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import json
+import os
+import platform
+import shutil
+import tempfile
+from pathlib import Path
+
+PREFIX = "spark-"
+_OWNER = "owner"
+_HELD: dict[Path, int] = {}
+
+
+def open_process_folder(parent: Path) -> Path:
+    """A new folder for this process (mode 0700), removed at its exit; dead ones beside it are removed now."""
+    parent.mkdir(parents=True, exist_ok=True)
+    remove_dead_folders(parent)
+    making = Path(tempfile.mkdtemp(prefix=f".making-{os.getpid()}-", dir=parent))
+    lock = os.open(making / _OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.write(lock, json.dumps(_identity(os.getpid())).encode())
+    folder = parent / making.name.replace(".making-", PREFIX, 1)
+    making.rename(folder)
+    _HELD[folder] = lock
+    atexit.register(_remove_own, folder, os.getpid())
+    return folder
+
+
+def remove_dead_folders(parent: Path) -> tuple[Path, ...]:
+    """Remove the folders of this machine's dead processes; those removed."""
+    found = [path for path in sorted(parent.glob(f"{PREFIX}*")) if path.is_dir() and not path.is_symlink()]
+    return tuple(folder for folder in found if _remove_if_dead(folder))
+
+
+def _remove_if_dead(folder: Path) -> bool:
+    try:
+        lock = os.open(folder / _OWNER, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:  # not ours, or somebody removes it now
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _is_of_dead_process(os.read(lock, 4096)):
+            return False
+        shutil.rmtree(folder, ignore_errors=True)
+    except OSError:  # locked: its process lives
+        return False
+    finally:
+        os.close(lock)
+    return not folder.exists()
+
+
+def _is_of_dead_process(owner: bytes) -> bool:
+    """The lock is free; where locks do not reach (some network folders), host, pid and start time decide too."""
+    try:
+        told = json.loads(owner)
+        host, pid, started = str(told["host"]), int(told["pid"]), told["started"]
+    except (ValueError, KeyError, TypeError):
+        return False
+    return host == platform.node() and (started is None or started != _start_time(pid))
+
+
+def _identity(pid: int) -> dict[str, object]:
+    """A process as no other has been or will be: its start time tells it from a later one with its id."""
+    return {"host": platform.node(), "pid": pid, "started": _start_time(pid)}
+
+
+def _start_time(pid: int) -> str | None:
+    """Boot and clock ticks since, as Linux says it; None for no such process and where it is not said."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return f"{boot}:{stat.rpartition(')')[2].split()[19]}"
+
+
+def _remove_own(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child must not remove its parent's folder
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,199 @@
+"""Metadata files changed at random, one at a time: reading must give the same rows or an error of ours.
+
+Names      World      a small table with every kind of metadata file, and what reading it must give
+           mutate()   one changed version of a file's bytes
+           fuzz()     counts of outcomes for a kind
+Steps      change one file → read everything with a fresh engine → put the file back
+Usage      python -m tests.fuzz.metadata [mutations per kind] [seed]   (make fuzz)
+INVARIANT  an exception that is none of ours fails the run, with the seed that makes it again.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+import sys
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.errors import EngineBug, TablestoreError
+from tablestore_engine.format.avro_blocks import open_container
+from tablestore_engine.testing.faults import without_seal
+
+NAME = "demo.t"
+KINDS: dict[str, str] = {
+    "snapshot": "demo.db/t/snapshot/snapshot-3",
+    "schema": "demo.db/t/schema/schema-0",
+    "manifest list": "demo.db/t/manifest/manifest-list-*",
+    "manifest": "demo.db/t/manifest/manifest-[!l]*",
+    "index manifest": "demo.db/t/manifest/index-manifest-*",
+    "deletion vectors": "demo.db/t/index/index-*",
+    "tag": "demo.db/t/tag/tag-*",
+    "view": "demo.db/.tablestore/views/v.json",
+    "hints": "demo.db/t/snapshot/[LE]A*",
+    "audit": "demo.db/t/branch/branch-*/audit/*",
+    "staged snapshot": "demo.db/t/branch/branch-*/snapshot/snapshot-4",
+}
+_AVRO = ("manifest list", "manifest", "index manifest")
+_TEXTS = (b"..", b"../../../etc/passwd", b"/etc/passwd", b"\\ud800", b"\\u0000", b"", b"main", b"\xff\xfe")
+_VALUES = (
+    b"null", b"true", b"-1", b"0", b"1e400", b"NaN", b"9" * 5000, b"9" * 19, b"[]", b"{}", b'""', b'{"a":1}',
+    b"[" * 3000 + b"]" * 3000, b"[" * 200 + b"]" * 200, b'"' + b"x" * 3000 + b'"', b"0.5", b'"1"',
+)  # fmt: skip
+
+
+class World:
+    """The table: partitions, keys, deletion vectors, a tag, a view, a staged snapshot with an outcome."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with Engine(str(folder)) as engine:
+            engine.create_database("demo")
+            spec = WriteSpec(
+                table=TableSpec(primary_key=("id", "day"), partition_by=("day",), options={"bucket": "1"})
+            )
+            for low in (0, 2, 4):
+                engine.write(NAME, _rows(low), spec)
+            table = engine.table(NAME)
+            table.tag("kept", 2)
+            table.write(_rows(6), WriteSpec(table=spec.table, stage="s1"))
+            table.record_outcome("s1", "test.p.unique", "pass")
+            engine.create_view("demo.v", "select 1 as one", comment="c", column_comments={"one": "first"})
+        self.expected = self.read()
+
+    def read(self) -> dict[str, object]:
+        """Everything that metadata leads to, with nothing remembered."""
+        with Engine(str(self.folder)) as engine:
+            table = engine.table(NAME)
+            rows = sorted(table.scan().to_arrow().to_pylist(), key=repr)
+            tagged = sorted(table.scan(tag="kept").to_arrow().to_pylist(), key=repr)
+            staged = [(one.name, dict(one.outcomes)) for one in table.staged()]
+            for name in ("relations", "databases"):
+                getattr(engine, name)(*(("demo",) if name == "relations" else ()))
+            table.facts()
+            table.verify()
+            view = engine.find_view("demo.v")
+            return {"rows": rows, "tag": tagged, "staged": staged, "view": view and view.sql}
+
+    def files(self, kind: str) -> list[Path]:
+        """The files of a kind, in order."""
+        found = sorted(self.folder.glob(KINDS[kind]))
+        assert found, kind
+        return found
+
+
+def _rows(low: int) -> pa.Table:
+    ids = list(range(low, low + 4))
+    return pa.table({"id": pa.array(ids, pa.int64()), "day": [f"d{n % 2}" for n in ids], "v": [low] * 4})
+
+
+def mutate(data: bytes, kind: str, dice: random.Random) -> bytes:
+    """A changed version: damage to the bytes, to the values, or well-formed nonsense."""
+    if dice.random() < 0.8:  # as a writer without seals makes it: the seal would refuse every change
+        data = without_seal(data)
+    if kind in _AVRO and dice.random() < 0.6:  # below the compression, where the records are
+        data = open_container(data, {"zstandard": None, "null": None})[1]
+    ways: list[Callable[[bytes, random.Random], bytes]] = [
+        _flip,
+        _flip,
+        _cut,
+        _insert,
+        _replace_value,
+        _replace_text,
+    ]
+    changed = data
+    for _ in range(dice.choice((1, 1, 1, 2, 4))):
+        changed = dice.choice(ways)(changed, dice)
+    return _with_checksum(changed) if kind == "deletion vectors" and dice.random() < 0.7 else changed
+
+
+def _flip(data: bytes, dice: random.Random) -> bytes:
+    if not data:
+        return b"\0"
+    out = bytearray(data)
+    out[dice.randrange(len(out))] = dice.choice((0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)))
+    return bytes(out)
+
+
+def _cut(data: bytes, dice: random.Random) -> bytes:
+    at, to = sorted((dice.randint(0, len(data)), dice.randint(0, len(data))))
+    return data[:at] if dice.random() < 0.5 else data[:at] + data[to:]
+
+
+def _insert(data: bytes, dice: random.Random) -> bytes:
+    at = dice.randint(0, len(data))
+    return data[:at] + dice.choice((dice.randbytes(dice.randint(1, 12)), *_TEXTS)) + data[at:]
+
+
+def _replace_value(data: bytes, dice: random.Random) -> bytes:
+    """The value behind some colon: what JSON files hold."""
+    places = [at for at, byte in enumerate(data) if byte == ord(":")]
+    if not places:
+        return _flip(data, dice)
+    at = dice.choice(places) + 1
+    ends = [end for end in (data.find(b",", at), data.find(b"\n", at), data.find(b"}", at)) if end > 0]
+    return data[:at] + dice.choice(_VALUES) + data[min(ends, default=len(data)) :]
+
+
+def _replace_text(data: bytes, dice: random.Random) -> bytes:
+    """A slice becomes a text of the same or another length."""
+    at = dice.randint(0, len(data))
+    text = dice.choice(_TEXTS)
+    return data[:at] + text + data[at + dice.choice((0, len(text), 8)) :]
+
+
+def _with_checksum(data: bytes) -> bytes:
+    """The first vector's checksum made right again, so that what is behind it is read."""
+    if len(data) < 9:
+        return data
+    (size,) = struct.unpack_from(">i", data, 1)
+    if not 0 <= size <= len(data) - 9:
+        return data
+    return data[: 5 + size] + struct.pack(">I", zlib.crc32(data[5 : 5 + size])) + data[9 + size :]
+
+
+def fuzz(world: World, kind: str, count: int, seed: int) -> Counter[str]:
+    """Outcomes: `same`, `refused`, `other` (a well-formed file that says something else)."""
+    outcomes: Counter[str] = Counter()
+    for number in range(count):
+        dice = random.Random(f"{seed}-{kind}-{number}")
+        path = dice.choice(world.files(kind))
+        good = path.read_bytes()
+        path.write_bytes(mutate(good, kind, dice))
+        try:
+            outcomes["same" if world.read() == world.expected else "other"] += 1
+        except EngineBug:
+            raise
+        except TablestoreError:
+            outcomes["refused"] += 1
+        except Exception as error:
+            raise AssertionError(f"mutation {number} of {kind}, seed {seed}: {error!r}") from error
+        finally:
+            path.write_bytes(good)
+    return outcomes
+
+
+def main(count: int = 20_000, seed: int = 1) -> None:
+    """All kinds; prints one line for each."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        world = World(folder)
+        for kind in KINDS:
+            found = fuzz(world, kind, count, seed)
+            print(
+                f"{kind:<18} {count:>6} mutations: " + ", ".join(f"{found[k]} {k}" for k in sorted(found)),
+                flush=True,
+            )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(*(int(word) for word in sys.argv[1:]))
