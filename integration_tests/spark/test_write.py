@@ -28,6 +28,7 @@ from tablestore_engine.spark.write import (
     write_distributed,
 )
 from tablestore_engine.store.bucket_state import BucketChange
+from tablestore_engine.store.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteMode, WriteRequest
 
@@ -75,7 +76,7 @@ class Twins:
             store.schema,
             schemas,
             states,
-            replaces=mode.is_overwrite,
+            picks=EVERY_ROW if mode.is_overwrite else None,
             kind_column=kind_column,
         )
         return write_distributed(frame, job, session_scratch(self.warehouse))

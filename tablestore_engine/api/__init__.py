@@ -34,7 +34,10 @@ from tablestore_engine.api.report import (
 )
 from tablestore_engine.api.row_versions import ReadLog
 from tablestore_engine.api.spec import (
+    Interval,
     OnSchemaChange,
+    RowFilter,
+    SameKeys,
     SparkSettings,
     TableSpec,
     TableVersion,
@@ -51,11 +54,14 @@ __all__ = [
     "Engine",
     "GateBook",
     "Gatekeeper",
+    "Interval",
     "OnSchemaChange",
     "Outcome",
     "Publication",
     "ReadLog",
     "RelationInfo",
+    "RowFilter",
+    "SameKeys",
     "Scan",
     "SparkSettings",
     "SqlResult",

@@ -4,6 +4,7 @@ Names      TableVersion     a past, tagged or staged state of a table
            TableSpec        keys, partitions, options and comments of a table that may have to be created
            WriteSpec        one write: mode, deletes, checks, schema changes, staging, identity
            WriteMode, OnSchemaChange, SparkSettings
+           Interval, SameKeys   which stored rows a write of mode REPLACE replaces
 INVARIANT  a spec is checked completely before anything is written (P7).
 """
 
@@ -16,6 +17,7 @@ from typing import TypeVar
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark.session import SparkSettings
+from tablestore_engine.store.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write import WriteMode
 
 ROW_KIND_COLUMN = "_ROW_KIND"
@@ -25,7 +27,10 @@ _Word = TypeVar("_Word", bound=StrEnum)
 
 __all__ = [
     "ROW_KIND_COLUMN",
+    "Interval",
     "OnSchemaChange",
+    "RowFilter",
+    "SameKeys",
     "SparkSettings",
     "TableSpec",
     "TableVersion",
@@ -72,7 +77,8 @@ class WriteSpec:
     """One write of a query's rows into a table. Words may be texts. Raises FixRequest TS1025 for unknown ones.
 
     table             used when the table does not exist; for an existing one, keys and partitions must agree
-    mode              WriteMode.UPSERT, APPEND, OVERWRITE_TABLE, OVERWRITE_PARTITIONS
+    mode              WriteMode.UPSERT, APPEND, OVERWRITE_TABLE, OVERWRITE_PARTITIONS, REPLACE
+    replaces          REPLACE: the stored rows that give way, an Interval or SameKeys (of the rows written)
     delete_when       SQL condition over the query's columns: rows that mean delete (keyed tables)
     checks            name -> SQL condition that no row may violate (TS1605)
     on_schema_change  see OnSchemaChange; SAME_COLUMNS by default
@@ -96,6 +102,7 @@ class WriteSpec:
     commit_user: str | None = None
     commit_identifier: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    replaces: RowFilter | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", _word(WriteMode, "mode", self.mode))
@@ -106,6 +113,10 @@ class WriteSpec:
             raise _unknown("duplicates", self.duplicates, DUPLICATES)
         if self.missing_columns not in MISSING_COLUMNS:
             raise _unknown("missing_columns", self.missing_columns, MISSING_COLUMNS)
+        if (self.mode is WriteMode.REPLACE) != (self.replaces is not None):
+            raise _unknown(
+                "replaces", self.replaces, ("an Interval or SameKeys with mode replace, None with others",)
+            )
         if self.stage is not None and not self.stage.strip():
             raise _unknown("stage", self.stage, ("a name", "None"))
 

@@ -38,7 +38,7 @@ KEYED_DEFAULTS: Mapping[str, str] = {
     "write-only": "true",
     "num-levels": "20",
 }
-APPEND_DEFAULTS: Mapping[str, str] = {"bucket": "-1"}
+APPEND_DEFAULTS: Mapping[str, str] = {"bucket": "-1", "deletion-vectors.enabled": "true"}
 _PER_TABLE = frozenset({"tablestore.table-uuid", "tablestore.managed-topic"})
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
@@ -37,13 +38,16 @@ from tablestore_engine.errors import FixData, FixRequest, RetryError, Stopped, U
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.bucket_task import WriteJob
+from tablestore_engine.spark.scanner import quote_name
 from tablestore_engine.spark.write import collect_small, write_distributed
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.commit import CommitReport
 from tablestore_engine.store.identity import identity_of
+from tablestore_engine.store.row_filter import EVERY_ROW, RowFilter, SameKeys
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write import WriteRequest
+from tablestore_engine.store.write import WriteMode, WriteRequest
 
 OpenStore = Callable[[Identifier], TableStore]
 AfterRefusal = Callable[[Identifier, str], None]
@@ -92,6 +96,7 @@ class Writer:
             stage=spec.stage,
             computed_from=None if computed_from is None else computed_from[0],
             computed_from_unique=None if computed_from is None else computed_from[1],
+            replaces=spec.replaces,
         )
         for _ in range(_LOOKS_MAX - 1):
             report = self._try(identifier, incoming, spec, request, is_last=False)
@@ -202,6 +207,9 @@ class Writer:
         if VIOLATION_COLUMN in frame.columns:
             frame = frame.drop(VIOLATION_COLUMN)
 
+        if isinstance(request.replaces, SameKeys):
+            request = replace(request, replaces=request.replaces.among(_distinct(frame, request.replaces)))
+
         def run(base: Snapshot | None, target: TableSchema) -> Sequence[BucketChange]:
             job = WriteJob(
                 fileio=store.fileio,
@@ -210,12 +218,27 @@ class Writer:
                 schemas={number: store.schemas.get(number) for number in store.schemas.list_ids()},
                 states={(one.partition_bytes, one.bucket): one for one in store.bucket_states(base)},
                 options={} if request.duplicates is None else {"tablestore.duplicates": request.duplicates},
-                replaces=request.mode.is_overwrite,
+                picks=_picks(request),
                 kind_column=ROW_KIND_COLUMN if ROW_KIND_COLUMN in frame.columns else None,
             )
             return write_distributed(frame, job, self.scratch())
 
         return store.write_changes(run, request)
+
+
+def _distinct(frame: DataFrame, keys: SameKeys) -> pa.Table:
+    """The keys of a large input, once each: the tasks need those of all rows."""
+    try:
+        return frame.select(*(sf.col(quote_name(name)) for name in keys.columns)).distinct().toArrow()
+    except PySparkException as error:
+        raise spark_errors.translate(error) from None
+
+
+def _picks(request: WriteRequest) -> RowFilter | None:
+    """The stored rows that give way to those of a distributed write."""
+    if request.mode is WriteMode.REPLACE:
+        return request.replaces
+    return EVERY_ROW if request.mode.is_overwrite else None
 
 
 def _check_frame(frame: DataFrame, table: str) -> None:

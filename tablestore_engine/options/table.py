@@ -74,7 +74,7 @@ _ROWS = (  # one option, one row
     Option("sequence.field.sort-order", _E, "ascending", Scope.MERGE, False, "Which end of the sequence field is newest.", ("ascending", "descending")),
     Option("changelog-producer", _E, "lookup", Scope.MERGE, False, "lookup writes the complete changelog with each commit (our default for keyed tables); none writes none.", ("none", "input", "lookup", "full-compaction")),
     Option("changelog-producer.row-deduplicate", _B, "false", Scope.MERGE, True, "Leave out updates that change nothing, at the price of comparing all columns."),
-    Option("deletion-vectors.enabled", _B, "true", Scope.MERGE, False, "Mark replaced rows instead of merging at read: reads stay raw. Always true for keyed tables we create."),
+    Option("deletion-vectors.enabled", _B, "true", Scope.MERGE, False, "Mark replaced rows instead of merging at read: reads stay raw. Always true for keyed tables we create; append-only tables get it too, so that deletes mark rows instead of rewriting files."),
     Option("write-only", _B, "true", Scope.MERGE, True, "Keeps other engines' writers from compacting beside us; they add level 0, which our next commit takes in."),
     Option("file.format", _E, "parquet", Scope.WRITE, True, "Format of data files.", ("parquet",)),
     Option("file.compression", _E, "zstd", Scope.WRITE, True, "Parquet codec of data files.", ("zstd", "snappy", "gzip", "lz4", "none")),

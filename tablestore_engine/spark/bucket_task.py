@@ -28,6 +28,7 @@ from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.bucket_writer import BucketWriter
 from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.routing import RoutedRows, route_rows
+from tablestore_engine.store.row_filter import RowFilter
 
 BUCKET_COLUMN = "__ts_bucket"
 OUTCOME_DDL = "outcome binary"
@@ -38,7 +39,7 @@ _OUTCOME = pa.schema([("outcome", pa.binary())])
 class WriteJob:
     """`schemas` holds the schemas of live files; `states` the base snapshot's buckets that have files.
 
-    `replaces`: stored keys of a bucket that has no row for them are deleted (overwrite of a keyed table).
+    `picks`: stored rows of a keyed table that are deleted unless a row of the write has their key.
     `kind_column` names the column of row kinds (bytes 0-3), None when every row is put.
     """
 
@@ -48,7 +49,7 @@ class WriteJob:
     schemas: Mapping[int, TableSchema] = field(default_factory=dict)
     states: Mapping[BucketId, BucketState] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
-    replaces: bool = False
+    picks: RowFilter | None = None
     kind_column: str | None = None
 
     def writer(self) -> BucketWriter:
@@ -63,13 +64,12 @@ class WriteJob:
         """The rows of one bucket as a change of it."""
         known = self.states.get((routed.partition_bytes, routed.bucket))
         if not self.schema.is_keyed:
-            follows = known is not None and self.schema.bucket_count > 0 and not self.replaces
-            first = known.next_sequence if known and follows else 0
+            first = known.next_sequence if known is not None and self.schema.bucket_count > 0 else 0
             return writer.append(routed.partition, routed.bucket, routed.rows, first)
         if known is None:
             path = PartitionSpec.of(self.schema).path(routed.partition)
             known = BucketState(routed.partition, routed.partition_bytes, path, routed.bucket)
-        return writer.upsert(known, routed.rows, routed.kinds, replace=self.replaces)
+        return writer.upsert(known, routed.rows, routed.kinds, picks=self.picks)
 
 
 def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

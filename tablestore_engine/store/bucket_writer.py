@@ -1,6 +1,6 @@
 """Merge-on-write inside one bucket: incoming rows and stored rows become files, vectors and the exact changelog.
 
-Names      BucketWriter   upsert, append, fold, take_in_level_zero → BucketChange; read_visible, levels, apply
+Names      BucketWriter   upsert, append, replace, fold, take_in_level_zero → BucketChange; read_visible, levels, apply
 Steps      upsert: conform → one row per key → find the visible stored rows → decide → new run, vectors, changelog
 INVARIANT  a change is complete: with it, readers see every key once, and the changelog turns the old rows into the new.
 INVARIANT  nothing is committed here: a change that is thrown away leaves only files that nothing names.
@@ -40,6 +40,8 @@ from tablestore_engine.store.fold import fold_unit
 from tablestore_engine.store.level_zero import read_level_zero
 from tablestore_engine.store.lookup import KeyCache, key_range
 from tablestore_engine.store.merge_batch import Batch, Target, merge_batch, sequence_of
+from tablestore_engine.store.replace_rows import replace_rows
+from tablestore_engine.store.row_filter import RowFilter
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,17 @@ class BucketWriter:
     # ---- operations ----------------------------------------------------------------------------------------
 
     def upsert(
-        self, state: BucketState, rows: pa.Table, kinds: pa.Array | None = None, *, replace: bool = False
+        self,
+        state: BucketState,
+        rows: pa.Table,
+        kinds: pa.Array | None = None,
+        *,
+        picks: RowFilter | None = None,
     ) -> BucketChange:
         """Put, replace and delete rows by key; `kinds` are row kinds (None: all put).
 
-        `replace` makes a difference commit: stored keys that `rows` lacks are deleted, identical rows stay untouched,
-        and the sequence field does not protect stored rows.
+        `picks` makes a difference commit: picked stored rows whose keys `rows` lacks are deleted, identical rows stay
+        untouched, and the sequence field does not protect picked rows.
         Raises FixData TS1601 (repeated keys), TS1602 (null key), TS1603 and TS1604 (values, columns),
         EngineBug TS1650 (no free level: fold first), TS1653 (level 0: take it in first).
         """
@@ -78,8 +85,8 @@ class BucketWriter:
         batch = self._resolve(conform(rows, self.schema, deletes), kind_values)
         target = Target(
             level=self.levels(state).get_next_level(),
-            replace=replace,
-            skip_identical=replace or self.options.boolean("changelog-producer.row-deduplicate"),
+            picks=picks,
+            skip_identical=picks is not None or self.options.boolean("changelog-producer.row-deduplicate"),
         )
         return merge_batch(self.files, state, batch, target, self.key_cache)
 
@@ -96,6 +103,11 @@ class BucketWriter:
             added=self.files.write_append(place, made, first_sequence),
             inserted=made.num_rows,
         )
+
+    def replace(self, state: BucketState, rows: pa.Table | None, picks: RowFilter) -> BucketChange:
+        """Picked rows of an append-only bucket give way to `rows`; equal ones stay. Raises FixData TS1603, TS1604."""
+        made = self.schema.arrow_schema().empty_table() if rows is None else conform(rows, self.schema)
+        return replace_rows(self.files, state, made, picks)
 
     def fold(self, state: BucketState, unit: CompactionUnit) -> BucketChange:
         """Rewrite the unit's files as one sorted run without their dead rows (a COMPACT snapshot of its own)."""

@@ -3,7 +3,8 @@
 Names      ChangelogBatch   rows of one file (or one bucket) with `_ROW_KIND`
            ChangelogReader  changes of a snapshot; whether there are any; changes of a range of snapshots
 Steps      changelog files, when the snapshot has them → their rows
-           append-only: APPEND → added rows as +I; OVERWRITE → multiset difference of removed and added rows
+           append-only: APPEND → added rows as +I; OVERWRITE → multiset difference of rows that went (removed files,
+           new deletion vectors) and added rows; COMPACT → rows that new vectors hide (some writers delete that way)
            keyed with producer none: level-0 rows of APPEND snapshots as stored
            COMPACT and ANALYZE without changelog: nothing
 INVARIANT  two reads of one snapshot give the same batches in the same order: manifest order, then rows in the file.
@@ -11,12 +12,12 @@ INVARIANT  two reads of one snapshot give the same batches in the same order: ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
+from pyroaring import BitMap
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.capability import check_data_file
@@ -27,8 +28,10 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.lsm.key_order import order_frame
+from tablestore_engine.lsm.multiset import numbered_rows
 from tablestore_engine.lsm.take import take_rows
+from tablestore_engine.store.bucket_state import LiveFile
+from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.file_read import FileSource, read_file
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.read import read_scan_file
@@ -56,6 +59,9 @@ class ChangelogReader:
         """Whether the snapshot can have changed rows; decided without reading data files."""
         if snapshot.changelog_manifest_list is not None:
             return bool(self.parts.manifests.read_changelog_entries(snapshot))
+        schema = self.parts.schemas.get(snapshot.schema_id)
+        if not schema.is_keyed and _may_hide(snapshot) and self._hidden(snapshot, schema):
+            return True
         return any(True for _ in self._delta(snapshot, self.parts.schemas.get(snapshot.schema_id)))
 
     def read(self, snapshot: Snapshot, schema: TableSchema | None = None) -> Iterator[ChangelogBatch]:
@@ -64,7 +70,7 @@ class ChangelogReader:
         if snapshot.changelog_manifest_list is not None:
             for entry in self.parts.manifests.read_changelog_entries(snapshot):
                 yield self._batch(snapshot, entry, schema)
-        elif not schema.is_keyed and snapshot.commit_kind is CommitKind.OVERWRITE:
+        elif not schema.is_keyed and _may_hide(snapshot):
             yield from self._difference(snapshot, schema)
         else:
             for entry in self._delta(snapshot, schema):
@@ -108,30 +114,90 @@ class ChangelogReader:
         return ChangelogBatch(snapshot.id, partition, _bucket(schema, entry.bucket), rows)
 
     def _difference(self, snapshot: Snapshot, schema: TableSchema) -> Iterator[ChangelogBatch]:
-        """Rows that an overwrite took away (-D) and rows that it brought (+I); equal rows cancel out."""
-        entries = self.parts.manifests.read_entries(snapshot.delta_manifest_list)
-        before = self._read_removed(snapshot, entries, schema)
-        places = sorted({(entry.partition, entry.bucket) for entry in entries})
+        """Rows that went (-D) and rows that came (+I); equal rows cancel out. A COMPACT only takes away."""
+        entries: list[ManifestEntry] = []
+        if snapshot.commit_kind is CommitKind.OVERWRITE:
+            entries = self.parts.manifests.read_entries(snapshot.delta_manifest_list)
+        gone = self._read_gone(snapshot, entries, schema)
+        places = sorted({(entry.partition, entry.bucket) for entry in entries} | set(gone))
+        empty = schema.arrow_schema().empty_table()
+        came = self._read_added(snapshot, entries, schema)
         for partition, bucket in places:
-            added = [
-                self._batch(snapshot, entry, schema).rows.drop_columns([ROW_KIND_COLUMN])
-                for entry in entries
-                if entry.kind is FileKind.ADD and (entry.partition, entry.bucket) == (partition, bucket)
-            ]
-            empty = schema.arrow_schema().empty_table()
-            new = pa.concat_tables([empty, *added])
-            rows = multiset_difference(before.get((partition, bucket), empty), new)
+            old, new = (side.get((partition, bucket), empty) for side in (gone, came))
+            rows = multiset_difference(old, new)
             if rows.num_rows:
                 values = PartitionSpec.of(schema).decode(partition)
                 yield ChangelogBatch(snapshot.id, values, _bucket(schema, bucket), rows)
 
-    def _read_removed(
+    def _read_added(
         self, snapshot: Snapshot, entries: Sequence[ManifestEntry], schema: TableSchema
-    ) -> dict[tuple[bytes, int], pa.Table]:
-        """Visible rows, before this snapshot, of the files that it removed. Raises NotFound TS1315."""
+    ) -> dict[BucketId, pa.Table]:
+        """Visible rows of the files that the snapshot added: a stage of several writes hides some of its own."""
+        added = {entry.file.file_name for entry in entries if entry.kind is FileKind.ADD}
+        groups: dict[BucketId, list[pa.Table]] = {}
+        if added:
+            for file in self.parts.scanner.plan_scan(snapshot, schema=schema).files:
+                if file.meta.file_name in added:
+                    rows = read_scan_file(self.parts.fileio, file, schema)
+                    groups.setdefault((file.partition_bytes, file.bucket), []).append(rows)
+        return {key: pa.concat_tables(tables) for key, tables in groups.items()}
+
+    def _read_gone(
+        self, snapshot: Snapshot, entries: Sequence[ManifestEntry], schema: TableSchema
+    ) -> dict[BucketId, pa.Table]:
+        """Rows that were visible before this snapshot: of files that it removed, or that its vectors hide.
+
+        Raises NotFound TS1315.
+        """
         removed = {entry.file.file_name for entry in entries if entry.kind is FileKind.DELETE}
-        if not removed:
+        hidden = self._hidden(snapshot, schema)
+        if not removed and not hidden:
             return {}
+        groups: dict[BucketId, list[pa.Table]] = {}
+        for file in self.parts.scanner.plan_scan(self._previous(snapshot), schema=schema).files:
+            newly = hidden.get(file.path)
+            if file.meta.file_name in removed:
+                rows = read_scan_file(self.parts.fileio, file, schema)
+            elif newly is not None:
+                others = BitMap(range(file.meta.row_count)) - newly
+                rows = read_scan_file(self.parts.fileio, replace(file, deleted=others), schema)
+            else:
+                continue
+            groups.setdefault((file.partition_bytes, file.bucket), []).append(rows)
+        return {key: pa.concat_tables(tables) for key, tables in groups.items()}
+
+    def _hidden(self, snapshot: Snapshot, schema: TableSchema) -> dict[str, BitMap]:
+        """Path → positions that this snapshot's vectors hide and no earlier one did, of files that are still live.
+
+        Raises NotFound TS1315 when the snapshot before is gone and vectors may have changed.
+        """
+        manifests = self.parts.manifests
+        if snapshot.index_manifest is None:
+            return {}
+        previous = self._previous(snapshot)
+        if previous.index_manifest == snapshot.index_manifest:
+            return {}
+        before = {entry.file_name for entry in manifests.read_index(previous.index_manifest)}
+        changed = {
+            (entry.partition, entry.bucket)
+            for entry in manifests.read_index(snapshot.index_manifest)
+            if entry.file_name not in before
+        }
+        old = {file.path: file.deleted for file in self._files(previous, schema, changed)}
+        found = {}
+        for file in self._files(snapshot, schema, changed):
+            newly = (file.deleted or BitMap()) - (old.get(file.path) or BitMap())
+            if newly and file.path in old:
+                found[file.path] = newly
+        return found
+
+    def _files(
+        self, snapshot: Snapshot, schema: TableSchema, buckets: Collection[BucketId]
+    ) -> list[LiveFile]:
+        states = self.parts.scanner.bucket_states(snapshot, schema, lambda key: key in buckets)
+        return [file for state in states.values() for file in state.files]
+
+    def _previous(self, snapshot: Snapshot) -> Snapshot:
         previous = self.parts.snapshots.find(snapshot.id - 1)
         if previous is None:
             raise NotFound(
@@ -140,13 +206,14 @@ class ChangelogReader:
                 why=f"it overwrote rows of snapshot {snapshot.id - 1}, which is expired",
                 fix="read the table instead; whoever expires its snapshots should keep more of them",
             )
-        plan = self.parts.scanner.plan_scan(previous, schema=schema)
-        groups: dict[tuple[bytes, int], list[pa.Table]] = {}
-        for file in plan.files:
-            if file.meta.file_name in removed:
-                rows = read_scan_file(self.parts.fileio, file, schema)
-                groups.setdefault((file.partition_bytes, file.bucket), []).append(rows)
-        return {key: pa.concat_tables(tables) for key, tables in groups.items()}
+        return previous
+
+
+def _may_hide(snapshot: Snapshot) -> bool:
+    """Whether rows of an append-only table can have gone: an overwrite, or vectors that came with a COMPACT."""
+    return snapshot.commit_kind is CommitKind.OVERWRITE or (
+        snapshot.commit_kind is CommitKind.COMPACT and snapshot.index_manifest is not None
+    )
 
 
 def with_kind(rows: pa.Table, kind: RowKind) -> pa.Table:
@@ -160,7 +227,7 @@ def multiset_difference(before: pa.Table, after: pa.Table) -> pa.Table:
     The k-th occurrence of a row in one table cancels the k-th in the other. NULL equals NULL, NaN equals NaN,
     -0.0 differs from 0.0.
     """
-    old, new = _numbered(before), _numbered(after)
+    old, new = numbered_rows(before), numbered_rows(after)
     gone = old.join(new, on=list(old.columns[1:]), how="anti", nulls_equal=True).get_column("#row")
     came = new.join(old, on=list(new.columns[1:]), how="anti", nulls_equal=True).get_column("#row")
     return pa.concat_tables(
@@ -169,24 +236,6 @@ def multiset_difference(before: pa.Table, after: pa.Table) -> pa.Table:
             with_kind(take_rows(after, came.sort().to_numpy().astype(np.int64)), RowKind.INSERT),
         ]
     )
-
-
-def _numbered(rows: pa.Table) -> pl.DataFrame:
-    """Comparable columns, the row number in front, the number of the occurrence at the end."""
-    frame = _comparable(rows)
-    names = frame.columns
-    counted = frame.with_columns(pl.int_range(pl.len()).over(names).alias("#nth"))
-    return counted.with_row_index("#row")
-
-
-def _comparable(rows: pa.Table) -> pl.DataFrame:
-    """Columns in which equal rows are the same rows; nested ones are compared by their text."""
-    arrays = []
-    for column in rows.columns:
-        if pa.types.is_nested(column.type):
-            column = pa.chunked_array([pa.array([repr(value) for value in column.to_pylist()], pa.string())])
-        arrays.append(column)
-    return order_frame(arrays)
 
 
 def _bucket(schema: TableSchema, bucket: int) -> int:

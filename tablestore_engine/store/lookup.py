@@ -13,7 +13,7 @@ INVARIANT  a key has at most one visible row in a bucket; two mean corruption an
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +26,7 @@ from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.format.types import type_to_arrow
 from tablestore_engine.lsm.key_order import (
     Index,
+    Mask,
     fixed_words,
     key_at,
     match_sorted,
@@ -121,12 +122,14 @@ def _may_hit(files: DataFiles, file: LiveFile, keys: pl.DataFrame) -> bool:
     return file.dead_count < file.meta.row_count and low <= key_at(keys, -1) and key_at(keys, 0) <= high
 
 
-def absent_rows(live: Sequence[LiveFile], hits: Hits) -> tuple[FileHits, ...]:
-    """The visible rows of each file that no incoming row hits (a difference commit deletes them)."""
+def absent_rows(live: Sequence[LiveFile], hits: Hits, picked: Mapping[str, Mask]) -> tuple[FileHits, ...]:
+    """The picked rows (path → positions) of each file that no incoming row hits (a difference commit deletes them)."""
     hit = {one.file.path: one.positions for one in hits.by_file}
     absent = []
     for file in live:
-        rest = visible_mask(file)
+        if file.path not in picked:
+            continue
+        rest = picked[file.path].copy()
         rest[hit.get(file.path, _NONE)] = False
         positions = np.flatnonzero(rest)
         if len(positions):

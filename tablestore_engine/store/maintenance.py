@@ -3,6 +3,7 @@
 Names      plan_preparation   what must or should be done before a keyed write: COMPACT plan or None
            plan_compaction    everything into its best shape (CALL compact): COMPACT plan or None
            plan_small_files   append-only: which files to join; pure
+           plan_append_compaction   joins them, dead rows are left out
            run_buckets        run the same work for several buckets
 Steps      keyed: a bucket without a free level, with too many runs or mostly dead files is folded first; only then
            can its level 0 be taken in, in a further snapshot
@@ -133,14 +134,15 @@ def plan_append_compaction(
     least = files_min or writer.options.integer("compaction.min.file-num")
     work: list[tuple[BucketState, tuple[str, ...]]] = []
     for state in parts.scanner.bucket_states(base, schema, touched).values():
-        if any(file.deleted for file in state.files):
-            continue  # vectors of append-only tables are another writer's: its own compaction takes care of them
         names = plan_small_files(
             [file.meta for file in state.files],
             target_bytes=writer.files.target_bytes,
             files_min=least,
             all_tiers=files_min is not None,
         )
+        if files_min is not None:  # asked for: files with dead rows are written anew as well
+            wanted = {*names, *state.deletion_vectors}
+            names = tuple(file.meta.file_name for file in state.files if file.meta.file_name in wanted)
         if names:
             work.append((state, names))
     return _compact_plan(schema, run_buckets(parts, schema, lambda one: _join_files(writer, *one), work))
@@ -173,16 +175,18 @@ def _tier(file: DataFileMeta) -> int:
 
 
 def _join_files(writer: BucketWriter, state: BucketState, names: Collection[str]) -> BucketChange:
-    """Rows of the named files in their order, as one file (or several of the target size)."""
+    """Visible rows of the named files in their order, as one file (or several of the target size)."""
     taken = [file for file in state.files if file.meta.file_name in names]
     rows = pa.concat_tables([writer.files.read_visible(file) for file in taken])
     first = min(file.meta.min_sequence_number for file in taken)
     added = writer.files.write_append(state, rows, first)
+    kept = {name: bits for name, bits in state.deletion_vectors.items() if name not in names}
     return BucketChange(
         state.partition_bytes,
         state.bucket,
         added=tuple(replace(meta, file_source=SOURCE_COMPACT) for meta in added),
         removed=tuple(file.meta for file in taken),
+        deletion_vectors=None if kept == state.deletion_vectors else kept,
     )
 
 

@@ -31,6 +31,7 @@ from tablestore_engine.options import OptionSet
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles, RunRows
 from tablestore_engine.store.lookup import FileHits, Hits, KeyCache, absent_rows, fetch, find_hits
+from tablestore_engine.store.row_filter import RowFilter, picked_rows
 
 
 @dataclass(frozen=True)
@@ -46,21 +47,25 @@ class Batch:
 
 @dataclass(frozen=True)
 class Target:
-    """`replace`: stored keys absent from the batch are deleted. `skip_identical`: rows without change stay."""
+    """`picks`: picked rows whose keys the batch lacks are deleted. `skip_identical`: rows without change stay."""
 
     level: int
     source: int = SOURCE_APPEND
-    replace: bool = False
+    picks: RowFilter | None = None
     skip_identical: bool = False
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What the bucket holds for the batch: hits, their old rows in hit order (first column their numbers), the rest."""
+    """What the bucket holds for the batch: hits, their old rows in hit order (first column their numbers), the rest.
+
+    `picked`: which hits, in hit order, are rows that give way.
+    """
 
     hits: Hits
     old: pa.Table | None
     absent: tuple[FileHits, ...]
+    picked: Mask
 
 
 def sequence_of(rows: pa.Table, options: OptionSet) -> SequenceOrder | None:
@@ -126,13 +131,32 @@ def _find(
     files: DataFiles, state: BucketState, batch: Batch, target: Target, cache: KeyCache | None
 ) -> _Found:
     hits = find_hits(files, state.files, batch.keys, cache)
-    absent = absent_rows(state.files, hits) if target.replace else ()
+    masks = _picked_masks(files, state, target)
+    absent = absent_rows(state.files, hits, masks)
     columns = _old_columns(files, batch, target)
     old = None
     if columns is None or columns:
         old = fetch(files, hits.by_file, columns, keep=(SEQUENCE_NUMBER,))
         old = None if old is None else _take(old, hits.order)
-    return _Found(hits, old, absent)
+    return _Found(hits, old, absent, _picked_hits(hits, masks))
+
+
+def _picked_masks(files: DataFiles, state: BucketState, target: Target) -> dict[str, Mask]:
+    """Path → positions of rows that give way, for the files that have any."""
+    if target.picks is None:
+        return {}
+    found = ((file.path, picked_rows(files, file, target.picks)) for file in state.files)
+    return {path: mask for path, mask in found if mask is not None}
+
+
+def _picked_hits(hits: Hits, masks: dict[str, Mask]) -> Mask:
+    parts = [
+        masks[one.file.path][one.positions]
+        if one.file.path in masks
+        else np.zeros(len(one.positions), dtype=np.bool_)
+        for one in hits.by_file
+    ]
+    return np.concatenate(parts)[hits.order] if parts else np.zeros(0, dtype=np.bool_)
 
 
 def _old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, ...] | None:
@@ -145,10 +169,10 @@ def _old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, .
 def _decide(files: DataFiles, batch: Batch, target: Target, found: _Found) -> Decision:
     hits = found.hits.incoming
     newer = identical = None
-    if found.old is not None and batch.sequence is not None and not target.replace:
+    if found.old is not None and batch.sequence is not None and not bool(found.picked.all()):
         stored = sequence_of(found.old, files.options)
         mine = SequenceOrder(batch.sequence.frame[hits], batch.sequence.descending)
-        newer = None if stored is None else newest_wins(mine, stored)
+        newer = None if stored is None else newest_wins(mine, stored) & ~found.picked
     if found.old is not None and target.skip_identical:
         identical = rows_identical(_take(batch.rows, hits), found.old.select(batch.rows.column_names))
     return decide(batch.deletes, hits, stored_newer=newer, identical=identical)

@@ -151,16 +151,17 @@ class SnapshotFiles:
     # --------------------------------------------------------------------------------------------------------
 
     def _write_vectors(self, planned: Planned) -> dict[BucketId, IndexEntry | None]:
-        """One new index file per bucket whose vectors changed. An overwrite that leaves none drops the entry;
-        else an index file without vectors stays (Java does the same).
+        """One new index file per bucket whose vectors changed. An overwrite that leaves none drops the entry, so does
+        any commit of an append-only table; else an index file without vectors stays (Java does the same).
         """
+        drops = planned.kind is CommitKind.OVERWRITE or not planned.schema.is_keyed
         made: dict[BucketId, IndexEntry | None] = {}
         for change in planned.changes:
             vectors = change.deletion_vectors
             if vectors is None:
                 continue
             key = (change.partition_bytes, change.bucket)
-            if not vectors and planned.kind is CommitKind.OVERWRITE:
+            if not vectors and drops:
                 made[key] = None
             else:
                 kept = {name: bits for name, bits in vectors.items() if bits}

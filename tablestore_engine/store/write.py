@@ -1,6 +1,6 @@
 """What a write asks for, and which part of the table it is about.
 
-Names      WriteMode      UPSERT, APPEND, OVERWRITE_TABLE, OVERWRITE_PARTITIONS (dynamic), OVERWRITE_STATIC
+Names      WriteMode      UPSERT, APPEND, OVERWRITE_TABLE, OVERWRITE_PARTITIONS (dynamic), OVERWRITE_STATIC, REPLACE
            WriteRequest   rows, mode, identity, schema change, staging
            Extent         the buckets that a write reads and may change, and the scope of conflicts
            plan_extent    mode and rows → Extent; pure
@@ -26,6 +26,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.sql_literal import count_of, sql_literal
 from tablestore_engine.format.types import type_to_arrow
 from tablestore_engine.store.conflict import BucketId, Scope
+from tablestore_engine.store.row_filter import EVERY_ROW, RowFilter, RowPositions, check_filter
 
 
 class WriteMode(StrEnum):
@@ -36,6 +37,7 @@ class WriteMode(StrEnum):
     OVERWRITE_TABLE = "overwrite_table"
     OVERWRITE_PARTITIONS = "overwrite_partitions"  # those that occur in the rows
     OVERWRITE_STATIC = "overwrite_static"  # those that the request names
+    REPLACE = "replace"  # the stored rows that the request's filter picks
 
     @property
     def is_overwrite(self) -> bool:
@@ -57,6 +59,7 @@ class WriteRequest:
     computed_from the rows were computed from this snapshot (0: from the empty table) and are right on it only;
                   `computed_from_unique` (Snapshot.unique): and it must still be that very one
     identity      the rows were made for the table of this identity only (TableStore.identity)
+    replaces      REPLACE: the stored rows that give way to the new ones; what equals a new row stays
     """
 
     rows: pa.Table | None = None
@@ -73,15 +76,26 @@ class WriteRequest:
     computed_from: int | None = None
     computed_from_unique: str | None = None
     identity: str | None = None
+    replaces: RowFilter | None = None
 
 
 @dataclass(frozen=True)
 class Extent:
-    """`covers`: the buckets with files that the write reads and may change."""
+    """`covers`: the buckets with files that the write reads and may change; `picks`: their rows that give way."""
 
     scope: Scope
     covers: Callable[[BucketId], bool]
-    replaces: bool
+    picks: RowFilter | None = None
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether every stored row of the extent gives way."""
+        return self.picks == EVERY_ROW
+
+    @property
+    def needs_positions(self) -> bool:
+        """Whether files must lie as they were: nothing may be joined before this write."""
+        return isinstance(self.picks, RowPositions)
 
 
 def plan_extent(
@@ -89,20 +103,30 @@ def plan_extent(
     schema: TableSchema,
     buckets: Collection[BucketId],
     partition: Mapping[str, object],
+    replaces: RowFilter | None = None,
 ) -> Extent:
-    """The part of the table that a write with rows in `buckets` is about."""
+    """The part of the table that a write with rows in `buckets` is about. Raises FixRequest TS1311, TS1385, TS1387."""
     if mode is WriteMode.OVERWRITE_STATIC and partition:
         return _static_extent(schema, partition)
+    if mode is WriteMode.REPLACE:
+        if replaces is None:
+            raise FixRequest(
+                "TS1387",
+                "a replacing write does not say which rows it replaces",
+                why="mode replace goes with a filter: an interval, keys or positions",
+                fix="set replaces, or use mode overwrite_table to replace all rows",
+            )
+        return Extent(Scope(everything=True), lambda _: True, check_filter(replaces, schema))
     dynamic = mode is WriteMode.OVERWRITE_PARTITIONS and bool(schema.partition_keys)
     if dynamic:
         partitions = frozenset(one for one, _ in buckets)
-        return Extent(Scope(partitions=partitions), lambda key: key[0] in partitions, replaces=True)
+        return Extent(Scope(partitions=partitions), lambda key: key[0] in partitions, EVERY_ROW)
     if mode.is_overwrite:
-        return Extent(Scope(everything=True), lambda _: True, replaces=True)
+        return Extent(Scope(everything=True), lambda _: True, EVERY_ROW)
     if not schema.is_keyed and schema.bucket_count <= 0:
-        return Extent(Scope(), lambda _: False, replaces=False)
+        return Extent(Scope(), lambda _: False)
     wanted = frozenset(buckets)
-    return Extent(Scope(buckets=wanted), lambda key: key in wanted, replaces=False)
+    return Extent(Scope(buckets=wanted), lambda key: key in wanted)
 
 
 def _static_extent(schema: TableSchema, partition: Mapping[str, object]) -> Extent:
@@ -111,13 +135,13 @@ def _static_extent(schema: TableSchema, partition: Mapping[str, object]) -> Exte
     spec = PartitionSpec.of(schema)
     if len(values) == len(schema.partition_keys):
         only = spec.encode([values[name] for name in schema.partition_keys])
-        return Extent(Scope(partitions=frozenset([only])), lambda key: key[0] == only, replaces=True)
+        return Extent(Scope(partitions=frozenset([only])), lambda key: key[0] == only, EVERY_ROW)
 
     def covers(key: BucketId) -> bool:
         found = dict(zip(schema.partition_keys, spec.decode(key[0]), strict=True))
         return all(found[name] == value for name, value in values.items())
 
-    return Extent(Scope(everything=True), covers, replaces=True)
+    return Extent(Scope(everything=True), covers, EVERY_ROW)
 
 
 def static_values(schema: TableSchema, partition: Mapping[str, object]) -> dict[str, object]:

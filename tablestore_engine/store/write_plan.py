@@ -4,7 +4,7 @@ Names      WritePlanner     rows in the driver: called once per base by the comm
            ChangesPlanner   changes computed elsewhere (Spark tasks) for a base
 Steps      schema → routed rows → extent → folds and level 0 first → one change per bucket → plan
            keyed: upserts; an overwrite is a difference, so that its changelog is exact (K2)
-           append-only: new files; an overwrite also removes the old ones (kind OVERWRITE)
+           append-only: new files; what an overwrite or a filter picks goes, equal rows stay (kind OVERWRITE)
            another bucket count: everything is written anew (kind OVERWRITE), no changelog
 INVARIANT  all buckets of one partition have the same bucket count, except right after an overwrite.
 """
@@ -25,6 +25,7 @@ from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.maintenance import plan_append_compaction, plan_preparation, run_buckets
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.routing import RoutedRows, route_rows
+from tablestore_engine.store.row_filter import RowFilter, RowPositions, SameKeys, check_positions
 from tablestore_engine.store.scan import has_vectors
 from tablestore_engine.store.schemas import is_same_schema
 from tablestore_engine.store.snapshot_files import Planned
@@ -62,16 +63,37 @@ class WritePlanner:
             schema,
             [(one.partition_bytes, one.bucket) for one in routed],
             self.request.partition,
+            self._filter(),
         )
-        step = plan_step(self.parts, base, extent)
+        joins_later = not schema.is_keyed and extent.picks is not None
+        step = None if joins_later else plan_step(self.parts, base, extent)
         if step is not None:
             return step
         states = self.parts.scanner.bucket_states(base, schema, extent.covers)
+        check_picks(extent, states)
         if check_bucket_count(self.parts, base, schema, extent, self._partitions(routed)):
             return self._plan_rescale(schema, routed, states, extent)
         plan_changes = self._keyed_changes if schema.is_keyed else self._append_changes
         changes = plan_changes(schema, routed, states, extent)
-        return planned(self.request, schema, extent, changes, self.claim)
+        made = planned(self.request, schema, extent, changes, self.claim)
+        return self._after_joining(base, extent, made) if joins_later else made
+
+    def _after_joining(self, base: Snapshot | None, extent: Extent, made: Planned) -> Planned:
+        """The plan, or the joining of files that is due before it; nothing is joined for what changes nothing."""
+        step = None if made.is_nothing else plan_step(self.parts, base, extent)
+        if step is None:
+            return made
+        self._discard(made)
+        return step
+
+    def _filter(self) -> RowFilter | None:
+        """The request's filter; keys are those of the rows when it names none."""
+        asked, rows = self.request.replaces, self.request.rows
+        return (
+            asked.among(rows)
+            if isinstance(asked, SameKeys) and asked.keys is None and rows is not None
+            else asked
+        )
 
     def _route(self, schema: TableSchema) -> tuple[RoutedRows, ...]:
         if schema.id not in self._routed:
@@ -102,10 +124,10 @@ class WritePlanner:
             key = (one.partition_bytes, one.bucket)
             state = rest.pop(key, None) or self.parts.scanner.empty_state(schema, one.partition, one.bucket)
             work.append((state, one))
-        if extent.replaces:
+        if extent.picks is not None:
             work += [(state, None) for state in rest.values()]
         return run_buckets(
-            self.parts, schema, lambda item: _upsert(writer, item[0], item[1], replaces=extent.replaces), work
+            self.parts, schema, lambda item: _upsert(writer, item[0], item[1], picks=extent.picks), work
         )
 
     def _append_changes(
@@ -116,15 +138,23 @@ class WritePlanner:
         extent: Extent,
     ) -> list[BucketChange]:
         writer = self._writer(schema)
-
-        def append(one: RoutedRows) -> BucketChange:
+        rest, picks = dict(states), extent.picks
+        work: list[tuple[BucketState, RoutedRows | None]] = []
+        for one in routed:
             empty = self.parts.scanner.empty_state(schema, one.partition, one.bucket)
-            known = states.get((one.partition_bytes, one.bucket), empty)
-            follows = schema.bucket_count > 0 and not extent.replaces
-            return writer.append(one.partition, one.bucket, one.rows, known.next_sequence if follows else 0)
+            work.append((rest.pop((one.partition_bytes, one.bucket), empty), one))
+        if picks is not None:
+            work += [(state, None) for state in rest.values()]
 
-        changes = run_buckets(self.parts, schema, append, routed)
-        return with_removals(changes, states) if extent.replaces else changes
+        def change(item: tuple[BucketState, RoutedRows | None]) -> BucketChange:
+            state, one = item
+            if picks is not None:
+                return writer.replace(state, None if one is None else one.rows, picks)
+            assert one is not None
+            first = state.next_sequence if schema.bucket_count > 0 else 0
+            return writer.append(one.partition, one.bucket, one.rows, first)
+
+        return run_buckets(self.parts, schema, change, work)
 
     def _plan_rescale(
         self,
@@ -181,8 +211,11 @@ class ChangesPlanner:
             return step
         changes = list(self.plan_changes(base, schema))
         buckets = [(change.partition_bytes, change.bucket) for change in changes]
-        extent = plan_extent(self.request.mode, schema, buckets, self.request.partition)
+        extent = plan_extent(
+            self.request.mode, schema, buckets, self.request.partition, self.request.replaces
+        )
         states = self.parts.scanner.bucket_states(base, schema, extent.covers)
+        check_picks(extent, states)
         partitions = frozenset(one for one, _ in buckets)
         if check_bucket_count(self.parts, base, schema, extent, partitions):
             raise FixRequest(
@@ -191,15 +224,37 @@ class ChangesPlanner:
                 why="each bucket is written anew, which is done in one process",
                 fix="write the rows as Arrow from the driver",
             )
-        if extent.replaces and schema.is_keyed:
-            writer = self.parts.writer(schema)
-            rest = [state for key, state in states.items() if key not in set(buckets)]
-            changes += run_buckets(
-                self.parts, schema, lambda state: _upsert(writer, state, None, replaces=True), rest
-            )
-        elif extent.replaces:
-            changes = with_removals(changes, states)
+        if extent.picks is not None:
+            changes = self._with_replaced(schema, changes, states, extent.picks)
         return planned(self.request, schema, extent, changes, self.claim)
+
+    def _with_replaced(
+        self,
+        schema: TableSchema,
+        changes: list[BucketChange],
+        states: Mapping[BucketId, BucketState],
+        picks: RowFilter,
+    ) -> list[BucketChange]:
+        """Also what no task has seen: buckets without rows; the stored rows of append-only tables, uncompared."""
+        writer = self.parts.writer(schema)
+        if not schema.is_keyed:
+            return [
+                *run_buckets(
+                    self.parts, schema, lambda state: writer.replace(state, None, picks), [*states.values()]
+                ),
+                *changes,
+            ]
+        seen = {(change.partition_bytes, change.bucket) for change in changes}
+        rest = [state for key, state in states.items() if key not in seen]
+        return changes + run_buckets(
+            self.parts, schema, lambda state: _upsert(writer, state, None, picks=picks), rest
+        )
+
+
+def check_picks(extent: Extent, states: Mapping[BucketId, BucketState]) -> None:
+    """Raises RetryError TS1386 when picked positions are no longer where they were."""
+    if isinstance(extent.picks, RowPositions):
+        check_positions(extent.picks, states.values())
 
 
 def target_schema(parts: Parts, base: Snapshot | None, request: WriteRequest, claim: str) -> TableSchema:
@@ -268,7 +323,7 @@ def plan_step(parts: Parts, base: Snapshot | None, extent: Extent) -> Planned | 
     existing = parts.schema_at(base)
     if existing.is_keyed:
         return plan_preparation(parts, base, existing, extent.covers)
-    if extent.replaces:
+    if extent.rewrites or extent.needs_positions:
         return None
     return plan_append_compaction(parts, base, existing, lambda _: True)
 
@@ -276,8 +331,8 @@ def plan_step(parts: Parts, base: Snapshot | None, extent: Extent) -> Planned | 
 def planned(
     request: WriteRequest, schema: TableSchema, extent: Extent, changes: Sequence[BucketChange], claim: str
 ) -> Planned:
-    """The plan of these changes; append-only overwrites that remove files are OVERWRITE, all else is APPEND."""
-    removes = any(change.removed for change in changes)
+    """The plan of these changes; append-only ones that take rows away are OVERWRITE, all else is APPEND."""
+    removes = any(change.removed or change.deletion_vectors is not None for change in changes)
     claims_schema = schema.claim == claim
     return Planned(
         kind=CommitKind.OVERWRITE if removes and not schema.is_keyed else CommitKind.APPEND,
@@ -300,16 +355,16 @@ def check_bucket_count(
         entry.total_buckets
         for entry in parts.scanner.live_entries(base)
         if entry.partition in partitions
-        or (extent.replaces and extent.covers((entry.partition, entry.bucket)))
+        or (extent.rewrites and extent.covers((entry.partition, entry.bucket)))
     } - {schema.bucket_count}
     if not others:
         return False
-    if not extent.replaces or schema.options.get("log.system", "none") != "none":
+    if not extent.rewrites or schema.options.get("log.system", "none") != "none":
         raise FixRequest(
             "TS1314",
             f"rows cannot be written into {schema.bucket_count} buckets",
             why=f"the partition has files of {min(others)} buckets"
-            + (" and the topic of the log has one partition per bucket" if extent.replaces else ""),
+            + (" and the topic of the log has one partition per bucket" if extent.rewrites else ""),
             fix="overwrite the whole partition (tables without log), or set bucket back",
         )
     return True
@@ -333,7 +388,7 @@ def with_removals(
 
 
 def _upsert(
-    writer: BucketWriter, state: BucketState, routed: RoutedRows | None, *, replaces: bool
+    writer: BucketWriter, state: BucketState, routed: RoutedRows | None, *, picks: RowFilter | None
 ) -> BucketChange:
     rows = writer.schema.arrow_schema().empty_table() if routed is None else routed.rows
-    return writer.upsert(state, rows, None if routed is None else routed.kinds, replace=replaces)
+    return writer.upsert(state, rows, None if routed is None else routed.kinds, picks=picks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +14,7 @@ from dbt.adapters.tablestore.build import Action, BuildPlan
 from dbt.adapters.tablestore.contract import Contract
 from dbt.adapters.tablestore.model_config import TableSettings
 from dbt.include.tablestore import PACKAGE_PATH
-from tablestore_engine.api import OnSchemaChange, WriteMode
+from tablestore_engine.api import Interval, OnSchemaChange, SameKeys, WriteMode
 
 RELATION = SimpleNamespace(render=lambda: "demo.orders")
 
@@ -104,3 +106,24 @@ def test_deletes_of_a_batch_are_told() -> None:
     table = TableSettings("incremental", delete_when="op =\n'd'")
     text = macro("tablestore_statement")(RELATION, settings(table), plan(Action.INCREMENT))
     assert text == "-- rows that mean delete: op = 'd'\ninsert into demo.orders\nselect 1 as id"
+
+
+def test_a_replacing_run_shows_its_delete_and_its_insert() -> None:
+    """Microbatch and delete+insert: two statements by hand, one snapshot in the run."""
+    interval = Interval("at", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC))
+    made = BuildPlan(
+        Action.INCREMENT, "select 1 as id", WriteMode.REPLACE, OnSchemaChange.IGNORE, replaces=interval
+    )
+    shown = macro("tablestore_statement")(RELATION, settings(TableSettings("incremental")), made)
+    assert shown.split(";\n") == [
+        (
+            "delete from demo.orders where `at` >= timestamp '2026-01-01 00:00:00+00:00'"
+            " and `at` < timestamp '2026-01-02 00:00:00+00:00'"
+        ),
+        "insert into demo.orders\nselect 1 as id",
+    ]
+    keys = replace(made, replaces=SameKeys(("id", "v")))
+    shown = macro("tablestore_statement")(RELATION, settings(TableSettings("incremental")), keys)
+    assert shown.startswith(
+        "delete from demo.orders where (`id`, `v`) in (select `id`, `v` from (\nselect 1 as id\n));"
+    )

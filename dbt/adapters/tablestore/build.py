@@ -10,15 +10,17 @@ INVARIANT  pure; the same settings and situation give the same plan.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from dbt.adapters.tablestore.layout_changes import LayoutChange, TableLayout, list_changes
 from dbt.adapters.tablestore.model_config import TableSettings
-from dbt.adapters.tablestore.select_sql import Sides, merge_select, microbatch_select, replace_select
-from tablestore_engine.api import OnSchemaChange, WriteMode
+from dbt.adapters.tablestore.select_sql import Sides, merge_select, replace_select
+from tablestore_engine.api import Interval, OnSchemaChange, RowFilter, SameKeys, WriteMode
 from tablestore_engine.errors import FixRequest
 
 Columns = tuple[tuple[str, str], ...]
+_MOMENTS = ("date", "timestamp", "timestamp_ntz", "timestamp_ltz")
 
 
 class Action(StrEnum):
@@ -32,11 +34,12 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class Batch:
-    """One microbatch: column and interval [start, end) as timestamp text."""
+    """One microbatch: column and interval [start, end) of instants; `zone` reads a column without a zone of its own."""
 
     event_time: str
-    start: str
-    end: str
+    start: datetime
+    end: datetime
+    zone: str = "UTC"
 
 
 @dataclass(frozen=True)
@@ -55,18 +58,20 @@ class Situation:
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """One write."""
+    """One write; `replaces` says which stored rows give way to those of the query (mode replace)."""
 
     action: Action
     select: str
     mode: WriteMode
     on_schema_change: OnSchemaChange
     changes: tuple[LayoutChange, ...] = ()
+    replaces: RowFilter | None = None
 
 
 def plan_build(settings: TableSettings, situation: Situation) -> BuildPlan:
-    """Raises TS1822, TS1827, TS1828 and nothing is written then."""
+    """Raises TS1822, TS1826-TS1829, TS1886 and nothing is written then."""
     _require_columns(settings, situation)
+    _require_interval(settings, situation)
     if not situation.table_exists:
         mode = WriteMode.UPSERT if settings.primary_key else WriteMode.APPEND
         return BuildPlan(Action.CREATE, situation.sql, mode, OnSchemaChange.REPLACE)
@@ -76,8 +81,9 @@ def plan_build(settings: TableSettings, situation: Situation) -> BuildPlan:
         return BuildPlan(action, situation.sql, WriteMode.OVERWRITE_TABLE, OnSchemaChange.REPLACE, changes)
     _require_same_table(settings, situation)
     _check_schema_change(settings, situation)
-    select, mode = _increment(settings, situation)
-    return BuildPlan(Action.INCREMENT, select, mode, OnSchemaChange(settings.on_schema_change))
+    select, mode, replaces = _increment(settings, situation)
+    change = OnSchemaChange(settings.on_schema_change)
+    return BuildPlan(Action.INCREMENT, select, mode, change, replaces=replaces)
 
 
 def _require_columns(settings: TableSettings, situation: Situation) -> None:
@@ -89,6 +95,31 @@ def _require_columns(settings: TableSettings, situation: Situation) -> None:
             f"model {situation.name} has no column {missing[0]!r}",
             why=f"its config needs it; its query gives {', '.join(name for name, _ in situation.columns)}",
             fix=f"select {missing[0]!r} in the model, or change primary_key, partition_by or sequence_field",
+        )
+
+
+def _require_interval(settings: TableSettings, situation: Situation) -> None:
+    """Before the first batch: a later one could not say which rows are its own."""
+    batch = situation.batch
+    if settings.strategy != "microbatch":
+        return
+    if batch is None:
+        raise FixRequest(
+            "TS1829",
+            f"model {situation.name}: microbatch without an interval",
+            why="dbt gives intervals only to materialized='incremental' with event_time and begin",
+            fix="set materialized='incremental', event_time, batch_size and begin",
+        )
+    kinds = {name.lower(): kind for name, kind in situation.columns}
+    kind = kinds.get(batch.event_time.lower())
+    if kind is None or kind.lower() not in _MOMENTS:
+        raise FixRequest(
+            "TS1886",
+            f"model {situation.name}: event_time {batch.event_time!r} cannot say which rows a batch replaces",
+            why=f"the query gives it as {kind}; expected one of {', '.join(_MOMENTS)}"
+            if kind
+            else f"the query gives {', '.join(name for name, _ in situation.columns)}",
+            fix=f"select {batch.event_time!r} in the model as a date or timestamp, or name another event_time",
         )
 
 
@@ -132,7 +163,8 @@ def diff_columns(new: Columns, old: Columns) -> tuple[tuple[str, ...], tuple[str
     return added, removed, retyped
 
 
-def _increment(settings: TableSettings, situation: Situation) -> tuple[str, WriteMode]:
+def _increment(settings: TableSettings, situation: Situation) -> tuple[str, WriteMode, RowFilter | None]:
+    """The query, how its rows are written, and which stored rows give way."""
     sides = Sides(
         situation.sql,
         tuple(name for name, _ in situation.columns),
@@ -141,24 +173,21 @@ def _increment(settings: TableSettings, situation: Situation) -> tuple[str, Writ
     )
     upsert = WriteMode.UPSERT if settings.primary_key else WriteMode.APPEND
     match settings.strategy:
-        case "delete+insert":
+        case "delete+insert" if settings.delete_key and settings.predicates:
             columns = _result_columns(settings, situation)
             select = replace_select(sides, settings.delete_key, columns, settings.predicates)
-            return (select, WriteMode.OVERWRITE_TABLE) if settings.delete_key else (sides.sql, upsert)
+            return select, WriteMode.OVERWRITE_TABLE, None
+        case "delete+insert" if settings.delete_key:
+            return sides.sql, WriteMode.REPLACE, SameKeys(settings.delete_key)
         case "insert_overwrite":
-            return sides.sql, WriteMode.OVERWRITE_PARTITIONS
-        case "microbatch":
+            return sides.sql, WriteMode.OVERWRITE_PARTITIONS, None
+        case "microbatch" if situation.batch is not None:
             batch = situation.batch
-            if batch is None:
-                raise FixRequest(
-                    "TS1829",
-                    f"model {situation.name}: microbatch without an interval",
-                    why="dbt gives intervals only to materialized='incremental' with event_time and begin",
-                    fix="set materialized='incremental', event_time, batch_size and begin",
-                )
-            columns = _result_columns(settings, situation)
-            select = microbatch_select(sides, batch.event_time, columns, batch.start, batch.end)
-            return select, WriteMode.OVERWRITE_TABLE
+            return (
+                sides.sql,
+                WriteMode.REPLACE,
+                Interval(batch.event_time, batch.start, batch.end, batch.zone),
+            )
         case "merge":
             select = merge_select(
                 sides,
@@ -167,9 +196,9 @@ def _increment(settings: TableSettings, situation: Situation) -> tuple[str, Writ
                 exclude=settings.exclude_columns,
                 predicates=settings.predicates,
             )
-            return select, upsert
+            return select, upsert, None
         case _:
-            return sides.sql, upsert
+            return sides.sql, upsert, None
 
 
 def _result_columns(settings: TableSettings, situation: Situation) -> tuple[str, ...]:

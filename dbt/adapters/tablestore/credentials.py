@@ -87,6 +87,11 @@ class TablestoreCredentials(Credentials):
         """What dbt hashes for its telemetry."""
         return self.warehouse
 
+    @property
+    def session_zone(self) -> str:
+        """The time zone in which wall-clock columns are read."""
+        return str((self.spark.get("conf") or {}).get("spark.sql.session.timeZone", "UTC"))
+
     def _connection_keys(self) -> tuple[str, ...]:
         """What `dbt debug` prints."""
         return ("warehouse", "schema", "user")

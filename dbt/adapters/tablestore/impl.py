@@ -71,6 +71,7 @@ class TablestoreAdapter(SparkAdapter):
             Capability.TableLastModifiedMetadata: _FULL,
             Capability.TableLastModifiedMetadataBatch: _FULL,
             Capability.GetCatalogForSingleRelation: _FULL,
+            Capability.MicrobatchConcurrency: _FULL,
         }
     )
 

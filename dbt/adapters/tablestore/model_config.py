@@ -29,6 +29,7 @@ from dbt.adapters.tablestore.config_shapes import (
     read_text,
 )
 from dbt.adapters.tablestore.foreign_keys import IGNORED, check_rows_asked
+from dbt.adapters.tablestore.partition_keys import check_key_holds_partition
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.options import check_options, is_credential
 
@@ -323,6 +324,7 @@ def _refuse_contradictions(
     if logged:
         _require_log_target(name, options, brokers)
     _refuse_wrong_strategy(name, settings)
+    check_key_holds_partition(name, settings.primary_key, settings.partition_by, values)
 
 
 def _require_log_target(name: str, options: Mapping[str, str], brokers: str | None) -> None:

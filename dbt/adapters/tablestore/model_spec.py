@@ -34,6 +34,7 @@ def model_spec(settings: ModelSettings, plan: BuildPlan) -> WriteSpec:
         delete_when=settings.table.delete_when,
         checks=dict(settings.contract.checks),
         on_schema_change=plan.on_schema_change,
+        replaces=plan.replaces,
     )
 
 

@@ -145,7 +145,13 @@ class ModelWriter:
         engine, existing = self._engine(), facts.get("existing")
         table = engine.find_table(relation.table_name) if existing is not None and existing.is_table else None
         situation = Situation(
-            name=relation.table_name, sql=sql, columns=columns, full_refresh=bool(facts.get("full_refresh"))
+            relation.table_name,
+            sql,
+            columns,
+            full_refresh=bool(facts.get("full_refresh")),
+            batch=_read_batch(
+                facts.get("batch"), facts.get("event_time"), self._config.credentials.session_zone
+            ),
         )
         if table is None:
             return situation
@@ -155,7 +161,6 @@ class ModelWriter:
             table_exists=True,
             table_columns=tuple((c.name, c.type_text) for c in engine.columns(relation.table_name)),
             table_layout=TableLayout(known.primary_key, known.partition_by, dict(table.schema.options)),
-            batch=_read_batch(facts.get("batch"), facts.get("event_time")),
         )
 
     # --- writing ---
@@ -206,11 +211,10 @@ class ModelWriter:
         context: Mapping[str, Any],
     ) -> TablestoreResponse:
         """The seed's rows replace what was there."""
-        zone = (self._config.credentials.spark.get("conf") or {}).get("spark.sql.session.timeZone", "UTC")
         rows, types = seed_to_arrow(
             table,
             context.get("column_types") or {},
-            zone=str(zone),
+            zone=self._config.credentials.session_zone,
             quote_columns=bool(context.get("quote_columns")),
         )
         spec = WriteSpec(
@@ -348,9 +352,9 @@ def _commit_identifier(batch: Any) -> int:  # noqa: ANN401 - dbt's BatchContext
     return 1 if start is None else int(start.timestamp())
 
 
-def _read_batch(batch: Any, event_time: str | None) -> Batch | None:  # noqa: ANN401 - dbt's BatchContext
+def _read_batch(batch: Any, event_time: str | None, zone: str) -> Batch | None:  # noqa: ANN401 - dbt's BatchContext
     """dbt's microbatch interval; absent outside microbatch runs."""
     if not batch or not event_time:
         return None
     given = batch if isinstance(batch, Mapping) else vars(batch)
-    return Batch(event_time, str(given["event_time_start"]), str(given["event_time_end"]))
+    return Batch(event_time, given["event_time_start"], given["event_time_end"], zone)

@@ -1,8 +1,7 @@
 """The SELECT whose rows become the next snapshot, for each incremental strategy.
 
 Names      merge_select()       new rows, with the columns that are not updated taken from the table
-           replace_select()     the rows that stay, then the new ones (delete+insert)
-           microbatch_select()  the rows outside the batch's interval, then the new ones
+           replace_select()     the rows that stay, then the new ones (delete+insert with predicates)
 INVARIANT  pure text: columns come in as names, the model's SQL is used as a subquery and never looked into.
 INVARIANT  names are compared as Spark does, without case; a result's columns are in the table's order, new ones last.
 WHY        no temporary table or view exists: two runs, threads or models can never meet in one.
@@ -93,21 +92,12 @@ def _not_updated(
 def replace_select(
     sides: Sides, key: Sequence[str], columns: Sequence[str], predicates: Sequence[str] = ()
 ) -> str:
-    """delete+insert. Without a key nothing is deleted; predicates limit what may be deleted."""
-    if not key:
-        return _with_new(sides.sql) + _union(sides, columns, "")
+    """delete+insert where predicates in SQL limit what may be deleted."""
     match = " and ".join(f"{SOURCE}.{quote(name)} = {TARGET}.{quote(name)}" for name in key)
     condition = f"exists (select 1 from {SOURCE} where {match})"
     for predicate in predicates:
         condition += f" and coalesce({predicate}, false)"
     return _with_new(sides.sql) + _union(sides, columns, f"\nwhere not ({condition})")
-
-
-def microbatch_select(sides: Sides, event_time: str, columns: Sequence[str], start: str, end: str) -> str:
-    """Rows of [start, end) are replaced by the new ones."""
-    moment = f"{TARGET}.{quote(event_time)}"
-    inside = f"{moment} >= timestamp '{start}' and {moment} < timestamp '{end}'"
-    return _with_new(sides.sql) + _union(sides, columns, f"\nwhere not coalesce({inside}, false)")
 
 
 def _union(sides: Sides, columns: Sequence[str], where: str) -> str:

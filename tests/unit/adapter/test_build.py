@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from dbt.adapters.tablestore.build import Action, Batch, Situation, diff_columns, plan_build
 from dbt.adapters.tablestore.layout_changes import TableLayout, list_changes
 from dbt.adapters.tablestore.model_config import TableSettings
-from tablestore_engine.api import OnSchemaChange, WriteMode
+from tablestore_engine.api import Interval, OnSchemaChange, SameKeys, WriteMode
 from tablestore_engine.errors import FixRequest
 
 COLUMNS = (("id", "bigint"), ("v", "string"))
@@ -19,6 +20,7 @@ BARE = replace(OLD, table_layout=TableLayout())
 KEYED = TableSettings("incremental", primary_key=("id",), strategy="merge")
 TABLE = replace(KEYED, materialized="table")
 APPEND = TableSettings("incremental")
+DAY = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,10 @@ APPEND = TableSettings("incremental")
         (replace(KEYED, strategy="append"), OLD, Action.INCREMENT, WriteMode.UPSERT, OnSchemaChange.IGNORE),
         (
             TableSettings("incremental", strategy="delete+insert", delete_key=("id",)),
+            BARE, Action.INCREMENT, WriteMode.REPLACE, OnSchemaChange.IGNORE,
+        ),
+        (
+            TableSettings("incremental", strategy="delete+insert", delete_key=("id",), predicates=("id > 1",)),
             BARE, Action.INCREMENT, WriteMode.OVERWRITE_TABLE, OnSchemaChange.IGNORE,
         ),
         (
@@ -72,6 +78,13 @@ def test_plan(
             "TS1827",
         ),
         (TableSettings("tablestore", strategy="microbatch"), BARE, "TS1829"),
+        (TableSettings("tablestore", strategy="microbatch"), NEW, "TS1829"),
+        (
+            TableSettings("incremental", strategy="microbatch"),
+            replace(NEW, batch=Batch("at", *DAY)),
+            "TS1886",
+        ),
+        (TableSettings("incremental", strategy="microbatch"), replace(NEW, batch=Batch("v", *DAY)), "TS1886"),
     ],
 )
 def test_refusals(settings: TableSettings, situation: Situation, code: str) -> None:
@@ -92,12 +105,19 @@ def test_columns_are_compared_without_case() -> None:
 
 
 def test_microbatch_replaces_its_interval() -> None:
-    """Rows outside the batch's interval stay, rows inside are replaced."""
+    """The query stays as it is; which rows give way is said by the interval, in the session's zone."""
     settings = TableSettings("incremental", strategy="microbatch")
-    plan = plan_build(settings, replace(BARE, batch=Batch("v", "2026-01-01", "2026-01-02")))
-    assert plan.mode is WriteMode.OVERWRITE_TABLE
-    assert ">= timestamp '2026-01-01'" in plan.select
-    assert "< timestamp '2026-01-02'" in plan.select
+    columns = (*COLUMNS, ("At", "timestamp"))
+    plan = plan_build(settings, replace(BARE, columns=columns, batch=Batch("at", *DAY, "Asia/Tokyo")))
+    assert (plan.mode, plan.select) == (WriteMode.REPLACE, BARE.sql)
+    assert plan.replaces == Interval("at", *DAY, "Asia/Tokyo")
+
+
+def test_delete_insert_replaces_the_keys_of_its_rows() -> None:
+    """No scan of the table in the query: the store looks for the keys."""
+    settings = TableSettings("incremental", strategy="delete+insert", delete_key=("id",))
+    plan = plan_build(settings, BARE)
+    assert (plan.select, plan.replaces) == (BARE.sql, SameKeys(("id",)))
 
 
 def test_changes_of_the_layout() -> None:

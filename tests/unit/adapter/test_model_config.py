@@ -25,11 +25,11 @@ def read(config: Mapping[str, Any], brokers: str | None = "b:9092") -> TableSett
 
 
 def test_every_key_of_the_design_arrives_as_a_setting_or_an_option() -> None:
-    """The example of DESIGN section 5 is understood completely."""
+    """Every key at once, its partition column in the key, is understood completely."""
     settings = read(
         {
             "materialized": "tablestore",
-            "primary_key": ["order_id"],
+            "primary_key": ["order_id", "dt"],
             "partition_by": ["dt"],
             "buckets": 4,
             "merge_engine": "deduplicate",
@@ -47,7 +47,7 @@ def test_every_key_of_the_design_arrives_as_a_setting_or_an_option() -> None:
             "duplicates": "last",
         }
     )
-    assert settings.primary_key == ("order_id",)
+    assert settings.primary_key == ("order_id", "dt")
     assert settings.partition_by == ("dt",)
     assert (settings.strategy, settings.delete_when, settings.publish) == ("merge", "op = 'd'", "on_tests")
     assert dict(settings.options) == {
@@ -72,7 +72,7 @@ def test_every_own_key_may_stand_under_meta(key: str) -> None:
     """No key works at the top level only."""
     values = {
         "primary_key": ["id"],
-        "partition_by": ["dt"],
+        "partition_by": ["id"],
         "buckets": 2,
         "kafka": {"compression.type": "zstd"},
         "table_properties": {"write-only": "true"},
@@ -129,6 +129,19 @@ def test_keys_and_strategy(
     assert (settings.strategy, settings.primary_key, settings.delete_key) == (strategy, key, delete_key)
 
 
+def test_a_key_that_may_leave_its_partition_is_refused_in_the_words_of_the_model() -> None:
+    """`unique_key='id', partition_by='day'`: the error names both and every way out; each way out is accepted."""
+    shape = {"materialized": "incremental", "unique_key": "id", "partition_by": "day"}
+    with pytest.raises(FixRequest, match="TS1885") as refused:
+        read(shape)
+    assert "unique_key ['id'] lacks the partition column 'day'" in str(refused.value)
+    assert "unique_key=['id', 'day']" in str(refused.value)
+    assert "drop partition_by" in str(refused.value)
+    assert read({**shape, "unique_key": ["id", "day"]}).primary_key == ("id", "day")
+    assert read({**shape, "partition_by": None}).partition_by == ()
+    assert read({**shape, "incremental_strategy": "delete+insert"}).delete_key == ("id",)
+
+
 @pytest.mark.parametrize(
     ("config", "code"),
     [
@@ -163,6 +176,8 @@ def test_keys_and_strategy(
         ({**LATER, "unique_key": "id", "matched_condition": "a > b"}, "TS1858"),
         ({**LATER, "unique_key": "id", "skip_matched_step": True}, "TS1858"),
         ({"row_filter": {"function": "f"}}, "TS1858"),
+        ({**LATER, "unique_key": "id", "partition_by": "day"}, "TS1885"),
+        ({"primary_key": ["id"], "partition_by": ["ID", "day"]}, "TS1885"),
         ({"delete_when": "x"}, "TS1823"),
         ({"sequence_field": "v"}, "TS1823"),
         ({**KEYED, "merge_update_columns": "a", "merge_exclude_columns": "b"}, "TS1823"),
@@ -257,7 +272,9 @@ def test_on_schema_change_of_meta_wins_over_dbts_default() -> None:
 
 def test_needed_columns_are_keys_partitions_and_sequence() -> None:
     """All columns whose absence must stop the run are listed once."""
-    settings = read({**KEYED, "partition_by": "dt", "sequence_field": ["v", "dt"]})
+    settings = read(
+        {**KEYED, "primary_key": ["order_id", "dt"], "partition_by": "dt", "sequence_field": ["v", "dt"]}
+    )
     assert settings.needed_columns == ("order_id", "dt", "v")
 
 

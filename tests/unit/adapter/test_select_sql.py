@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt.adapters.tablestore.select_sql import Sides, merge_select, microbatch_select, replace_select
+from dbt.adapters.tablestore.select_sql import Sides, merge_select, replace_select
 
 SIDES = Sides("select 1", ("id", "msg", "new"), "demo.t", ("id", "MSG", "old"))
 
@@ -59,10 +59,3 @@ def test_delete_insert_keeps_rows_of_other_keys_and_fills_absent_columns() -> No
         from DBT_INTERNAL_SOURCE
         """
     )
-
-
-def test_microbatch_keeps_rows_whose_time_is_unknown() -> None:
-    """A NULL event time is in no interval, so its row stays."""
-    text = flat(microbatch_select(SIDES, "old", ["id"], "2026-01-01", "2026-01-02"))
-    assert "where not coalesce(DBT_INTERNAL_DEST.`old` >= timestamp '2026-01-01'" in text
-    assert "DBT_INTERNAL_DEST.`old` < timestamp '2026-01-02', false)" in text

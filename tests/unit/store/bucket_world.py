@@ -22,6 +22,7 @@ from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.bucket_writer import BucketWriter
 from tablestore_engine.store.data_files import RunRows
 from tablestore_engine.store.lookup import KeyCache
+from tablestore_engine.store.row_filter import EVERY_ROW
 
 Row = dict[str, object]
 TABLE_OPTIONS = {"changelog-producer": "lookup", "num-levels": "20", "deletion-vectors.enabled": "true"}
@@ -70,7 +71,9 @@ class World:
         if needs_fold(self.writer.levels(self.state)):
             self.fold()
         given = None if kinds is None else pa.array(kinds, pa.int8())
-        return self.take(self.writer.upsert(self.state, self.table(rows), given, replace=replace))
+        return self.take(
+            self.writer.upsert(self.state, self.table(rows), given, picks=EVERY_ROW if replace else None)
+        )
 
     def fold(self, *, full: bool = False) -> BucketChange | None:
         """Fold what pick (or pick_full) chooses."""

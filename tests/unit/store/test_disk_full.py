@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.errors import StorageError
+from tablestore_engine.store.row_filter import SameKeys
+from tablestore_engine.store.write import WriteMode
 from tests.unit.store.table_world import Row, make_table, open_table, put, row, rows_of
 
 _FREE_BYTES = 60_000
@@ -81,3 +83,16 @@ def test_a_full_disk(small_disk: Path, buckets: str) -> None:
     put(store, row(1, "after"))
     assert open_table(small_disk).verify() == ()
     assert len(rows_of(store)) == len(rows) + 1
+
+
+def test_a_full_disk_while_rows_are_replaced(small_disk: Path) -> None:
+    """Without vectors a file that loses rows is written anew; when the new rows find no room, that one goes too."""
+    store = make_table(small_disk, keys=(), options={"deletion-vectors.enabled": "false"})
+    put(store, *(row(n) for n in range(-20, 30)))
+    rows, files = rows_of(store), _files(small_disk)
+    with full(small_disk):
+        with pytest.raises(StorageError) as refused:
+            put(store, *_many(2), mode=WriteMode.REPLACE, replaces=SameKeys(("id",)))
+        assert refused.value.code == "TS1261"
+        assert _files(small_disk) == files
+        assert rows_of(open_table(small_disk)) == rows

@@ -10,6 +10,7 @@ import pytest
 
 from tablestore_engine.errors import FixData, FixRequest, RetryError, Unsupported
 from tablestore_engine.format.snapshot import CommitKind
+from tablestore_engine.store.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteMode, WriteRequest
 from tests.unit.store.table_world import (
@@ -234,7 +235,7 @@ def test_changes_from_elsewhere_are_committed_like_rows(tmp_path: Path) -> None:
         state = next(one for one in worker.bucket_states(base) if one.partition == ("x",))
         writer = worker.parts.writer(worker.schema)
         kept = writer.read_visible(state.files[0]).slice(0, 1)
-        return [writer.upsert(state, kept, None, replace=True)]
+        return [writer.upsert(state, kept, None, picks=EVERY_ROW)]
 
     report = store.write_changes(tasks, WriteRequest(mode=WriteMode.OVERWRITE_PARTITIONS))
     assert report.deleted == 9

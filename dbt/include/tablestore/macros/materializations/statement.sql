@@ -64,6 +64,9 @@ tblproperties (
   {%- if settings.table.delete_when -%}
 -- rows that mean delete: {{ settings.table.delete_when | replace('\n', ' ') }}
 {% endif -%}
+  {%- if plan.mode == 'replace' -%}
+    {{- tablestore_delete(relation, plan) -}}
+  {%- endif -%}
   {%- if plan.mode == 'overwrite_partitions' -%}
 insert overwrite table {{ relation.render() }} partition ({{ get_quoted_csv(settings.table.partition_by) }})
   {%- elif plan.mode == 'overwrite_table' -%}
@@ -73,6 +76,19 @@ insert into {{ relation.render() }}
   {%- endif %}
 {{ plan.select }}
 {%- endmacro -%}
+
+
+{#- What goes before the new rows; the run does both in one snapshot and leaves equal rows alone. -#}
+{%- macro tablestore_delete(relation, plan) -%}
+  {%- set picks = plan.replaces -%}
+delete from {{ relation.render() }} where {% if picks.column is defined -%}
+  {{ adapter.quote(picks.column) }} >= timestamp '{{ picks.start }}' and {{ adapter.quote(picks.column) }} < timestamp '{{ picks.end }}'
+  {%- else -%}
+  ({{ get_quoted_csv(picks.columns) }}) in (select {{ get_quoted_csv(picks.columns) }} from (
+{{ plan.select }}
+))
+  {%- endif %};
+{% endmacro -%}
 
 
 {%- macro tablestore_escape(text) -%}

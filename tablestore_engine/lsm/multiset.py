@@ -1,0 +1,63 @@
+"""Rows without a key, compared as multisets: which of them are equal, each used once.
+
+Names      RowPool        rows that wait for an equal one
+           numbered_rows  comparable columns, the row number in front, the number of the occurrence at the end
+Rule       the k-th occurrence of a row on one side equals the k-th on the other. NULL equals NULL, NaN equals NaN,
+           -0.0 differs from 0.0; nested values are compared by their text.
+INVARIANT  what is taken from a pool is gone: two stored rows never stand for one new row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from tablestore_engine.lsm.key_order import Index, Mask, order_frame
+
+ROW, NTH = "#row", "#nth"
+
+
+class RowPool:
+    """The rows of one table; `left` are the numbers of those that nobody has taken, ascending."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._frame = comparable_rows(rows).with_row_index(ROW)
+
+    @property
+    def left(self) -> Index:
+        """Row numbers still there."""
+        return self._frame.get_column(ROW).cast(pl.Int64).to_numpy()
+
+    def take(self, rows: pa.Table) -> Mask:
+        """For each of `rows` whether the pool had an equal one. REQUIRES the columns of the pool."""
+        taken = np.zeros(rows.num_rows, dtype=np.bool_)
+        if not rows.num_rows or not self._frame.height:
+            return taken
+        mine = _with_occurrence(comparable_rows(rows).with_row_index("#mine"), "#mine")
+        names = [name for name in self._frame.columns if name != ROW]
+        pool = _with_occurrence(self._frame, ROW)
+        pairs = mine.join(pool, on=[*names, NTH], how="inner", nulls_equal=True)
+        taken[pairs.get_column("#mine").to_numpy()] = True
+        self._frame = self._frame.filter(~pl.col(ROW).is_in(pairs.get_column(ROW).implode()))
+        return taken
+
+
+def numbered_rows(rows: pa.Table) -> pl.DataFrame:
+    """Comparable columns between the row number and the number of the occurrence."""
+    return _with_occurrence(comparable_rows(rows).with_row_index(ROW), ROW)
+
+
+def comparable_rows(rows: pa.Table) -> pl.DataFrame:
+    """Columns in which equal rows are the same rows."""
+    arrays = []
+    for column in rows.columns:
+        if pa.types.is_nested(column.type):
+            column = pa.chunked_array([pa.array([repr(value) for value in column.to_pylist()], pa.string())])
+        arrays.append(column)
+    return order_frame(arrays)
+
+
+def _with_occurrence(frame: pl.DataFrame, number: str) -> pl.DataFrame:
+    names = [name for name in frame.columns if name != number]
+    return frame.with_columns(pl.int_range(pl.len()).over(names).alias(NTH))
