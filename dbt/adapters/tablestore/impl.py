@@ -310,6 +310,19 @@ class TablestoreAdapter(SparkAdapter):
         """Write the snapshot, staged or at once; returns the response for run_results.json."""
         return self.writer.write(relation, settings, plan, context)
 
+    @available.parse(lambda *_, **__: False)
+    @as_dbt_errors()
+    def tablestore_has_key(self, relation: TablestoreRelation, key: list[str]) -> bool:
+        """Whether the table has this primary key; names have no case."""
+        found = self.engine.find_table(relation.table_name)
+        return found is not None and [*map(str.lower, found.facts().primary_key)] == [*map(str.lower, key)]
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_upsert(self, relation: TablestoreRelation, sql: str, **by: str) -> TablestoreResponse:
+        """Upsert a query's rows with its new columns, in one commit; no rows are no commit."""
+        return self.writer.upsert(relation, sql, **by)
+
     @available.parse_none
     def tablestore_read_decimals_exactly(self) -> None:
         """Called before dbt loads a CSV."""

@@ -287,6 +287,20 @@ class ModelWriter:
             self._pending.keep(job.invocation, job.settings.node, spec.commit_user)
             raise
 
+    def upsert(
+        self, relation: TablestoreRelation, sql: str, invocation: str, node: str
+    ) -> TablestoreResponse:
+        """Rows of a dbt snapshot, published at once; no rows are no commit."""
+        spec = WriteSpec(
+            mode=WriteMode.UPSERT,
+            on_schema_change=OnSchemaChange.APPEND_NEW_COLUMNS,
+            commit_user=f"dbt-{invocation}",
+            commit_identifier=1,
+            properties={"dbt.invocation": invocation, "dbt.node": node},
+        )
+        versions = self.versions_for(node)
+        return describe_commit(self._engine().write(relation.table_name, sql, spec, versions=versions))
+
     # --- publishing ---
 
     def is_staged(self, table: str) -> bool:

@@ -1,7 +1,7 @@
 {#-
   dbt snapshots (history by valid_from / valid_to) on any table of the warehouse.
-  The first run makes a table whose key is dbt's id of a version; later ones are one MERGE of dbt's own staging query, so one snapshot:
-  new versions are inserted, ended ones get only their dbt_valid_to.
+  The first run makes a table whose key is dbt's id of a version; later ones upsert what dbt's own staging query gives, so
+  each run is one snapshot, and a run without changes is none.
 -#}
 {%- materialization snapshot, adapter='tablestore' -%}
   {%- set existing = load_cached_relation(this) -%}
@@ -17,15 +17,14 @@
         model, 'snapshotted_data', 'source_data', model['config'], existing is not none) -%}
   {%- if existing is none -%}
     {%- set query = build_snapshot_table(strategy, model['compiled_code']) -%}
-    {%- set statement_text = tablestore_snapshot_create(target_relation, query) -%}
+    {{ check_time_data_types(query) }}
+    {%- set create = tablestore_snapshot_create(target_relation, query) -%}
+    {%- call statement('main') -%}
+      {{ create }}
+    {%- endcall -%}
   {%- else -%}
-    {%- set query = snapshot_staging_table(strategy, sql, target_relation) -%}
-    {%- set statement_text = tablestore_snapshot_merge(target_relation, strategy, query) -%}
+    {%- do tablestore_snapshot_continue(target_relation, strategy, sql) -%}
   {%- endif -%}
-  {{ check_time_data_types(query) }}
-  {%- call statement('main') -%}
-    {{ statement_text }}
-  {%- endcall -%}
 
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
   {%- do persist_docs(target_relation, model) -%}
@@ -33,3 +32,23 @@
   {{ run_hooks(post_hooks, inside_transaction=False) }}
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization -%}
+
+
+{#- A later run: the target is checked, then changed in one commit. -#}
+{%- macro tablestore_snapshot_continue(target_relation, strategy, sql) -%}
+  {%- set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
+  {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, names, strategy) -%}
+  {%- set query = snapshot_staging_table(strategy, sql, target_relation) -%}
+  {{ check_time_data_types(query) }}
+  {%- if adapter.tablestore_has_key(target_relation, [names.dbt_scd_id]) -%}
+    {%- set rows = tablestore_snapshot_rows(target_relation, names, query) -%}
+    {%- set response = adapter.tablestore_upsert(
+          target_relation, rows, invocation=invocation_id, node=model.unique_id) -%}
+    {%- do tablestore_store_main('insert into ' ~ target_relation.render() ~ '\n' ~ rows, response) -%}
+  {%- else -%}
+    {%- set merge = tablestore_snapshot_merge(target_relation, names, query) -%}
+    {%- call statement('main') -%}
+      {{ merge }}
+    {%- endcall -%}
+  {%- endif -%}
+{%- endmacro -%}
