@@ -168,6 +168,8 @@ def _create_table(cursor: Cursor, *, replace: bool) -> CreateTable:
             cursor.fail("USING, PARTITIONED BY, COMMENT, TBLPROPERTIES or AS")
     cursor.accept("AS")
     query = cursor.rest() if starts_query(cursor) else None
+    if checks and query is None:  # a table keeps no constraints, so nothing would ever look at them
+        raise not_offered("CREATE TABLE … CHECK without AS")
     return CreateTable(
         name, replace, if_not_exists, columns, key, checks, provider, partition_by, comment, properties, query
     )
@@ -186,7 +188,10 @@ def _table_elements(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple
             cursor.accept("NOT", "ENFORCED")
         elif cursor.sees("CHECK") and cursor.sees_operator("(", ahead=1):
             cursor.expect("CHECK")
-            checks.append((constraint, cursor.parenthesized()))
+            name = constraint or f"check_{len(checks) + 1}"
+            if name.lower() in (known.lower() for known, _ in checks):
+                raise not_offered(f"CREATE TABLE … a second constraint {name}")
+            checks.append((name, cursor.parenthesized()))
         elif constraint or (cursor.sees("FOREIGN", "UNIQUE") and cursor.sees("KEY", ahead=1)):
             raise not_offered("CREATE TABLE … CONSTRAINT other than PRIMARY KEY and CHECK")
         else:

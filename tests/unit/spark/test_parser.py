@@ -48,11 +48,16 @@ KNOWN: list[tuple[str, Statement]] = [
     ),
     (
         "CREATE TABLE IF NOT EXISTS `d`.`t` (id bigint not null comment 'k', m map<string, array<decimal(10,2)>>, "
-        "v int default 1 + (2), primary key (id) not enforced, constraint c check (v > 0))",
-        CreateTable(T, if_not_exists=True, primary_key=("id",), checks=(("c", "v > 0"),), columns=(
+        "v int default 1 + (2), primary key (id) not enforced)",
+        CreateTable(T, if_not_exists=True, primary_key=("id",), columns=(
             ColumnDefinition("id", "bigint", nullable=False, comment="k"),
             ColumnDefinition("m", "map<string, array<decimal(10,2)>>"),
             ColumnDefinition("v", "int", default="1 + (2)"))),
+    ),
+    (
+        "create table d.t (v int, check (v > 0), constraint c check (v in (1, 2)), check (v < 9)) as select 1 as v",
+        CreateTable(T, columns=(ColumnDefinition("v", "int"),), query="select 1 as v",
+                    checks=(("check_1", "v > 0"), ("c", "v in (1, 2)"), ("check_3", "v < 9"))),
     ),
     ("create table d.t (select 1 as as_x)", CreateTable(T, query="(select 1 as as_x)")),
     ("create view d.t (a comment 'c', b) comment 'v' as select 1, 2",
@@ -124,7 +129,7 @@ def test_understood(text: str, statement: Statement) -> None:
         "with q as (select 1) delete from d.t", "explain insert into d.t select 1", "truncate table d.t partition (a=1)",
         "create materialized view d.t as select 1", "load data inpath 'x' into table d.t", "refresh table d.t",
         "begin insert into d.t select 1; end", "create table d.t like d.u", "drop index x on d.t",
-        "execute immediate 'drop table d.t'",
+        "execute immediate 'drop table d.t'", "alter table d.t add constraint c check (v > 0)",
     ],
 )  # fmt: skip
 def test_refused(text: str) -> None:
@@ -132,6 +137,21 @@ def test_refused(text: str) -> None:
     with pytest.raises((Unsupported, FixRequest)) as caught:
         parse(text)
     assert caught.value.code in ("TS1501", "TS1502")
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("create table d.t (v int, check (v > 0))", "CHECK WITHOUT AS"),
+        ("create table if not exists d.t (v int, constraint c check (v > 0))", "CHECK WITHOUT AS"),
+        ("create table d.t (v int, constraint c check (v > 0), constraint C check (v < 9)) as select 1 as v", "SECOND CONSTRAINT C"),
+    ],
+)  # fmt: skip
+def test_a_check_that_nothing_would_hold_is_refused(text: str, word: str) -> None:
+    """A table keeps no constraints: only the rows of CREATE TABLE … AS are checked, by every one of its conditions."""
+    with pytest.raises(Unsupported, match="TS1502") as caught:
+        parse(text)
+    assert word in str(caught.value)
 
 
 @pytest.mark.parametrize(
