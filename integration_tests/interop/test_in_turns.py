@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from integration_tests.interop.rows import Change, Row, arrow_rows, assert_same
 from integration_tests.interop.sample_data import ALL_TYPES, make_rows
 from integration_tests.interop.schemas import Schema, Type, schema
 from tablestore_engine.errors import Unsupported
+from tablestore_engine.format import schema_change
 
 FEW: dict[str, Type] = {"id": "BIGINT", "text": "STRING", "price": "DECIMAL(18, 4)", "at": "TIMESTAMP(6)"}
 FULLY = {"write-only": "false"}
@@ -282,6 +284,36 @@ def test_schema_changes_of_both_are_followed(
     shared.oracle.evolve(type(first)((*followed.columns, type(n)(4, "extra", "TIMESTAMP(3)")), first.keys))
     shared.fully(upserts(range(8, 12), 3, {**changed, "extra": "TIMESTAMP(3)"}))
     shared.check("after java with our column")
+
+
+def test_a_schema_change_of_ours_that_died_is_covered(
+    java: JavaPaimon, spark: ProcessPeer, pypaimon: ProcessPeer, rust: ProcessPeer, location: Path
+) -> None:
+    """Killed before the snapshot of a schema change: we read the old columns, and after our next commit so do all
+    others, which take the newest schema file. ALTERs of ours, of columns or of a comment, are snapshots they all read.
+    """
+    columns: dict[str, Type] = {"id": "BIGINT", "n": "INT", "text": "STRING"}
+    shared = Shared(
+        java, location, schema(columns, keys=("id",), options={"bucket": "1"}), [spark, pypaimon, rust]
+    )
+    shared.ours(upserts(range(8), 1, columns))
+    store = shared.us.store(location)
+    died = replace(schema_change.drop_column(store.schema, "text"), id=1, claim="died")
+    assert store.schemas.claim(died)
+    assert shared.us.store(location).schema.field_names == ("id", "n", "text")
+    shared.ours(upserts(range(4, 10), 2, columns))
+    shared.check("after our next commit")
+    shared.us.alter(location, ("add", "extra", "INT"))
+    first = shared.oracle.schema
+    added = (*first.columns, type(first.columns[0])(3, "extra", "INT"))
+    shared.oracle.evolve(type(first)(added, first.keys))
+    shared.check("after our change")
+    shared.us.store(location).alter(lambda now: schema_change.describe_column(now, "n", "how many"))
+    shared.check("after our comment")
+    shared.fully(upserts(range(8, 12), 3, {**columns, "extra": "INT"}))
+    shared.check("after java")
+    shared.ours(upserts(range(2), 4, {**columns, "extra": "INT"}))
+    shared.check("after us")
 
 
 def test_java_expires_our_snapshots(java: JavaPaimon, location: Path) -> None:
