@@ -183,7 +183,7 @@ class EngineActions:
             if if_not_exists:
                 return
             raise _exists(identifier)
-        self._catalog.put_view(identifier, ViewDefinition(sql, comment, dict(column_comments)))
+        self._warehouse.put_view(identifier, ViewDefinition(sql, comment, dict(column_comments)))
 
     def create_schema(self, name: str, *, if_not_exists: bool) -> None:
         """CREATE SCHEMA."""

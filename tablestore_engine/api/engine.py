@@ -41,7 +41,10 @@ NO_VERSIONS: Versions = {}
 
 
 class Engine:
-    """Tables under one warehouse folder; `log` are Kafka client settings (secrets stay in memory)."""
+    """Tables under one warehouse folder; `log` are Kafka client settings (secrets stay in memory).
+
+    `trusted_sql`: SQL text that others stored in the warehouse may do what the user may (else TS1529).
+    """
 
     def __init__(
         self,
@@ -50,9 +53,12 @@ class Engine:
         spark: SparkSettings | None = None,
         log: Mapping[str, str] | None = None,
         runtime: Runtime = SYSTEM,
+        trusted_sql: bool = False,
     ) -> None:
         let_signals_interrupt()
-        self._warehouse = Warehouse(warehouse, spark or SparkSettings(), log or {}, runtime)
+        self._warehouse = Warehouse(
+            warehouse, spark or SparkSettings(), log or {}, runtime, trusted_sql=trusted_sql
+        )
         self._operations = Operations(self._cancel_jobs)
 
     @property
@@ -211,7 +217,7 @@ class Engine:
     ) -> None:
         """Create or replace a view."""
         definition = ViewDefinition(sql, comment, dict(column_comments or {}))
-        self._warehouse.catalog.put_view(Identifier.parse(name), definition)
+        self._warehouse.put_view(Identifier.parse(name), definition)
 
     def find_view(self, name: str) -> ViewDefinition | None:
         """Stored text and comments of a view."""

@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tablestore_engine.api.gate import GateBook, Outcome, Staged, TableRead, World
-from tablestore_engine.api.report import WriteReport
+from tablestore_engine.api.report import WriteReport, report_of
 from tablestore_engine.api.row_versions import commit_of, rows_version, was_published
-from tablestore_engine.api.warehouse import Warehouse, report_of
+from tablestore_engine.api.warehouse import Warehouse
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, RetryError, TablestoreError
 from tablestore_engine.store.stage_rebase import StagedSnapshot

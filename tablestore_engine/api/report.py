@@ -1,6 +1,7 @@
 """What comes out of the front door: reports and facts as frozen values.
 
 Names      WriteReport    what one write did, and where its changelog went
+           report_of      the store's report of a commit, with the table's name
            SqlResult      rows of a statement, with the report when it wrote
            RelationInfo, ColumnInfo, TableFacts   what listings and dbt docs show
            StagedInfo     a staged snapshot that waits for its tests
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.store.commit_report import CommitReport
 
 
 @dataclass(frozen=True)
@@ -112,3 +114,21 @@ class StagedInfo:
     base_snapshot_id: int | None
     outcomes: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def report_of(identifier: Identifier, report: CommitReport) -> WriteReport:
+    """The store's report with the table's name."""
+    return WriteReport(
+        table=identifier,
+        snapshot_id=report.snapshot_id,
+        inserted=report.inserted,
+        updated=report.updated,
+        deleted=report.deleted,
+        unchanged=report.unchanged,
+        files_added=report.files_added,
+        bytes_added=report.bytes_added,
+        changelog_rows=report.changelog_rows,
+        schema_id=report.schema_id,
+        staged=report.staged,
+        is_empty=report.is_empty,
+    )

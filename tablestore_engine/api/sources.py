@@ -24,9 +24,12 @@ FindStore = Callable[[Identifier], TableStore | None]
 class EngineSource:
     """Names of one warehouse; `find_store` gives the table's store, None when there is no such table."""
 
-    def __init__(self, catalog: FilesystemCatalog, find_store: FindStore) -> None:
+    def __init__(
+        self, catalog: FilesystemCatalog, find_store: FindStore, is_own_view: Callable[[str], bool]
+    ) -> None:
         self._catalog = catalog
         self._find_store = find_store
+        self._is_own_view = is_own_view
 
     def lookup(
         self, database: str, name: str, selector: Selector | None
@@ -43,7 +46,9 @@ class EngineSource:
             _require_published(store, identifier, selector)
             return resolve_table(store, selector)
         view = self._catalog.views.find(identifier)
-        return None if view is None else ResolvedView(view.sql, view.comment, view.column_comments)
+        if view is None:
+            return None
+        return ResolvedView(view.sql, view.comment, view.column_comments, self._is_own_view(view.sql))
 
 
 def _is_name(text: str) -> bool:

@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tablestore_engine.api.changes import ChangeCounts, count_changes, read_changes_table
-from tablestore_engine.api.report import StagedInfo, TableFacts, WriteReport
+from tablestore_engine.api.report import StagedInfo, TableFacts, WriteReport, report_of
 from tablestore_engine.api.rows import to_incoming
 from tablestore_engine.api.sources import find_snapshot, resolve_table
 from tablestore_engine.api.spec import TableVersion, WriteSpec
 from tablestore_engine.api.versions import to_selector
-from tablestore_engine.api.warehouse import Warehouse, report_of
+from tablestore_engine.api.warehouse import Warehouse
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot

@@ -21,7 +21,7 @@ import pyarrow as pa
 from tablestore_engine.api.comments import set_all_comments
 from tablestore_engine.api.location import local_folder
 from tablestore_engine.api.publishing import TablePublisher, pending_log
-from tablestore_engine.api.report import RelationInfo, WriteReport
+from tablestore_engine.api.report import RelationInfo, WriteReport, report_of
 from tablestore_engine.api.rows import Incoming
 from tablestore_engine.api.sources import EngineSource
 from tablestore_engine.api.spec import OnSchemaChange, SparkSettings, TableSpec, WriteSpec
@@ -41,7 +41,6 @@ from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import open_session, session_scratch
 from tablestore_engine.store.clone import clone_table
-from tablestore_engine.store.commit import CommitReport
 from tablestore_engine.store.table_store import TableStore
 
 _IGNORE = OnSchemaChange.IGNORE
@@ -51,11 +50,21 @@ _MANAGED = "tablestore.managed-topic"
 class Warehouse:
     """Shared by the threads of a process; `log` are Kafka client settings (secrets stay in memory)."""
 
-    def __init__(self, path: str, spark: SparkSettings, log: Mapping[str, str], runtime: Runtime) -> None:
+    def __init__(
+        self,
+        path: str,
+        spark: SparkSettings,
+        log: Mapping[str, str],
+        runtime: Runtime,
+        *,
+        trusted_sql: bool = False,
+    ) -> None:
         self.path = os.path.abspath(local_folder(path))
         self.log = {str(key): str(value) for key, value in log.items()}
         self.runtime = runtime
         self._settings = spark
+        self._trusted_sql = trusted_sql
+        self._own_views: set[str] = set()
         self._fileio = LocalFileIO(self.path)
         self.catalog = FilesystemCatalog(self._fileio, self.path, runtime)
         self.writer = Writer(
@@ -83,9 +92,8 @@ class Warehouse:
         with self._starting:
             if self._resolver is None:
                 session = open_session(self._settings, self.path)
-                self._resolver = Resolver(
-                    session, EngineSource(self.catalog, self.find_store), self._scratch()
-                )
+                source = EngineSource(self.catalog, self.find_store, self._own_views.__contains__)
+                self._resolver = Resolver(session, source, self._scratch(), trusted_sql=self._trusted_sql)
             return self._resolver
 
     @property
@@ -229,6 +237,11 @@ class Warehouse:
         self.drop_view(target)
         self.catalog.place_table(folder, target)
         self.forget(target)
+
+    def put_view(self, identifier: Identifier, view: ViewDefinition) -> None:
+        """Create or replace; its text is this process's own, which may do what the user may."""
+        self._own_views.add(view.sql)
+        self.catalog.put_view(identifier, view)
 
     def drop_view(self, identifier: Identifier) -> None:
         """A missing one is fine."""
@@ -376,24 +389,6 @@ class Warehouse:
         """Give producers up; the Spark session stays for others in this process."""
         for table_uuid in list(self._publishers):
             self._close_publisher(table_uuid)
-
-
-def report_of(identifier: Identifier, report: CommitReport) -> WriteReport:
-    """The store's report with the table's name."""
-    return WriteReport(
-        table=identifier,
-        snapshot_id=report.snapshot_id,
-        inserted=report.inserted,
-        updated=report.updated,
-        deleted=report.deleted,
-        unchanged=report.unchanged,
-        files_added=report.files_added,
-        bytes_added=report.bytes_added,
-        changelog_rows=report.changelog_rows,
-        schema_id=report.schema_id,
-        staged=report.staged,
-        is_empty=report.is_empty,
-    )
 
 
 def _is_unpublished(store: TableStore) -> bool:

@@ -2,16 +2,18 @@
 
 Names      add_place       arguments NAME, --warehouse, --json
            find_warehouse  --warehouse, else TABLESTORE_WAREHOUSE, else a folder `warehouse` here, above, or one below
+           is_adoptable    whether a folder above may be taken without being named: by its owner
            open_engine     the engine of that warehouse, closed at the end of the block
            list_names      tables that a command without a full name means
 INVARIANT  a warehouse is never made by looking for one.
+INVARIANT  who can write a folder above ours (/tmp) must not choose the warehouse that a command opens.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,8 +46,32 @@ def add_brokers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bootstrap", metavar="HOST:PORT", help=text)
 
 
-def find_warehouse(given: str | None, environ: Mapping[str, str], here: Path) -> Path:
-    """The folder. Raises NotFound TS1920, FixRequest TS1921, TS1060."""
+def owner_of(folder: Path) -> int:
+    """The user id that a folder belongs to."""
+    return folder.stat().st_uid
+
+
+def our_users(environ: Mapping[str, str]) -> frozenset[int]:
+    """The user of this process and, under sudo, the one who called it; none where the system has no user ids."""
+    if not hasattr(os, "getuid"):
+        return frozenset()
+    sudo = environ.get("SUDO_UID", "") if os.getuid() == 0 else ""
+    return frozenset({os.getuid(), *((int(sudo),) if sudo.isdecimal() else ())})
+
+
+def is_adoptable(owner: int, users: frozenset[int]) -> bool:
+    """Whether a folder of `owner` may be taken without being named."""
+    return not users or owner in users
+
+
+def find_warehouse(
+    given: str | None,
+    environ: Mapping[str, str],
+    here: Path,
+    *,
+    owner_of: Callable[[Path], int] = owner_of,
+) -> Path:
+    """The folder. Raises NotFound TS1920, FixRequest TS1921, TS1930, TS1060."""
     named = given or environ.get(WAREHOUSE_ENV)
     if named:
         folder = here / Path(local_folder(named)).expanduser()
@@ -59,6 +85,8 @@ def find_warehouse(given: str | None, environ: Mapping[str, str], here: Path) ->
         )
     for folder in (here, *here.parents):
         if is_warehouse(folder / _FOLDER):
+            if folder != here:
+                _require_owner(folder / _FOLDER, our_users(environ), owner_of)
             return folder / _FOLDER
     below = sorted(path for path in here.glob(f"*/{_FOLDER}") if is_warehouse(path))
     if len(below) == 1:
@@ -72,6 +100,19 @@ def find_warehouse(given: str | None, environ: Mapping[str, str], here: Path) ->
         else f"there is no folder `{_FOLDER}` in {here}, above it or one below",
         fix=f"name it: --warehouse FOLDER, or set {WAREHOUSE_ENV}",
     )
+
+
+def _require_owner(folder: Path, users: frozenset[int], owner_of: Callable[[Path], int]) -> None:
+    """Of the warehouse, and of the folder that it lies in."""
+    for one in (folder, folder.parent):
+        owner = owner_of(one)
+        if not is_adoptable(owner, users):
+            raise FixRequest(
+                "TS1930",
+                f"the warehouse {folder} is not taken by itself",
+                why=f"it was found above the current folder, and {one} belongs to user {owner}, not to you",
+                fix=f"when you trust it, name it: --warehouse {folder}, or set {WAREHOUSE_ENV}",
+            )
 
 
 def is_warehouse(folder: Path) -> bool:
@@ -92,6 +133,7 @@ def open_engine(arguments: argparse.Namespace, *, warehouse: Path | None = None)
         str(folder),
         spark=SparkSettings(master) if master else None,
         log={"kafka.bootstrap.servers": brokers} if brokers else None,
+        trusted_sql=getattr(arguments, "trusted_sql", False),
     )
     try:
         yield engine

@@ -25,6 +25,8 @@ def _register(parser: argparse.ArgumentParser) -> Run:
     text = f"rows printed at most (default: {_SHOWN_ROWS}, with --json all)"
     parser.add_argument("--limit", type=int, metavar="ROWS", help=text)
     parser.add_argument("--master", help="Spark master, as in local[2] or spark://host:7077")
+    text = "views and defaults that others stored in the warehouse may run code and read files (else TS1529)"
+    parser.add_argument("--trusted-sql", action="store_true", help=text)
     add_brokers(parser)
     return _run
 

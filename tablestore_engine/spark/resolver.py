@@ -5,6 +5,7 @@ Steps      1 time-travel clauses become names of versioned views  2 all `a.b` of
            (re-)registered when their state moved  3 Spark analyses; TABLE_OR_VIEW_NOT_FOUND names one more to look up
 INVARIANT  one statement looks each name up once: it sees one snapshot per table, also through views.
 INVARIANT  step 1-3 run under the session's lock; what was analysed keeps its files, so execution needs no lock.
+INVARIANT  the text of a stored view that this process did not write obeys the rules of stored_sql before Spark has it.
 INVARIANT  a versioned name (`demo__s7.orders`) is immutable; a plain name is re-registered when its state moves.
 """
 
@@ -32,6 +33,7 @@ from tablestore_engine.spark.source import (
     Selector,
     TableSource,
 )
+from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.spark.time_travel import plain_words, qualified_names, rewrite
 
 DEFAULT_DATABASE = "default"
@@ -105,9 +107,12 @@ class _Statement:
 class Resolver:
     """Runs SQL of one warehouse in one session."""
 
-    def __init__(self, session: SparkSession, source: TableSource, scratch: Path) -> None:
+    def __init__(
+        self, session: SparkSession, source: TableSource, scratch: Path, *, trusted_sql: bool = False
+    ) -> None:
         self._session = session
         self._source = source
+        self.stored_sql = StoredSql(session, is_trusted=trusted_sql)
         self._registry = _registry(session)
         self._tables = HiddenTables(session, scratch)
 
@@ -213,12 +218,17 @@ class Resolver:
                 fix="look for a cycle in the view definitions",
             )
         text = self._prepare(view.sql, statement, depth=depth + 1)
+        full = f"{quote_name(name[0])}.{quote_name(name[1])}"
+        comment = f" comment {quote_string(view.comment)}" if view.comment else ""
+        definition = f"create or replace view {full}{comment} as {text}"
+        if not view.is_own:  # also when it is registered: another engine of the session may trust more
+            self.stored_sql.check_view(
+                ".".join(name), definition, lambda *found: statement.lookup(*found) is not None
+            )
         version = _view_version(view, text, self._shapes(text, statement))
         if self._registry.versions.get(name) != version:
             self._tables.ensure_database(name[0])
-            full = f"{quote_name(name[0])}.{quote_name(name[1])}"
-            comment = f" comment {quote_string(view.comment)}" if view.comment else ""
-            self._analyse(f"create or replace view {full}{comment} as {text}", statement)
+            self._analyse(definition, statement)
         return version
 
     def _shapes(self, text: str, statement: _Statement) -> list[str]:

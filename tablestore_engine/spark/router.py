@@ -9,7 +9,7 @@ INVARIANT  UPDATE, DELETE and MERGE hand over the state they were computed from;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,6 +98,13 @@ class _Run:
                 fix="check the spelling and the schema",
             )
         return schema
+
+    def check_defaults(self, schema: TableSchema, given: Iterable[str]) -> None:
+        """The stored defaults that this statement will use."""
+        named = {name.lower() for name in given}
+        for one in schema.fields:
+            if one.default_value and one.name.lower() not in named:
+                self.resolver.stored_sql.check_default(one.name, one.default_value)
 
     def fields(self, columns: tuple[sql.ColumnDefinition, ...]) -> tuple[DataField, ...]:
         return tuple(
@@ -211,6 +218,7 @@ def _insert(run: _Run, s: sql.Insert) -> StatementResult:
     given = s.columns or tuple(n for n in schema.field_names if n.lower() not in static)
     if s.by_name:
         given = tuple(columns)
+    run.check_defaults(schema, (*given, *constants))
     query = insert_query(s.query, columns, schema, given=given, constants=constants)
     request = RowsRequest(insert_mode(s, schema), static_partition=_static_values(run, constants, schema))
     return run.write(s.name, query, request)
@@ -264,6 +272,7 @@ def _merge(run: _Run, s: sql.Merge) -> StatementResult:
             why="the table has no primary key, so a merged row could not replace the old one",
             fix="give the table a primary key, or use INSERT OVERWRITE",
         )
+    run.check_defaults(schema, ())
     source_columns = run.frame(f"select * from {s.source}").columns
     request = RowsRequest(WriteMode.UPSERT, KIND_COLUMN, base_version=_FROM_TABLE)
     return run.write(s.name, merge_query(s, schema, source_columns), request)

@@ -150,5 +150,5 @@ def quote_name(name: str) -> str:
 
 
 def quote_string(value: str) -> str:
-    """A string literal that Spark reads back as exactly this value."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """A string literal that Spark reads back as exactly this value: also where it substitutes ${…} in its text."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{") + "'"

@@ -78,11 +78,12 @@ class ResolvedTable:
 
 @dataclass(frozen=True)
 class ResolvedView:
-    """A stored view; `column_comments` in column order, empty texts for none."""
+    """A stored view; `column_comments` in column order, empty texts for none. `is_own`: this process wrote the text."""
 
     sql: str
     comment: str | None = None
     column_comments: Mapping[str, str] = field(default_factory=dict)
+    is_own: bool = False
 
 
 class TableSource(Protocol):

@@ -35,6 +35,8 @@ class TablestoreCredentials(Credentials):
     user: str | None = None
     log: dict[str, Any] = field(default_factory=dict)
     spark: dict[str, Any] = field(default_factory=dict)
+    # SQL text that others stored in the warehouse may do what the project's may.
+    trusted_sql: bool = False
     # Set by the adapter: where a relative warehouse lies. Never read from a profile.
     project_root: str = "."
 
@@ -110,6 +112,7 @@ class Warehouse:
     spark_master: str
     spark_conf: tuple[tuple[str, str], ...]
     log: tuple[tuple[str, str], ...] = field(repr=False)
+    trusted_sql: bool = False
 
 
 def _texts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -134,4 +137,5 @@ def describe_warehouse(credentials: TablestoreCredentials, project_root: str) ->
         spark_master=str(credentials.spark.get("remote") or credentials.spark.get("master") or "local[*]"),
         spark_conf=_texts(credentials.spark.get("conf") or {}),
         log=_texts(credentials.log or {}),
+        trusted_sql=credentials.trusted_sql,
     )

@@ -21,6 +21,11 @@ def get_engine(warehouse: Warehouse) -> Engine:
         engine = _ENGINES.get(warehouse)
         if engine is None:
             settings = SparkSettings(master=warehouse.spark_master, conf=dict(warehouse.spark_conf))
-            engine = Engine(warehouse.location, spark=settings, log=dict(warehouse.log))
+            engine = Engine(
+                warehouse.location,
+                spark=settings,
+                log=dict(warehouse.log),
+                trusted_sql=warehouse.trusted_sql,
+            )
             _ENGINES[warehouse] = engine
         return engine

@@ -70,3 +70,11 @@ def test_a_profile_of_another_store_is_refused(warehouse: str) -> None:
 def test_a_file_address_in_the_profile(tmp_path: Path) -> None:
     """`file:` is the local disk."""
     assert locate_warehouse(f"file://{tmp_path}/wh", "/elsewhere") == str(tmp_path / "wh")
+
+
+def test_trusted_sql_reaches_the_engine() -> None:
+    """The profile's `trusted_sql` is off by default, on when said, and two settings have two engines."""
+    plain = describe_warehouse(credentials(), "/p")
+    trusting = describe_warehouse(credentials(trusted_sql=True), "/p")
+    assert (plain.trusted_sql, trusting.trusted_sql) == (False, True)
+    assert plain != trusting
