@@ -93,6 +93,23 @@ def test_visible_rows_without_a_marker_are_not_sent_again(broker: BrokerInfo) ->
     assert published(source, settings) == expected(source, range(1, 2))
 
 
+def test_rows_of_another_publisher_are_no_contradiction(broker: BrokerInfo) -> None:
+    """Partitions show the end of one transaction one after the other: rows of snapshot 1 first, their marker later."""
+    source, settings = new_table(broker, 2)
+    rows = open_transaction(source, settings, f"rows-{source.uuid}", marker=False)
+    offsets, topic_id = dict(rows.settle()), read_log_markers(settings)[-1].topic_id
+    rows.commit()
+    late = LogProducer(settings, f"marker-{source.uuid}")
+    late.init()
+    late.begin()
+    commit = source.read(1)
+    assert commit is not None
+    late.send_marker(*encode_marker(Marker(settings.table_uuid, 1, commit.commit, topic_id, offsets=offsets)))
+    with Publisher(settings, runtime=on_first_sleep(late.commit)) as publisher:
+        assert publisher.publish_pending(2, source.read).snapshots == (2,)
+    assert published(source, settings) == expected(source)
+
+
 def test_what_the_broker_left_open_is_aborted_and_sent_again(
     broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

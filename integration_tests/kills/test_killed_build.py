@@ -1,7 +1,8 @@
 """`dbt build` killed with SIGKILL at every named point, run again, ends as if it had never been killed (P1, P2).
 
-Steps      for each crash point: a project of its own builds day 1 in this process; a child builds day 2 and dies at the
-           point; the same command runs again here; then table and topic are compared with a project that was not killed
+Steps      for each crash point: a project of its own builds day 1 in this process; a model gets a column; a child builds
+           day 2 and dies at the point; the same command runs again here; then table and topic are compared with a
+           project that was not killed
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ AT_ONCE = ("run",)  # no test is run: published at once
 POINTS = {
     "write.data_files": GATED,
     "commit.manifests": GATED,
+    "commit.schema": AT_ONCE,
     "stage.claimed": GATED,
     "stage.published": GATED,
     "commit.claimed": AT_ONCE,
@@ -58,6 +60,17 @@ class Project:
             text = model.read_text()
             model.write_text(text.replace("kafka_topic='", f"kafka_topic='{name}_"))
         return cls(folder, url)
+
+    def add_column(self) -> None:
+        """From now on the model of the delays has one column more."""
+        model = self.folder / "models" / "marts" / "airport_delays.sql"
+        changed = model.read_text().replace(
+            "{{ config(", "{{ config(on_schema_change='append_new_columns', ", 1
+        )
+        last = "    max(flights.dep_delay) as longest_delay_minutes\n"
+        assert last in changed
+        longer = f"{last.rstrip()},\n    min(flights.dep_delay) as shortest_delay_minutes\n"
+        model.write_text(changed.replace(last, longer))
 
     def engine(self) -> Engine:
         """A handle of its own, so that nothing is remembered from before the kill."""
@@ -117,9 +130,11 @@ def unharmed(
 ) -> dict[str, object]:
     """What two builds without any kill end with."""
     project = Project.make(tmp_path_factory.mktemp("kills") / "unharmed", broker.url, "unharmed")
-    for number, events in enumerate(days, start=1):
-        project.feed(events, number)
-        project.run(GATED)
+    project.feed(days[0], 1)
+    project.run(GATED)
+    project.add_column()
+    project.feed(days[1], 2)
+    project.run(GATED)
     return project.state()
 
 
@@ -140,6 +155,7 @@ def test_a_killed_build_run_again_ends_as_if_never_killed(
     project = Project.make(tmp_path / "project", broker.url, "k_" + point.replace(".", "_"))
     project.feed(days[0], 1)
     project.run(GATED)
+    project.add_column()
     project.feed(days[1], 2)
     assert project.run_killed(POINTS[point], point) == -signal.SIGKILL
     project.run(POINTS[point])

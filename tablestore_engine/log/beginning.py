@@ -157,7 +157,9 @@ def read_progress(
     if newest is not None:
         check_owner(settings, newest)
         check_topics(settings, topics, newest.topic_id)
-        check_covered(admin, settings, plan_progress(newest), runtime)
+        check_covered(
+            admin, settings, plan_progress(newest), runtime, lambda: _newest_marker(settings, runtime) != newest
+        )
         return plan_progress(newest), newest
     check_topics(settings, topics, topics.data.topic_id if topics.data is not None else "")
     assert topics.data is not None

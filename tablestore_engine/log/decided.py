@@ -4,7 +4,7 @@ Names      find_undecided()   partitions whose log end lies behind their last st
            await_decided()    until no partition is undecided; else TS1730
            settle_topics()    the publisher's way: wait, then abort what our own id left open, then wait again
            await_visible()    until readers see what was committed
-           check_covered()    no visible row of ours lies behind the newest marker; else TS1731
+           check_covered()    no visible row of ours lies behind the newest marker, now or in a moment; else TS1731
 Cause      A broker that is killed between deciding a transaction and writing its control records may, started again,
            call the transaction complete without ever writing them. init_transactions() succeeds, the rows stay behind
            the LSO, P reads one too low; and the next commit of the same producer id ends BOTH copies, because a control
@@ -18,7 +18,7 @@ INVARIANT  nothing is aborted while a partition shows rows that no marker covers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
@@ -140,27 +140,65 @@ def await_visible(
             runtime.sleep(0.005)
 
 
-def check_covered(admin: AdminClient, settings: LogSettings, progress: Progress, runtime: Runtime) -> None:
-    """Raises FixRequest TS1731 for a visible row of a snapshot behind P. Reads only what lies behind the marker."""
-    data = data_places(settings)
-    ends = find_ends(admin, data, settings, IsolationLevel.READ_COMMITTED, runtime)
-    for (topic, partition), end in ends.items():
-        following = progress.next_offsets.get(partition)
-        if (
-            following is None or end <= following + 1
-        ):  # at most the control record of the marker's transaction
+def check_covered(
+    admin: AdminClient,
+    settings: LogSettings,
+    progress: Progress,
+    runtime: Runtime,
+    has_moved: Callable[[], bool],
+) -> None:
+    """Raises FixRequest TS1731 for a visible row of a snapshot behind P. Reads only what lies behind the marker.
+
+    `has_moved`: whether there are newer markers than those that P was read from. Then the rows are those of another
+    publisher, which has fenced this one meanwhile: KafkaException with a code of FENCED.
+    """
+    found = _find_uncovered(admin, settings, progress, runtime)
+    if found is None:
+        return
+    (topic, partition), snapshot_id = found
+    if _await_marker(admin, settings, runtime, has_moved):
+        raise KafkaException(KafkaError(KafkaError._FENCED, "another publisher wrote meanwhile"))
+    raise FixRequest(
+        "TS1731",
+        f"rows and markers of {settings.table} contradict each other",
+        why=f"{topic}[{partition}] shows rows of snapshot {snapshot_id}, the newest marker says "
+        f"that the log ends at {progress.published}: the broker lost the end of a transaction in part",
+        fix=f"look at the rows of snapshot {snapshot_id} in the topic; if they are complete go on with "
+        f"`tablestore publish --reset {snapshot_id}`, else with `--reset {progress.published}`, "
+        "which sends them again",
+    )
+
+
+def _find_uncovered(
+    admin: AdminClient, settings: LogSettings, progress: Progress, runtime: Runtime
+) -> tuple[Place, int] | None:
+    """A place with visible rows of a snapshot behind P, and that snapshot."""
+    ends = find_ends(admin, data_places(settings), settings, IsolationLevel.READ_COMMITTED, runtime)
+    for place, end in ends.items():
+        following = progress.next_offsets.get(place[1])
+        if following is None or end <= following + 1:  # at most the control record of the marker's transaction
             continue
-        found = _newest_snapshot(settings, TopicPartition(topic, partition), (following, end), runtime)
+        found = _newest_snapshot(settings, TopicPartition(*place), (following, end), runtime)
         if found > progress.published:
-            raise FixRequest(
-                "TS1731",
-                f"rows and markers of {settings.table} contradict each other",
-                why=f"{topic}[{partition}] shows rows of snapshot {found}, the newest marker says "
-                f"that the log ends at {progress.published}: the broker lost the end of a transaction in part",
-                fix=f"look at the rows of snapshot {found} in the topic; if they are complete go on with "
-                f"`tablestore publish --reset {found}`, else with `--reset {progress.published}`, "
-                "which sends them again",
-            )
+            return place, found
+    return None
+
+
+def _await_marker(
+    admin: AdminClient, settings: LogSettings, runtime: Runtime, has_moved: Callable[[], bool]
+) -> bool:
+    """Whether the marker of those rows comes: partitions show the end of one transaction one after the other.
+
+    The end of the marker partition is asked first, its markers after it: what is decided then was read.
+    """
+    deadline = runtime.now_ms() + int(settings.timeout_s * 1000)
+    while True:
+        undecided = find_undecided(admin, [marker_place(settings)], settings, runtime)
+        if has_moved():
+            return True
+        if not undecided or runtime.now_ms() > deadline:
+            return False
+        runtime.sleep(0.02)
 
 
 def _newest_snapshot(

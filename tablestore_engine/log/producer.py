@@ -40,19 +40,32 @@ class RowHeaders:
     commit: str
 
 
-def serve(call: Callable[[float], object], seconds: float, reasons: Reasons) -> None:
+def serve(
+    call: Callable[[float], object], seconds: float, reasons: Reasons, ask: Callable[[], object]
+) -> None:
     """Call something that runs our callbacks; a fatal error (fenced by another publisher) is a KafkaException.
 
     On such an error confluent-kafka raises before the callbacks that are still to run, so that the first of them
-    fails with SystemError: its cause is the KafkaException, or lost, and then what the client said last is.
+    fails with SystemError, whose cause is the KafkaException or lost. A client that failed for good refuses whatever
+    it is told next with its reason: `ask` is that next thing. Else what the client said last is the reason.
     """
     try:
         call(seconds)
     except SystemError as error:
         if isinstance(error.__cause__, KafkaException):
             raise error.__cause__ from error
-        told = reasons.find_last() or KafkaError(KafkaError._STATE, "the client failed and did not say why")
+        told = _find_fatal(ask) or reasons.find_last()
+        told = told or KafkaError(KafkaError._STATE, "the client failed and did not say why")
         raise KafkaException(told) from error
+
+
+def _find_fatal(ask: Callable[[], object]) -> KafkaError | None:
+    try:
+        ask()
+    except KafkaException as error:
+        inner = error.args[0] if error.args else None
+        return inner if isinstance(inner, KafkaError) and inner.fatal() else None
+    return None
 
 
 class LogProducer:
@@ -178,7 +191,8 @@ class LogProducer:
         self._producer.purge(blocking=False)
 
     def _serve(self, call: Callable[[float], object], seconds: float) -> None:
-        serve(call, seconds, self.reasons)
+        # begin_transaction() changes nothing at the broker, and after a failure this object is thrown away
+        serve(call, seconds, self.reasons, self._producer.begin_transaction)
 
     def _explain_failed_state(self) -> None:
         """An earlier message may have failed the transaction meanwhile: its report is the reason to tell."""
