@@ -158,7 +158,11 @@ def read_progress(
         check_owner(settings, newest)
         check_topics(settings, topics, newest.topic_id)
         check_covered(
-            admin, settings, plan_progress(newest), runtime, lambda: _newest_marker(settings, runtime) != newest
+            admin,
+            settings,
+            plan_progress(newest),
+            runtime,
+            lambda: _newest_marker(settings, runtime) != newest,
         )
         return plan_progress(newest), newest
     check_topics(settings, topics, topics.data.topic_id if topics.data is not None else "")

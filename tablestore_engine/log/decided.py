@@ -176,7 +176,9 @@ def _find_uncovered(
     ends = find_ends(admin, data_places(settings), settings, IsolationLevel.READ_COMMITTED, runtime)
     for place, end in ends.items():
         following = progress.next_offsets.get(place[1])
-        if following is None or end <= following + 1:  # at most the control record of the marker's transaction
+        if (
+            following is None or end <= following + 1
+        ):  # at most the control record of the marker's transaction
             continue
         found = _newest_snapshot(settings, TopicPartition(*place), (following, end), runtime)
         if found > progress.published:
