@@ -1,8 +1,8 @@
 """`dbt build` killed with SIGKILL at every named point, run again, ends as if it had never been killed (P1, P2).
 
-Steps      for each crash point: a project of its own builds day 1 in this process; a model gets a column; a child builds
-           day 2 and dies at the point; the same command runs again here; then table and topic are compared with a
-           project that was not killed
+Steps      for each crash point: a project of its own builds day 1 in this process; a model gets a column; a child
+           builds day 2 and dies at the point; the same command runs again here; then table and topic are compared with
+           a project that was not killed
 """
 
 from __future__ import annotations
