@@ -13,10 +13,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.spark.bucket_task import WriteJob
 from tablestore_engine.spark.session import session_scratch
 from tablestore_engine.spark.write import (
@@ -192,3 +194,25 @@ def test_collect_small_guards_itself(spark: SparkSession, tmp_path: Path) -> Non
     assert collected is not None
     assert collected.num_rows == 2000
     assert collect_small(few.crossJoin(few.withColumnRenamed("id", "other"))) is None
+
+
+def test_a_row_too_large_for_the_log_is_refused_by_its_task(
+    spark: SparkSession, broker: BrokerInfo, tmp_path: Path
+) -> None:
+    """TS1739 before the commit, also where Spark tasks write: no snapshot, nothing is pending, and the name is free."""
+    rows = [(1, "x"), (2, "y" * 2_000_000)]
+    settings = SparkSettings("local[2]")
+    with Engine(str(tmp_path), spark=settings, log={"kafka.bootstrap.servers": broker.url}) as engine:
+        options = {"log.system": "kafka", "kafka.topic": f"large-{uuid.uuid4().hex}"}
+        table = TableSpec(primary_key=("id",), options=options)
+        # of an RDD nobody knows the size, so it is written by tasks
+        frame = engine.spark.createDataFrame(
+            engine.spark.sparkContext.parallelize(rows), "id bigint, text string"
+        )
+        assert collect_small(frame) is None
+        with pytest.raises(FixData, match="TS1739") as caught:
+            engine.write("demo.large", frame, WriteSpec(table=table))
+        assert '{"id":2}' in str(caught.value)
+        report = engine.write("demo.large", frame.where("id = 1"), WriteSpec(table=table))
+        assert report.snapshot_id == 1
+        assert engine.count_log_messages("demo.large") == 1

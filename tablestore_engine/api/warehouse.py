@@ -16,8 +16,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from tablestore_engine.api.comments import set_all_comments
 from tablestore_engine.api.location import local_folder
 from tablestore_engine.api.publishing import TablePublisher, pending_log
@@ -35,7 +33,7 @@ from tablestore_engine.format.layout import TableLayout, database_location
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.beginning import drop_log
 from tablestore_engine.log.settings import LogSettings, resolve_log
-from tablestore_engine.log.sizes import check_sizes
+from tablestore_engine.log.sizes import MessageLimit, message_limit
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark.resolver import Resolver
@@ -72,7 +70,7 @@ class Warehouse:
             open_store=self.open_store,
             before_create=self.prepare_log,
             after_refusal=self.drop_unused,
-            check_rows=self._check_rows,
+            find_limit=self._find_limit,
             scratch=self._scratch,
             runtime=runtime,
         )
@@ -289,10 +287,9 @@ class Warehouse:
         if store is not None and publisher is not None:
             publisher.check(store)
 
-    def _check_rows(self, identifier: Identifier, schema: TableSchema, rows: pa.Table) -> None:
+    def _find_limit(self, identifier: Identifier, schema: TableSchema) -> MessageLimit | None:
         settings = self._log_settings(identifier, schema)
-        if settings is not None:
-            check_sizes(rows, schema, settings)
+        return None if settings is None else message_limit(settings)
 
     def _published_behind(self, identifier: Identifier, report: WriteReport) -> WriteReport:
         """`published` behind a commit: what fails now must not be taken for a write that failed."""

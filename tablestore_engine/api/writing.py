@@ -37,6 +37,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, FixRequest, RetryError, Stopped, Unsupported
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.log.sizes import MessageLimit, check_sizes
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.bucket_task import WriteJob
@@ -54,22 +55,22 @@ AfterRefusal = Callable[[Identifier, str], None]
 ComputedFrom = tuple[int, str]
 _LOOKS_MAX = 5
 OnCreate = Callable[[Identifier, TableSchema], TableSchema]
-CheckRows = Callable[[Identifier, TableSchema, pa.Table], None]
+FindLimit = Callable[[Identifier, TableSchema], MessageLimit | None]
 
 
 @dataclass(frozen=True)
 class Writer:
     """Performs writes of one engine.
 
-    `before_create` prepares the log before a table has one; `after_refusal` removes the table again, `check_rows`
-    refuses what its log could not carry (small writes; large ones hear it from the publisher).
+    `before_create` prepares the log before a table has one; `after_refusal` removes the table again, `find_limit`
+    says how large a row its log can carry (None: it has none).
     """
 
     catalog: FilesystemCatalog
     open_store: OpenStore
     before_create: OnCreate
     after_refusal: AfterRefusal
-    check_rows: CheckRows
+    find_limit: FindLimit
     scratch: Callable[[], Path]
     runtime: Runtime
 
@@ -164,12 +165,14 @@ class Writer:
     ) -> CommitReport:
         """Steps 3 and 4."""
         store = self.open_store(identifier)
+        limit = self.find_limit(identifier, schema)
         rows = self._small_rows(incoming, schema, identifier)
         if rows is not None:
             table, kinds = split_kinds(check_rules(rows, str(identifier)))
-            self.check_rows(identifier, schema, table)
+            if limit is not None:
+                check_sizes(table, schema, limit)
             return store.write(replace(request, rows=table, kinds=kinds))
-        return self._write_distributed(store, schema, incoming, request)
+        return self._write_distributed(store, schema, incoming, request, limit)
 
     def target(self, identifier: Identifier, incoming: Incoming, spec: WriteSpec) -> TargetPlan:
         """The schema that the write needs; nothing is written."""
@@ -201,6 +204,7 @@ class Writer:
         schema: TableSchema,
         incoming: Incoming,
         request: WriteRequest,
+        limit: MessageLimit | None,
     ) -> CommitReport:
         """Spark tasks write the files; a lost race runs them again on the new base."""
         frame = shape_frame(incoming, schema)
@@ -220,6 +224,7 @@ class Writer:
                 options={} if request.duplicates is None else {"tablestore.duplicates": request.duplicates},
                 picks=_picks(request),
                 kind_column=ROW_KIND_COLUMN if ROW_KIND_COLUMN in frame.columns else None,
+                limit=limit,
             )
             return write_distributed(frame, job, self.scratch())
 

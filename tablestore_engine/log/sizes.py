@@ -1,6 +1,8 @@
 """Rows that are too large to be sent, found before they are committed.
 
-Names      check_sizes()   raise for a row whose message the publisher would refuse
+Names      MessageLimit    what the check needs of a log, frozen and picklable: it goes to Spark tasks, no secret does
+           message_limit() the limit of a log
+           check_sizes()   raise for a row whose message the publisher would refuse
 Steps      1 an upper bound from column lengths: nearly all batches end here 2 only above it, the messages themselves
 Limit      kafka.message.max.bytes, which the client holds against key and value before compression; the topic's own
            max.message.bytes is held against compressed batches and is known when they arrive (TS1709)
@@ -8,6 +10,8 @@ INVARIANT  the messages measured are those that publishing makes (log/envelope.p
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +21,7 @@ from tablestore_engine.errors import FixData
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.changes import ROW_KIND_COLUMN
-from tablestore_engine.log.envelope import encode_rows, plan_envelope
+from tablestore_engine.log.envelope import ChangelogMode, encode_rows, plan_envelope
 from tablestore_engine.log.settings import LogSettings
 
 _CLIENT_DEFAULT = 1_000_000
@@ -28,26 +32,41 @@ _ENVELOPE = 64
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
-def check_sizes(rows: pa.Table, schema: TableSchema, settings: LogSettings) -> None:
+@dataclass(frozen=True)
+class MessageLimit:
+    """`size` in bytes: key and value of one message, before compression."""
+
+    table: str
+    topic: str
+    mode: ChangelogMode
+    size: int
+
+
+def message_limit(settings: LogSettings) -> MessageLimit:
+    """What the client of this log refuses."""
+    size = int(settings.client.get("message.max.bytes", _CLIENT_DEFAULT))
+    return MessageLimit(settings.table, settings.topic, settings.mode, size)
+
+
+def check_sizes(rows: pa.Table, schema: TableSchema, limit: MessageLimit) -> None:
     """`rows`: the table's columns. Raises FixData TS1739, and TS1715, TS1716 for values that JSON cannot hold."""
-    limit = int(settings.client.get("message.max.bytes", _CLIENT_DEFAULT))
-    if not rows.num_rows or _bound(rows) <= limit:
+    if not rows.num_rows or _bound(rows) <= limit.size:
         return
-    envelope = plan_envelope(schema, settings.mode)
+    envelope = plan_envelope(schema, limit.mode)
     for start in range(0, rows.num_rows, _SLICE_ROWS):
         part = rows.slice(start, _SLICE_ROWS)
         kinds = pa.array(np.full(part.num_rows, RowKind.INSERT, np.int8))
         encoded = encode_rows(part.append_column(ROW_KIND_COLUMN, kinds), envelope)
         keys = encoded.keys or [b""] * len(encoded)
         for key, value in zip(keys, encoded.values, strict=True):
-            if len(key) + len(value or b"") > limit:
+            if len(key) + len(value or b"") > limit.size:
                 raise FixData(
                     "TS1739",
-                    f"a row for {settings.table} is too large for its log; nothing is written",
+                    f"a row for {limit.table} is too large for its log; nothing is written",
                     why=f"key {key[:200].decode('utf-8', 'replace') or '(none)'}: its message has "
-                    f"{len(key) + len(value or b'')} bytes, 'kafka.message.max.bytes' is {limit}",
+                    f"{len(key) + len(value or b'')} bytes, 'kafka.message.max.bytes' is {limit.size}",
                     fix="raise 'kafka.message.max.bytes' of the table and max.message.bytes of "
-                    f"topic {settings.topic}, or make the row smaller",
+                    f"topic {limit.topic}, or make the row smaller",
                 )
 
 

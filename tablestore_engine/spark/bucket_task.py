@@ -22,6 +22,7 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.log.sizes import MessageLimit, check_sizes
 from tablestore_engine.options import OptionSet
 from tablestore_engine.runtime.system import SYSTEM
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
@@ -40,7 +41,7 @@ class WriteJob:
     """`schemas` holds the schemas of live files; `states` the base snapshot's buckets that have files.
 
     `picks`: stored rows of a keyed table that are deleted unless a row of the write has their key.
-    `kind_column` names the column of row kinds (bytes 0-3), None when every row is put.
+    `kind_column` names the column of row kinds (bytes 0-3), None when every row is put. `limit`: of the log, if any.
     """
 
     fileio: FileIO
@@ -51,6 +52,7 @@ class WriteJob:
     options: Mapping[str, str] = field(default_factory=dict)
     picks: RowFilter | None = None
     kind_column: str | None = None
+    limit: MessageLimit | None = None
 
     def writer(self) -> BucketWriter:
         """The store's writer over this job's files."""
@@ -87,6 +89,8 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         rows = rows.drop_columns([job.kind_column])
     writer = job.writer()
     try:
+        if job.limit is not None:
+            check_sizes(rows, job.schema, job.limit)
         outcomes = [pickle.dumps(job.change(writer, one)) for one in route_rows(rows, kinds, job.schema)]
     except TablestoreError as error:
         outcomes = [encode_failure(error)]

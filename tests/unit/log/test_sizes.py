@@ -12,7 +12,7 @@ from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log.changes import ROW_KIND_COLUMN
 from tablestore_engine.log.envelope import ChangelogMode, encode_rows, plan_envelope
 from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.log.sizes import check_sizes
+from tablestore_engine.log.sizes import check_sizes, message_limit
 
 COLUMNS = pa.schema(
     [("id", pa.int64()), ("text", pa.string()), ("blob", pa.binary()), ("tags", pa.list_(pa.string()))]
@@ -39,7 +39,7 @@ def _rows(text: str, blob: bytes = b"", tags: tuple[str, ...] = ()) -> pa.Table:
 def test_a_row_above_the_limit_is_named(rows: pa.Table) -> None:
     """TS1739 has the key and says that nothing is written, whatever makes the message large."""
     with pytest.raises(FixData, match="TS1739") as caught:
-        check_sizes(rows, SCHEMA, SETTINGS)
+        check_sizes(rows, SCHEMA, message_limit(SETTINGS))
     assert '{"id":2}' in str(caught.value)
     assert "nothing is written" in str(caught.value)
 
@@ -52,12 +52,18 @@ def test_the_limit_is_exact() -> None:
     )
     assert encoded.keys is not None
     size = max(len(key) + len(value or b"") for key, value in zip(encoded.keys, encoded.values, strict=True))
-    check_sizes(_rows("y" * 1500), SCHEMA, replace(SETTINGS, client={"message.max.bytes": str(size)}))
+    check_sizes(
+        _rows("y" * 1500), SCHEMA, message_limit(replace(SETTINGS, client={"message.max.bytes": str(size)}))
+    )
     with pytest.raises(FixData, match="TS1739"):
-        check_sizes(_rows("y" * 1500), SCHEMA, replace(SETTINGS, client={"message.max.bytes": str(size - 1)}))
+        check_sizes(
+            _rows("y" * 1500),
+            SCHEMA,
+            message_limit(replace(SETTINGS, client={"message.max.bytes": str(size - 1)})),
+        )
 
 
 def test_no_rows_and_small_rows_pass() -> None:
     """Also with the client's default limit."""
-    check_sizes(_rows("x").slice(0, 0), SCHEMA, SETTINGS)
-    check_sizes(_rows("x" * 1000), SCHEMA, replace(SETTINGS, client={}))
+    check_sizes(_rows("x").slice(0, 0), SCHEMA, message_limit(SETTINGS))
+    check_sizes(_rows("x" * 1000), SCHEMA, message_limit(replace(SETTINGS, client={})))
