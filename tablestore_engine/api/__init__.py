@@ -23,6 +23,7 @@ from tablestore_engine.api.gatekeeper import (
     Publication,
     stage_properties,
 )
+from tablestore_engine.api.listing import DAMAGED, describe_damage
 from tablestore_engine.api.location import local_folder
 from tablestore_engine.api.report import (
     ColumnInfo,
@@ -47,6 +48,7 @@ from tablestore_engine.api.spec import (
 from tablestore_engine.api.table import Scan, Table
 
 __all__ = [
+    "DAMAGED",
     "PENDING",
     "PUBLISHED",
     "REFUSED",
@@ -78,6 +80,7 @@ __all__ = [
     "WriteReport",
     "WriteSpec",
     "bound_group",
+    "describe_damage",
     "explain",
     "find_obstacle",
     "local_folder",

@@ -72,11 +72,12 @@ class SqlResult:
 
 @dataclass(frozen=True)
 class RelationInfo:
-    """One name in a database: `kind` is table or view."""
+    """One name in a database: `kind` is table or view; `problem` says why its metadata cannot be read."""
 
     identifier: Identifier
     kind: str
     comment: str | None = None
+    problem: str | None = None
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ INVARIANT  a table with a log appears only after its topics are there and claime
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from tablestore_engine.api.comments import set_all_comments
-from tablestore_engine.api.location import local_folder
+from tablestore_engine.api.listing import list_relations
+from tablestore_engine.api.location import own_folder
 from tablestore_engine.api.publishing import TablePublisher, pending_log
 from tablestore_engine.api.report import RelationInfo, WriteReport, report_of
 from tablestore_engine.api.rows import Incoming
@@ -57,7 +57,7 @@ class Warehouse:
         *,
         trusted_sql: bool = False,
     ) -> None:
-        self.path = os.path.abspath(local_folder(path))
+        self.path = own_folder(path, runtime.users)
         self.log = {str(key): str(value) for key, value in log.items()}
         self.runtime = runtime
         self._settings = spark
@@ -151,18 +151,8 @@ class Warehouse:
         self.catalog.drop_database(name, cascade=cascade)
 
     def relations(self, database: str, *, with_unpublished: bool = False) -> tuple[RelationInfo, ...]:
-        """Tables and views; tables that only have a staged snapshot are nobody's business yet."""
-        found = []
-        for name in self.catalog.list_tables(database):
-            identifier = Identifier(database, name)
-            store = self.find_store(identifier)
-            if store is not None and (with_unpublished or not _is_unpublished(store)):
-                found.append(RelationInfo(identifier, "table", store.schema.comment))
-        for name in self.catalog.views.list_names(database):
-            view = self.catalog.views.find(Identifier(database, name))
-            if view is not None:
-                found.append(RelationInfo(Identifier(database, name), "view", view.comment))
-        return tuple(found)
+        """Tables and views; tables that only have a staged snapshot are nobody's business yet. See api/listing.py."""
+        return list_relations(self.catalog, self.find_store, database, with_unpublished=with_unpublished)
 
     def find_relation(self, identifier: Identifier) -> RelationInfo | None:
         """A table or view by its name."""
@@ -386,7 +376,3 @@ class Warehouse:
         """Give producers up; the Spark session stays for others in this process."""
         for table_uuid in list(self._publishers):
             self._close_publisher(table_uuid)
-
-
-def _is_unpublished(store: TableStore) -> bool:
-    return store.snapshots.find_latest_id() is None and bool(store.staging.list_all())

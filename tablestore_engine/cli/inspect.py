@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
-from tablestore_engine.api import ColumnInfo, Engine, RelationInfo, Table
+from tablestore_engine.api import DAMAGED, ColumnInfo, Engine, RelationInfo, Table, describe_damage
 from tablestore_engine.cli.net_changes import NetChange, pick_samples
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, to_size, to_utc, write_out
-from tablestore_engine.cli.place import add_place, list_databases, open_engine
+from tablestore_engine.cli.place import add_place, check_readable, list_databases, open_engine
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.format.snapshot import Snapshot
@@ -50,24 +50,28 @@ def _show_list(engine: Engine, database: str | None, *, as_json: bool) -> None:
         for name in list_databases(engine, database)
         for info in engine.relations(name)
     ]
+    problems = {str(one["name"]): str(one["problem"]) for one in records if one["problem"] is not None}
     if as_json:
         print_json(records)
-        return
-    _print_records(records, ("name", "kind", "rows", "snapshot", "committed_at", "comment"))
-    if not records:
-        say(f"no tables in {engine.warehouse}")
+    else:
+        _print_records(records, ("name", "kind", "rows", "snapshot", "committed_at", "comment"))
+        if not records:
+            say(f"no tables in {engine.warehouse}")
+    check_readable(problems, len(records))
 
 
 def _relation_record(engine: Engine, info: RelationInfo) -> Record:
     record: Record = {"name": str(info.identifier), "kind": info.kind, "rows": None, "snapshot": None}
-    if info.kind == "table":
-        facts = engine.table(str(info.identifier)).facts()
-        record |= {
-            "rows": facts.rows,
-            "snapshot": facts.snapshot_id,
-            "committed_at": to_utc(facts.committed_at_ms),
-        }
-    return {"committed_at": None, **record, "comment": info.comment}
+    problem = info.problem
+    if info.kind == "table" and problem is None:
+        try:
+            facts = engine.table(str(info.identifier)).facts()
+        except DAMAGED as damage:
+            problem = describe_damage(damage)
+        else:
+            committed = to_utc(facts.committed_at_ms)
+            record |= {"rows": facts.rows, "snapshot": facts.snapshot_id, "committed_at": committed}
+    return {"committed_at": None, **record, "comment": info.comment, "problem": problem}
 
 
 def _show_one(engine: Engine, name: str, *, as_json: bool) -> None:

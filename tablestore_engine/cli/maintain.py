@@ -1,7 +1,7 @@
 """`tablestore compact|tag|rollback|verify`: keep tables in shape.
 
 INVARIANT  rollback is the only command that takes history away, and does it only with --yes.
-INVARIANT  verify reads only; its exit status is 1 when a table has a problem.
+INVARIANT  verify reads only, goes on past damaged tables, and its exit status is 1 when a table has a problem.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from tablestore_engine.api import DAMAGED, Engine, describe_damage
 from tablestore_engine.cli.output import print_json, print_table, say, write_out
 from tablestore_engine.cli.place import add_place, list_names, open_engine
 from tablestore_engine.cli.staging import report_record
@@ -124,7 +125,7 @@ def _register_verify(parser: argparse.ArgumentParser) -> Run:
 
 def _verify(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
-        found = {name: engine.table(name).verify() for name in list_names(engine, arguments.table)}
+        found = {name: _problems(engine, name) for name in list_names(engine, arguments.table)}
     if arguments.json:
         print_json([{"table": name, "problems": list(problems)} for name, problems in found.items()])
     else:
@@ -135,6 +136,14 @@ def _verify(arguments: argparse.Namespace) -> int:
     if not found:
         say("there are no tables")
     return 1 if any(found.values()) else 0
+
+
+def _problems(engine: Engine, name: str) -> tuple[str, ...]:
+    """Of one table; one that cannot even be opened is one problem, and the others are looked at all the same."""
+    try:
+        return engine.table(name).verify()
+    except DAMAGED as damage:
+        return (describe_damage(damage),)
 
 
 REGISTER = {

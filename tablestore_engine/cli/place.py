@@ -5,6 +5,7 @@ Names      add_place       arguments NAME, --warehouse, --json
            is_adoptable    whether a folder above may be taken without being named: by its owner
            open_engine     the engine of that warehouse, closed at the end of the block
            list_names      tables that a command without a full name means
+           check_readable  the end of a command that went on past damaged tables
 INVARIANT  a warehouse is never made by looking for one.
 INVARIANT  who can write a folder above ours (/tmp) must not choose the warehouse that a command opens.
 """
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tablestore_engine.api import Engine, SparkSettings, local_folder
-from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.errors import FixData, FixRequest, NotFound
 
 WAREHOUSE_ENV = "TABLESTORE_WAREHOUSE"
 KAFKA_ENV = "TABLESTORE_KAFKA"
@@ -164,3 +165,14 @@ def list_databases(engine: Engine, wanted: str | None) -> tuple[str, ...]:
             fix="correct the name; a table is written db.table",
         )
     return known if wanted is None else (wanted,)
+
+
+def check_readable(problems: Mapping[str, str], looked_at: int) -> None:
+    """What could not be read, by name, after all the rest was shown. Raises FixData TS1991."""
+    if problems:
+        raise FixData(
+            "TS1991",
+            f"{len(problems)} of {looked_at} cannot be read: {', '.join(problems)}",
+            why="; ".join(f"{name}: {why}" for name, why in problems.items()),
+            fix="run tablestore verify on it; restore its metadata from a copy, or move its folder away",
+        )

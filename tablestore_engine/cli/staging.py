@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Callable
 
 from tablestore_engine.api import (
+    DAMAGED,
     PUBLISHED,
     Engine,
     GateBook,
@@ -20,13 +21,21 @@ from tablestore_engine.api import (
     Staged,
     WriteReport,
     bound_group,
+    describe_damage,
     explain,
     find_obstacle,
     order_group,
     short_name,
 )
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
-from tablestore_engine.cli.place import KAFKA_ENV, add_brokers, add_place, list_names, open_engine
+from tablestore_engine.cli.place import (
+    KAFKA_ENV,
+    add_brokers,
+    add_place,
+    check_readable,
+    list_names,
+    open_engine,
+)
 from tablestore_engine.errors import FixRequest, NotFound, RetryError
 
 Run = Callable[[argparse.Namespace], int]
@@ -64,19 +73,42 @@ def _staged(arguments: argparse.Namespace) -> int:
 
 def _list(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
     names = list_names(engine, rest[0] if rest else None)
-    items = engine.gate.read_book(*names).staged
-    reasons = _reasons(engine, items)
+    items, problems = _read_each(engine, names)
+    reasons = _reasons_each(engine, items)
     if arguments.json:
         print_json([staged_record(engine, item, reason) for item, reason in zip(items, reasons, strict=True)])
-        return 0
-    rows = [
-        (item.table, item.name, item.snapshot, _outcomes_text(item), reason)
-        for item, reason in zip(items, reasons, strict=True)
-    ]
-    print_table(("table", "staged", "snapshot", "tests", "state"), rows)
-    if not items:
-        say("nothing is staged")
+    else:
+        rows = [
+            (item.table, item.name, item.snapshot, _outcomes_text(item), reason)
+            for item, reason in zip(items, reasons, strict=True)
+        ]
+        print_table(("table", "staged", "snapshot", "tests", "state"), rows)
+        if not items:
+            say("nothing is staged")
+    check_readable(problems, len(names))
     return 0
+
+
+def _read_each(engine: Engine, names: tuple[str, ...]) -> tuple[tuple[Staged, ...], dict[str, str]]:
+    """What is staged, table by table, and why the damaged tables cannot say it."""
+    found: list[Staged] = []
+    problems: dict[str, str] = {}
+    for name in names:
+        try:
+            found += engine.gate.read_book(name).staged
+        except DAMAGED as damage:
+            problems[name] = describe_damage(damage)
+    return tuple(found), problems
+
+
+def _reasons_each(engine: Engine, items: tuple[Staged, ...]) -> list[str]:
+    """As _reasons; an item whose group needs a damaged table says so."""
+    try:
+        return _reasons(engine, items)
+    except DAMAGED as damage:
+        if len(items) == 1:
+            return [f"cannot be judged: {describe_damage(damage)}"]
+    return [reason for item in items for reason in _reasons_each(engine, (item,))]
 
 
 def _show(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:

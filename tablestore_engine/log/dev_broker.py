@@ -8,6 +8,7 @@ Names      BrokerInfo      what runs: url, pid, data folder, log file
 Steps      1 lock the folder  2 jars and Java  3 server.properties  4 format an empty folder  5 start in a session of
            its own (Ctrl-C must not reach the broker before its clients)  6 state file  7 wait until it answers
 INVARIANT  a process is only signalled when its pid AND its start time are those of the state file.
+INVARIANT  the folder is this user's alone (0700); another user's is refused, its state file signals nothing.
 INVARIANT  every listener is bound to 127.0.0.1; a folder keeps its client port over restarts while it is free.
 """
 
@@ -32,12 +33,14 @@ from confluent_kafka.admin import AdminClient
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.dev_broker_artifacts import ensure_kafka
 from tablestore_engine.runtime.java import cache_folder, find_java
+from tablestore_engine.runtime.ownership import check_owner, make_private
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 
 _JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
 _READY_SECONDS = 90.0
 _STOP_SECONDS = 20.0
 _ATTEMPTS = 3
+_DATA, _DATA_FIX = "data folder of the development broker", "name a folder of your own"
 # a session of 3 s: after a SIGKILL the default 9 s would delay the next start by that much
 _PROPERTIES = """process.roles=broker,controller
 node.id=1
@@ -86,11 +89,11 @@ def broker_folder() -> Path:
 def start_broker(
     data_dir: Path | None = None, *, say: Callable[[str], None] = _silent, runtime: Runtime = SYSTEM
 ) -> BrokerInfo:
-    """A broker that answers. Raises TS1902 (Java), TS1910, TS1911 (fetch), TS1912, TS1913 (start)."""
-    folder = _folder(data_dir)
-    folder.mkdir(parents=True, exist_ok=True)
+    """A broker that answers. Raises TS1902 (Java), TS1910, TS1911 (fetch), TS1912, TS1913 (start), TS1992."""
+    folder = _folder(data_dir, runtime)
+    make_private(folder, _DATA, _DATA_FIX, users=runtime.users)
     with _locked(folder):
-        running = find_broker(folder)
+        running = find_broker(folder, runtime=runtime)
         if running is not None:
             return running
         java_home = find_java().home
@@ -104,13 +107,13 @@ def start_broker(
 
 def stop_broker(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> bool:
     """Stop the broker of this folder; False when none runs. Raises RetryError TS1914 if it does not end."""
-    folder = _folder(data_dir)
-    info = find_broker(folder)
+    folder = _folder(data_dir, runtime)
+    info = find_broker(folder, runtime=runtime)
     if info is None:
         return False
     os.kill(info.pid, signal.SIGTERM)
     deadline = runtime.now_ms() + int(_STOP_SECONDS * 1000)
-    while find_broker(folder) is not None:
+    while find_broker(folder, runtime=runtime) is not None:
         if runtime.now_ms() > deadline:
             raise RetryError(
                 "TS1914",
@@ -123,9 +126,9 @@ def stop_broker(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> b
     return True
 
 
-def find_broker(data_dir: Path | None = None) -> BrokerInfo | None:
-    """The broker that the state file names, if that very process still runs."""
-    folder = _folder(data_dir)
+def find_broker(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> BrokerInfo | None:
+    """The broker that the state file names, if that very process still runs. Raises FixRequest TS1992."""
+    folder = _folder(data_dir, runtime)
     try:
         state = json.loads(_state_file(folder).read_text("utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
@@ -135,8 +138,10 @@ def find_broker(data_dir: Path | None = None) -> BrokerInfo | None:
     return BrokerInfo(state["url"], state["pid"], str(folder), str(folder / "broker.log"))
 
 
-def _folder(data_dir: Path | None) -> Path:
-    return (data_dir or broker_folder()).absolute()
+def _folder(data_dir: Path | None, runtime: Runtime) -> Path:
+    folder = (data_dir or broker_folder()).absolute()
+    check_owner(folder, _DATA, _DATA_FIX, users=runtime.users)
+    return folder
 
 
 def _state_file(folder: Path) -> Path:

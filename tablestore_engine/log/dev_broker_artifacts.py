@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.runtime.java import cache_folder
+from tablestore_engine.runtime.java import cache_folder, make_in_cache
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 
 KAFKA_VERSION = "4.3.1"
@@ -48,11 +48,11 @@ def ensure_kafka(java_home: str, *, say: Callable[[str], None], runtime: Runtime
     folder = kafka_folder()
     if folder.is_dir():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_in_cache(folder.parent)
     _remove_leftovers(folder.parent, runtime.now_ms())
     say(f"Downloading Apache Kafka {KAFKA_VERSION} once: {_JARS} jars, about {_MEBIBYTES} MiB, into {folder}")
     work = folder.parent / f".kafka-{KAFKA_VERSION}-{uuid.uuid4().hex}"
-    (work / "lib").mkdir(parents=True)
+    make_in_cache(work / "lib")
     try:
         _retrieve(java_home, work, say)
         _put_in_place(work / "lib", folder)

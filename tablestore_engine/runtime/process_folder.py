@@ -21,14 +21,20 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from tablestore_engine.runtime.ownership import USERS, Users, check_owner
+
 PREFIX = "spark-"
 _OWNER = "owner"
 _HELD: dict[Path, int] = {}
 
 
-def open_process_folder(parent: Path) -> Path:
-    """A new folder for this process (mode 0700), removed at its exit; dead ones beside it are removed now."""
+def open_process_folder(parent: Path, *, users: Users = USERS) -> Path:
+    """A new folder for this process (mode 0700), removed at its exit; dead ones beside it are removed now.
+
+    `parent` may be shared by users who trust each other. Raises FixRequest TS1992 when it is a stranger's.
+    """
     parent.mkdir(parents=True, exist_ok=True)
+    check_owner(parent, "scratch folder", "remove it", users=users)
     remove_dead_folders(parent)
     making = Path(tempfile.mkdtemp(prefix=f".making-{os.getpid()}-", dir=parent))
     lock = os.open(making / _OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,6 +1,6 @@
 """The outside world as one frozen argument, so that any failure replays from its seed.
 
-Names      Runtime       clock, ids, sleep, randomness and crash points, handed down from the front door
+Names      Runtime       clock, ids, sleep, randomness, users and crash points, handed down from the front door
            SYSTEM        the real ones
            CRASH_POINTS  every named place where a process may die; tests enumerate them
 INVARIANT  below `spark` nothing calls time, uuid, sleep or random directly.
@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tablestore_engine.errors import EngineBug
+from tablestore_engine.runtime.ownership import USERS, Users
 
 CRASH_ENV = "TABLESTORE_CRASH_AT"
 
@@ -61,6 +62,7 @@ class Runtime:
     new_uuid: Callable[[], str] = lambda: str(uuid.uuid4())
     sleep: Callable[[float], None] = time.sleep
     random: random.Random = field(default_factory=random.Random)
+    users: Users = USERS
     on_crash_point: Callable[[str], None] = _kill_self
 
     def crash_point(self, name: str) -> None:

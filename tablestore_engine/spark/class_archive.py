@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql import SparkSession
 
-from tablestore_engine.runtime.java import JavaChoice, cache_folder
+from tablestore_engine.runtime.java import JavaChoice, cache_folder, make_in_cache
 
 FAST_START_ENV = "TABLESTORE_FAST_START"
 _STALE_SECONDS = 900
@@ -89,7 +89,7 @@ def _mark(path: Path) -> Path:
 
 def _claim(mark: Path) -> bool:
     """Create the mark exclusively; a mark left by a builder that died is taken over after a while."""
-    mark.parent.mkdir(parents=True, exist_ok=True)
+    make_in_cache(mark.parent)
     for _ in range(2):
         try:
             os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))

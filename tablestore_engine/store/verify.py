@@ -42,8 +42,14 @@ def verify_table(parts: Parts, *, deep: bool = True) -> tuple[str, ...]:
     if ids and ids != tuple(range(ids[0], ids[-1] + 1)):
         problems.append(f"snapshot ids have gaps: {ids}")
     seen: set[str] = set()
-    for snapshot in parts.snapshots.list_all():
-        problems += verify_snapshot(parts, snapshot, deep=deep, seen=seen)
+    for status in reversed(parts.snapshots.list_newest_first()):
+        try:
+            snapshot = parts.snapshots.find_listed(status)
+        except TablestoreError as broken:
+            problems.append(f"{status.name}: {_told(broken)}")
+            continue
+        if snapshot is not None:
+            problems += verify_snapshot(parts, snapshot, deep=deep, seen=seen)
     return tuple(problems)
 
 
@@ -51,11 +57,16 @@ def verify_snapshot(
     parts: Parts, snapshot: Snapshot, *, deep: bool = True, seen: set[str] | None = None
 ) -> tuple[str, ...]:
     """Problems of one snapshot; data files in `seen` were looked into before."""
-    check = _Check(parts, snapshot, parts.schemas.get(snapshot.schema_id), set() if seen is None else seen)
     try:
+        schema = parts.schemas.get(snapshot.schema_id)
+        check = _Check(parts, snapshot, schema, set() if seen is None else seen)
         return tuple(f"snapshot {snapshot.id}: {problem}" for problem in check.run(deep=deep))
     except TablestoreError as broken:
-        return (f"snapshot {snapshot.id}: {broken.code} {broken.what}: {broken.why}",)
+        return (f"snapshot {snapshot.id}: {_told(broken)}",)
+
+
+def _told(broken: TablestoreError) -> str:
+    return f"{broken.code} {broken.what}: {broken.why}"
 
 
 @dataclass(frozen=True)

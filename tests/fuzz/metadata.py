@@ -11,6 +11,7 @@ INVARIANT  an exception that is none of ours fails the run, with the seed that m
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import struct
 import sys
@@ -41,6 +42,7 @@ KINDS: dict[str, str] = {
     "audit": "demo.db/t/branch/branch-*/audit/*",
     "staged snapshot": "demo.db/t/branch/branch-*/snapshot/snapshot-4",
 }
+_ROUND = 250
 _AVRO = ("manifest list", "manifest", "index manifest")
 _TEXTS = (b"..", b"../../../etc/passwd", b"/etc/passwd", b"\\ud800", b"\\u0000", b"", b"main", b"\xff\xfe")
 _VALUES = (
@@ -107,6 +109,7 @@ def mutate(data: bytes, kind: str, dice: random.Random) -> bytes:
         _insert,
         _replace_value,
         _replace_text,
+        _rename_key,
     ]
     changed = data
     for _ in range(dice.choice((1, 1, 1, 2, 4))):
@@ -149,6 +152,16 @@ def _replace_text(data: bytes, dice: random.Random) -> bytes:
     return data[:at] + text + data[at + dice.choice((0, len(text), 8)) :]
 
 
+def _rename_key(data: bytes, dice: random.Random) -> bytes:
+    """Some JSON key is another one: unknown, or one that exists already."""
+    keys = list(re.finditer(rb'"([^"]+)"\s*:', data))
+    if not keys:
+        return _flip(data, dice)
+    old, other = dice.choice(keys), dice.choice(keys)
+    new = dice.choice((other[1], old[1] + b"_", old[1].swapcase(), b""))
+    return data[: old.start(1)] + new + data[old.end(1) :]
+
+
 def _with_checksum(data: bytes) -> bytes:
     """The first vector's checksum made right again, so that what is behind it is read."""
     if len(data) < 9:
@@ -159,10 +172,10 @@ def _with_checksum(data: bytes) -> bytes:
     return data[: 5 + size] + struct.pack(">I", zlib.crc32(data[5 : 5 + size])) + data[9 + size :]
 
 
-def fuzz(world: World, kind: str, count: int, seed: int) -> Counter[str]:
+def fuzz(world: World, kind: str, numbers: range, seed: int) -> Counter[str]:
     """Outcomes: `same`, `refused`, `other` (a well-formed file that says something else)."""
     outcomes: Counter[str] = Counter()
-    for number in range(count):
+    for number in numbers:
         dice = random.Random(f"{seed}-{kind}-{number}")
         path = dice.choice(world.files(kind))
         good = path.read_bytes()
@@ -181,16 +194,17 @@ def fuzz(world: World, kind: str, count: int, seed: int) -> Counter[str]:
 
 
 def main(count: int = 20_000, seed: int = 1) -> None:
-    """All kinds; prints one line for each."""
+    """All kinds in turns; prints the sums after each round, so that a run that is ended early says what it did."""
     folder = Path(tempfile.mkdtemp())
+    sums: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     try:
         world = World(folder)
-        for kind in KINDS:
-            found = fuzz(world, kind, count, seed)
-            print(
-                f"{kind:<18} {count:>6} mutations: " + ", ".join(f"{found[k]} {k}" for k in sorted(found)),
-                flush=True,
-            )
+        for first in range(0, count, _ROUND):
+            for kind, outcomes in sums.items():
+                outcomes += fuzz(world, kind, range(first, min(first + _ROUND, count)), seed)
+            for kind, outcomes in sums.items():
+                told = ", ".join(f"{outcomes[one]} {one}" for one in sorted(outcomes))
+                print(f"{kind:<18} {outcomes.total():>6} mutations: {told}", flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -2,6 +2,7 @@
 
 Names      CATALOG_COLUMNS   the columns dbt expects, in order
            catalog_rows()    one relation's columns, each with the facts of the current snapshot
+           read_catalog_rows()   the same, asked of the engine; none, and a warning, for a damaged one
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from tablestore_engine.api import ColumnInfo, RelationInfo, TableFacts
+from dbt.adapters.events.logging import AdapterLogger
+
+from tablestore_engine.api import DAMAGED, ColumnInfo, Engine, RelationInfo, TableFacts, describe_damage
+
+logger = AdapterLogger("Tablestore")
 
 _FACTS = (
     ("snapshot_id", "Snapshot", "Current snapshot of the table"),
@@ -64,3 +69,14 @@ def catalog_rows(
         (*head, column.name, index, column.type_text, column.comment, *stats)
         for index, column in enumerate(columns, start=1)
     ]
+
+
+def read_catalog_rows(engine: Engine, relation: RelationInfo, owner: str | None) -> list[tuple[object, ...]]:
+    """Rows of one relation. One that cannot be read is left out, by name: the catalog of the others is made."""
+    name = str(relation.identifier)
+    try:
+        facts = engine.table(name).facts() if relation.kind == "table" else None
+        return catalog_rows(relation, engine.columns(name), facts, owner)
+    except DAMAGED as damage:
+        logger.warning(f"{name} is not in the catalog: {describe_damage(damage)}")
+        return []

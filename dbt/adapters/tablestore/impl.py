@@ -24,7 +24,7 @@ from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
 from dbt_common.contracts.constraints import ConstraintType
 
 from dbt.adapters.tablestore.build import BuildPlan
-from dbt.adapters.tablestore.catalog_rows import CATALOG_COLUMNS, catalog_rows
+from dbt.adapters.tablestore.catalog_rows import CATALOG_COLUMNS, read_catalog_rows
 from dbt.adapters.tablestore.checks import run_checks
 from dbt.adapters.tablestore.column import TablestoreColumn
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
@@ -208,9 +208,7 @@ class TablestoreAdapter(SparkAdapter):
         rows: list[tuple[object, ...]] = []
         for info in infos:
             if names is None or info.identifier.name.lower() in names:
-                name = str(info.identifier)
-                facts = engine.table(name).facts() if info.kind == "table" else None
-                rows += catalog_rows(info, engine.columns(name), facts, owner)
+                rows += read_catalog_rows(engine, info, owner)
         return rows
 
     @staticmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import fastavro
@@ -82,6 +83,36 @@ def test_external_paths_are_refused() -> None:
     data = encode_manifest([make_entry(external_path="file:/etc/passwd")], "zstd")
     with pytest.raises(Unsupported, match="TS1191"):
         decode_manifest(data)
+
+
+SNAPSHOT = {
+    "version": 3, "id": 1, "schemaId": 0, "baseManifestList": "b", "deltaManifestList": "d", "commitUser": "u",
+    "commitIdentifier": 1, "commitKind": "APPEND", "timeMillis": 1, "totalRecordCount": 1, "deltaRecordCount": 1,
+    "indexManifest": "i", "properties": {"k": "v"}, "nextRowId": 3,
+}  # fmt: skip
+SCHEMA = {
+    "version": 3, "id": 0, "fields": [{"id": 0, "name": "a", "type": "BIGINT"}], "highestFieldId": 0,
+    "partitionKeys": [], "primaryKeys": [], "options": {}, "comment": "c", "timeMillis": 1,
+}  # fmt: skip
+OPTIONAL = {"version", "indexManifest", "properties", "nextRowId", "comment", "timeMillis"}
+
+
+@pytest.mark.parametrize(
+    ("known", "decode"), [(SNAPSHOT, decode_snapshot), (SCHEMA, decode_schema)], ids=["snapshot", "schema"]
+)
+def test_unknown_and_renamed_keys(known: dict[str, object], decode: Callable[[bytes], object]) -> None:
+    """A key that nobody knows changes nothing; a known one under another name is missing, and refused when needed."""
+    plain = decode(json.dumps(known).encode())
+    assert decode(json.dumps({**known, "futureKey": {"deep": [1, None]}, "": "x"}).encode()) == plain
+    refused = set()
+    for key in known:
+        renamed = {(name + "_" if name == key else name): value for name, value in known.items()}
+        try:
+            assert decode(json.dumps(renamed).encode()) != plain or key in OPTIONAL
+        except FixData:
+            refused.add(key)
+    assert refused >= {"id", "schemaId", "fields", "baseManifestList", "commitKind"} & set(known)
+    assert not refused & {"comment", "properties", "nextRowId", "indexManifest"}
 
 
 def test_links_inside_the_warehouse_are_not_followed(tmp_path: Path) -> None:
