@@ -5,6 +5,7 @@ Names      SparkSettings   master and conf, as the profile or the caller gives t
            session_scratch()   this process's folder below <warehouse>/.tablestore, removed at exit
 Steps      start: find Java → JVM with its output in <scratch>/spark.log → session → silence the loggers
 INVARIANT  an adopted session (a user's, a notebook's) keeps its settings: only our conf for reading is added.
+INVARIANT  spark.conf never stands in a command line, which every user of the machine can read: it goes by a 0600 file.
 INVARIANT  a failed start leaves no half-made gateway behind, and becomes one TS1504 error.
 """
 
@@ -13,8 +14,10 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,6 +63,8 @@ _LOCAL_CONF: Mapping[str, str] = {
     "spark.shuffle.sort.bypassMergeThreshold": "200",
     "spark.python.worker.reuse": "true",
 }
+_SUBMIT_ENV = "PYSPARK_SUBMIT_ARGS"
+_SUBMIT_FLAGS = "--load-spark-defaults --properties-file"  # the user's spark-defaults.conf counts below ours
 _LOOPBACK_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
 
 
@@ -68,7 +73,7 @@ class SparkSettings:
     """How to reach Spark: `master` as Spark writes it, `conf` over our defaults."""
 
     master: str = "local[*]"
-    conf: Mapping[str, str] = field(default_factory=dict, hash=False)
+    conf: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)  # secrets may be in it
 
     @property
     def is_local(self) -> bool:
@@ -153,8 +158,9 @@ def _start(settings: SparkSettings, scratch: Path) -> SparkSession:
     with _environment(_start_environment(settings, java.home)):
         try:
             spark_config = SparkConf(loadDefaults=False).setMaster(settings.master).setAll(list(conf.items()))
-            _launch(spark_config, log)
-            session = SparkSession.builder.config(conf=spark_config).getOrCreate()
+            with _properties_file(spark_config, scratch) as path:
+                _launch(path, log)
+                session = SparkSession.builder.config(conf=spark_config).getOrCreate()
         except (PySparkException, Py4JError, OSError) as error:
             _forget_gateway()
             raise _not_started(settings, java.sentence, error, log) from error
@@ -174,12 +180,37 @@ def _start_environment(settings: SparkSettings, java_home: str) -> dict[str, str
     return env
 
 
-def _launch(conf: SparkConf, log: Path) -> None:
+@contextmanager
+def _properties_file(conf: SparkConf, scratch: Path) -> Iterator[Path]:
+    """The conf as a Java properties file that only this user reads, gone once Spark has read it."""
+    path = scratch / "spark.properties"
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.writelines(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.getAll())
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _escaped(text: str) -> str:
+    """As java.util.Properties reads it back: no line breaks, signs and characters beyond ASCII bare."""
+    units = memoryview(text.encode("utf-16-be", "surrogatepass")).cast("B")
+    codes = [units[at] << 8 | units[at + 1] for at in range(0, len(units), 2)]
+    return "".join(
+        chr(code) if chr(code).isascii() and chr(code).isalnum() else f"\\u{code:04x}" for code in codes
+    )
+
+
+def _launch(properties: Path, log: Path) -> None:
     """The JVM, whose own output (start-up noise, Python workers' stderr) goes to the log, not to the user."""
     if SparkContext._gateway is not None:
         return
-    with log.open("ab") as sink:
-        gateway = launch_gateway(conf, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]
+    submit = " ".join(
+        (_SUBMIT_FLAGS, shlex.quote(str(properties)), os.environ.get(_SUBMIT_ENV, "pyspark-shell"))
+    )
+    with log.open("ab") as sink, _environment({_SUBMIT_ENV: submit}, replace=True):
+        gateway = launch_gateway(None, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)
 
 
@@ -207,9 +238,11 @@ def _not_started(settings: SparkSettings, java: str, error: Exception, log: Path
 class _environment:  # noqa: N801 - a context manager, read as a verb
     """Environment variables for the child process, put back afterwards."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    def __init__(self, values: Mapping[str, str], *, replace: bool = False) -> None:
         self.values = {
-            key: value for key, value in values.items() if key == "JAVA_HOME" or key not in os.environ
+            key: value
+            for key, value in values.items()
+            if replace or key == "JAVA_HOME" or key not in os.environ
         }
         self.before = {key: os.environ.get(key) for key in self.values}
 
