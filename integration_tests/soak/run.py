@@ -22,6 +22,7 @@ from pathlib import Path
 from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.peers import Peer, rust_peer
 from integration_tests.soak.dbt_rounds import play_rounds
+from integration_tests.soak.large_bucket import fill_bucket
 from integration_tests.soak.random_tables import attack_table, random_table
 from integration_tests.soak.writer_kills import KillReport, kill_writers
 
@@ -75,10 +76,17 @@ def run_dbt(seed: int, count: int) -> Counts:
     return {"rounds": count, **kinds}
 
 
+def run_large(_: int, count: int) -> Counts:
+    """One bucket of `count` rows of 8 kB; nothing in it is random."""
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        return fill_bucket(count, Path(folder))
+
+
 ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "tables": (run_tables, 100),
     "kills": (run_kills, 500),
     "dbt": (run_dbt, 20),
+    "large": (run_large, 300_000),
 }
 
 
