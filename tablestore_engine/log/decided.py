@@ -156,7 +156,7 @@ def check_covered(
     if found is None:
         return
     (topic, partition), snapshot_id = found
-    if _await_marker(admin, settings, runtime, has_moved):
+    if _is_covered_later(admin, settings, runtime, has_moved):
         raise KafkaException(KafkaError(KafkaError._FENCED, "another publisher wrote meanwhile"))
     raise FixRequest(
         "TS1731",
@@ -186,7 +186,7 @@ def _find_uncovered(
     return None
 
 
-def _await_marker(
+def _is_covered_later(
     admin: AdminClient, settings: LogSettings, runtime: Runtime, has_moved: Callable[[], bool]
 ) -> bool:
     """Whether the marker of those rows comes: partitions show the end of one transaction one after the other.
