@@ -12,13 +12,16 @@ Names      TablestoreError   the one base; `code` is stable, append-only
            PublishPending    the rows are committed, their log is behind: publish, never write them again
            Fenced            a newer process took over: throw this handle away
            EngineBug         an invariant of ours does not hold: report it
-INVARIANT  a message has three parts: what failed and where, why (expected and got), what to do next.
+INVARIANT  a message has three parts: what failed and where, why (expected and got), what to do next; each is shown as
+           one line without control characters, whatever name or value it repeats.
 INVARIANT  a code (`TS` and four digits) means one thing for ever; `docs/errors.md` is generated from the raises.
 Ranges     TS10 options  TS11 format  TS12 files  TS13 store and commit  TS14 catalog  TS15 Spark and SQL
            TS16 rows  TS17 log and Kafka  TS18 dbt adapter  TS19 command line, Java, broker
 """
 
 from __future__ import annotations
+
+from tablestore_engine.display import visible
 
 
 class TablestoreError(Exception):
@@ -33,7 +36,7 @@ class TablestoreError(Exception):
         self.facts = facts
 
     def __str__(self) -> str:
-        return f"{self.code} {self.what}\n  why: {self.why}\n  next: {self.fix}"
+        return f"{self.code} {visible(self.what)}\n  why: {visible(self.why)}\n  next: {visible(self.fix)}"
 
 
 class RetryError(TablestoreError):

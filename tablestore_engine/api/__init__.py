@@ -46,6 +46,7 @@ from tablestore_engine.api.spec import (
     WriteSpec,
 )
 from tablestore_engine.api.table import Scan, Table
+from tablestore_engine.display import shown
 
 __all__ = [
     "DAMAGED",
@@ -87,5 +88,6 @@ __all__ = [
     "order_group",
     "pick_group",
     "short_name",
+    "shown",
     "stage_properties",
 ]

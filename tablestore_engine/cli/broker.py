@@ -7,17 +7,12 @@ INVARIANT  --json prints one object; without it, one line a person can read.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from tablestore_engine.cli.output import print_json, say, write_out
 from tablestore_engine.log.dev_broker import BrokerInfo, find_broker, start_broker, stop_broker
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _folder(arguments: argparse.Namespace) -> Path | None:
@@ -25,11 +20,14 @@ def _folder(arguments: argparse.Namespace) -> Path | None:
 
 
 def _print(info: BrokerInfo | None, *, as_json: bool, text: str) -> None:
-    print(json.dumps(asdict(info) if info else None) if as_json else text)
+    if as_json:
+        print_json(asdict(info) if info else None)
+    else:
+        write_out(text)
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    info = start_broker(_folder(arguments), say=_say)
+    info = start_broker(_folder(arguments), say=say)
     text = f"broker at {info.url} (process {info.pid}, data {info.data_dir}); stop it with: tablestore broker stop"
     _print(info, as_json=arguments.json, text=text)
     return 0
@@ -37,13 +35,10 @@ def _start(arguments: argparse.Namespace) -> int:
 
 def _stop(arguments: argparse.Namespace) -> int:
     stopped = stop_broker(_folder(arguments))
-    print(
-        json.dumps({"stopped": stopped})
-        if arguments.json
-        else "stopped"
-        if stopped
-        else "no broker was running"
-    )
+    if arguments.json:
+        print_json({"stopped": stopped})
+    else:
+        write_out("stopped" if stopped else "no broker was running")
     return 0
 
 

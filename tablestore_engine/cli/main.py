@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 
+from tablestore_engine.cli.output import say, write_out
 from tablestore_engine.errors import TablestoreError
 
 Run = Callable[[argparse.Namespace], int]
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     plugins = _plugins()
     register = _find_register(words[0], plugins) if words else None
     if register is None:
-        print(_overview(plugins))
+        write_out(_overview(plugins))
         return 0 if not words or words[0] in {"-h", "--help", "help"} else 2
     parser = argparse.ArgumentParser(
         prog=f"tablestore {words[0]}", description=COMMANDS.get(words[0], ("", None))[1]
@@ -80,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TablestoreError as error:
         if arguments.debug:
             raise
-        print(error, file=sys.stderr)
+        say(str(error))
         return 1
 
 

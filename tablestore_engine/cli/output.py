@@ -5,6 +5,8 @@ Names      to_plain      any value → what JSON has: times as ISO text, decimal
            layout_table  column names and rows → lines; print_table, print_facts, print_json, say
 INVARIANT  --json prints exactly one document on stdout; notes and progress go to stderr.
 INVARIANT  a number in JSON is exact: what a double cannot hold is text.
+INVARIANT  everything that a command prints leaves through write_out, say or print_json: no control character of a
+           name, comment or value reaches the terminal, and none that its encoding lacks ends the command.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+
+from tablestore_engine.display import fit, fit_json, shown, visible
 
 WIDEST = 60
 _GAP = "  "
@@ -56,7 +60,7 @@ def to_utc(millis: int | None) -> str | None:
 
 
 def to_text(value: object) -> str:
-    """A value in one cell of a table: no line breaks, at most WIDEST wide."""
+    """A value in one cell of a table: one line (see display.visible), at most WIDEST wide."""
     plain = to_plain(value)
     if plain is None:
         text = "NULL"
@@ -64,7 +68,7 @@ def to_text(value: object) -> str:
         text = json.dumps(plain, ensure_ascii=False)
     else:
         text = str(plain)
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text.replace("\n", "↵"))
+    text = visible(text)
     return text if _width(text) <= WIDEST else _cut(text, WIDEST - 1) + "…"
 
 
@@ -76,9 +80,12 @@ def to_size(count: int) -> str:
     return f"{size:.0f} {units[0]}" if units[0] == "B" else f"{size:.1f} {units[0]}"
 
 
-def layout_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Header, rule and rows; a column of numbers is aligned to the right."""
-    cells = [[to_text(value) for value in row] for row in rows]
+def layout_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], encoding: str | None = None
+) -> list[str]:
+    """Header, rule and rows; a column of numbers is aligned to the right. Cells are measured as `encoding` has them."""
+    columns = [fit(visible(name), encoding) for name in columns]
+    cells = [[fit(to_text(value), encoding) for value in row] for row in rows]
     widths = [
         max(_width(name), *(_width(row[at]) for row in cells), 1) if cells else _width(name)
         for at, name in enumerate(columns)
@@ -93,7 +100,7 @@ def layout_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> li
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """An aligned table on stdout."""
-    write_out("\n".join(layout_table(columns, rows)))
+    write_out("\n".join(layout_table(columns, rows, sys.stdout.encoding)))
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
@@ -102,23 +109,24 @@ def print_facts(facts: Mapping[str, object]) -> None:
     width = max((_width(name) for name in known), default=0)
     for name, value in known.items():
         text = ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-        write_out(f"{name.ljust(width)}  {text}")
+        write_out(f"{name.ljust(width)}  {visible(text)}")
 
 
 def print_json(value: object) -> None:
     """One document on stdout."""
-    write_out(json.dumps(to_plain(value), ensure_ascii=False, indent=2, allow_nan=False))
+    document = json.dumps(to_plain(value), ensure_ascii=False, indent=2, allow_nan=False)
+    write_out(fit_json(document, sys.stdout.encoding))
 
 
 def say(text: str) -> None:
     """A note for the person at the terminal."""
-    print(text, file=sys.stderr, flush=True)
+    print(shown(text, sys.stderr.encoding), file=sys.stderr, flush=True)
 
 
 def write_out(text: str) -> None:
     """A line on stdout; a reader that went away (`| head`) ends the output, not the program."""
     try:
-        print(text, flush=True)
+        print(shown(text, sys.stdout.encoding), flush=True)
     except BrokenPipeError:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,11 +13,10 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from dbt.adapters.events.logging import AdapterLogger
-
+from dbt.adapters.tablestore.messages import Messages
 from tablestore_engine.errors import Unsupported
 
-logger = AdapterLogger("Tablestore")
+logger = Messages("Tablestore")
 _FORMAT = "every table is a Paimon table with Parquet files"
 _ORDER = "rows lie by partition_by, buckets and the primary key"
 _PLACE = "a table lies in the profile's warehouse, under its schema"

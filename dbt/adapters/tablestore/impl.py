@@ -18,7 +18,6 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.connection import AdapterResponse, Connection
 from dbt.adapters.contracts.relation import RelationConfig, RelationType
-from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
 from dbt_common.contracts.constraints import ConstraintType
@@ -31,6 +30,7 @@ from dbt.adapters.tablestore.connections import TablestoreConnectionManager
 from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.interruption import end_on_sigterm
+from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_config import STRATEGIES, TablestoreConfig
 from dbt.adapters.tablestore.model_spec import ModelSettings
 from dbt.adapters.tablestore.model_writer import ModelWriter
@@ -45,7 +45,7 @@ from dbt.adapters.tablestore.unbuilt import refuse_streaming, refuse_unbuilt
 from tablestore_engine.api import Engine, ReadLog
 from tablestore_engine.errors import NotFound
 
-logger = AdapterLogger("Tablestore")
+logger = Messages("Tablestore")
 _FULL = CapabilitySupport(support=Support.Full)
 
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import agate
-from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.tablestore.build import Action, Batch, BuildPlan, Columns, Situation, plan_build
 from dbt.adapters.tablestore.contract import read_comments, read_contract
 from dbt.adapters.tablestore.foreign_keys import IgnoredKeys
 from dbt.adapters.tablestore.gate import project_tables
 from dbt.adapters.tablestore.layout_changes import TableLayout
+from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_config import read_settings
 from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.model_spec import ModelSettings, model_spec, table_spec
@@ -45,7 +45,7 @@ from tablestore_engine.api import (
 )
 from tablestore_engine.errors import PublishPending, RetryError, Unsupported
 
-logger = AdapterLogger("Tablestore")
+logger = Messages("Tablestore")
 
 
 _Work = tuple[WriteSpec, Any]  # and SQL text or an Arrow table

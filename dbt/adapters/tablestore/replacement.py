@@ -19,13 +19,12 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from dbt.adapters.events.logging import AdapterLogger
-
 from dbt.adapters.tablestore.build import Action, BuildPlan
+from dbt.adapters.tablestore.messages import Messages
 from tablestore_engine.api import Engine, TableVersion, WriteReport, WriteSpec
 from tablestore_engine.errors import FixRequest, TablestoreError
 
-logger = AdapterLogger("Tablestore")
+logger = Messages("Tablestore")
 REPLACES = "dbt.replaces"
 _LENGTH_MAX = 128
 

@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from dbt.adapters.events.logging import AdapterLogger
-
+from dbt.adapters.tablestore.messages import Messages
 from tablestore_engine.api import GateBook, Outcome, Publication, Staged, order_group
 from tablestore_engine.errors import RetryError
 
-logger = AdapterLogger("Tablestore")
+logger = Messages("Tablestore")
 ATTEMPTS_MAX = 3
 _LOST = frozenset({"TS1308", "TS1075", "TS1076"})
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
 
+from dbt.adapters.tablestore.messages import shown
 from tablestore_engine.api import PENDING, PUBLISHED, Publication, WriteReport
 
 
@@ -86,7 +87,7 @@ def describe_commit(report: WriteReport | None) -> TablestoreResponse:
     if report is None:
         return TablestoreResponse(_message="OK", code="OK")
     return TablestoreResponse(
-        _message=report.summary(),
+        _message=shown(report.summary()),
         code="OK",
         rows_affected=report.inserted + report.updated + report.deleted,
         snapshot_id=report.snapshot_id,

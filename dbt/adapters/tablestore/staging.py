@@ -18,8 +18,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from dbt.adapters.events.logging import AdapterLogger
-
+from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_graph import Nodes, list_ancestors, list_gates
 from dbt.adapters.tablestore.replanning import Replanner, find_lost
 from dbt.adapters.tablestore.response import TablestoreResponse
@@ -41,7 +40,7 @@ from tablestore_engine.api import (
 )
 from tablestore_engine.errors import NotFound, RetryError, TablestoreError
 
-logger = AdapterLogger("Tablestore")
+logger = Messages("Tablestore")
 
 
 @dataclass(frozen=True)

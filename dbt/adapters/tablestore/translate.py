@@ -13,6 +13,7 @@ from types import TracebackType
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
+from dbt.adapters.tablestore.messages import shown
 from tablestore_engine.errors import PublishPending, TablestoreError
 
 
@@ -36,7 +37,7 @@ def to_dbt_error(error: TablestoreError) -> DbtRuntimeError:
     """What we refuse in a model's config is dbt's compilation error, all else its database error."""
     kind = RefusedConfig if error.code.startswith("TS18") else EngineFailure
     pending = "\n  dbt: `dbt retry` sends it and writes nothing; `dbt run` is a new write"
-    return kind(str(error) + (pending if isinstance(error, PublishPending) else ""))
+    return kind(shown(str(error)) + (pending if isinstance(error, PublishPending) else ""))
 
 
 class as_dbt_errors(ContextDecorator):  # noqa: N801 - reads like a keyword where it is used

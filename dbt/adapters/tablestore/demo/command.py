@@ -28,6 +28,7 @@ from dbt.adapters.tablestore.demo.feed import check_extras, day_events, load_fli
 from dbt.adapters.tablestore.demo.picture import bars
 from dbt.adapters.tablestore.demo.project_folder import BROKER, clear_folder, write_project
 from dbt.adapters.tablestore.demo.readers import count_with_paimon_rust
+from dbt.adapters.tablestore.messages import shown
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import EngineBug, FixRequest
 
@@ -38,7 +39,7 @@ SEEDED = ("--exclude-resource-type", "seed")  # airports and airlines do not cha
 
 
 def _print(text: str = "") -> None:
-    print(text, flush=True)
+    print(shown(text), flush=True)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,32 @@
+"""What we say in dbt's log lines and errors: one place that makes it fit for the terminal.
+
+Names      Messages   dbt's logger of this adapter
+           shown()    a text whose names and values can come from anybody's warehouse, as the terminal may have it
+INVARIANT  debug lines, which repeat the user's own SQL, are not touched.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+
+from tablestore_engine.api import shown as shown_in
+
+
+class Messages(AdapterLogger):
+    """`info` and `warning` without control characters, and in characters that the terminal's encoding has."""
+
+    def info(self, msg: Any, *args: Any) -> None:  # noqa: ANN401 - dbt's signature
+        """A line that every run shows."""
+        super().info(shown(str(msg)), *args)
+
+    def warning(self, msg: Any, *args: Any) -> None:  # noqa: ANN401 - dbt's signature
+        """A line that is counted as a warning."""
+        super().warning(shown(str(msg)), *args)
+
+
+def shown(text: str) -> str:
+    """The text for dbt's standard output."""
+    return shown_in(text, getattr(sys.stdout, "encoding", None))
