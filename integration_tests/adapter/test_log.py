@@ -64,6 +64,34 @@ def test_a_broker_that_is_not_there_stops_the_build_before_it_writes(logged: Sho
     assert "orders" not in logged.tables()
 
 
+def test_a_logged_table_is_not_staged_in_the_place_of_a_view(shop: Shop, broker: BrokerInfo) -> None:
+    """A topic belongs to one table: refused with the two ways that lead out, and each of them does."""
+    shop.output["log"] = {"kafka.bootstrap.servers": broker.url}
+    for name in ("m", "n"):
+        shop.write(f"models/{name}.sql", "{{ config(materialized='view') }} select 1 as id")
+        shop.write(
+            f"models/{name}.yml", f"models: [{{name: {name}, columns: [{{name: id, data_tests: [unique]}}]}}]"
+        )
+    shop.dbt("build", "--select", "m", "n")
+    for name in ("m", "n"):
+        config = f"materialized='table', primary_key='id', log_system='kafka', kafka_topic='placed_{name}'"
+        shop.write(f"models/{name}.sql", f"{{{{ config({config}) }}}} select 2 as id")
+    shop.dbt("build", "--select", "m", "n", ok=False)
+    for name in ("m", "n"):
+        message = shop.results()[name]["message"]
+        assert "TS1832" in message
+        assert f"dbt run --full-refresh --select {name}" in message
+        assert f"tablestore sql 'drop view demo.{name}'" in message
+        assert shop.rows(f"select * from demo.{name}") == [(1,)]
+    assert shop.engine.staged("demo") == ()
+    shop.dbt("run", "--full-refresh", "--select", "m")
+    shop.engine.sql("drop view demo.n")
+    shop.dbt("build", "--select", "n")
+    for name in ("m", "n"):
+        assert shop.rows(f"select * from demo.{name}") == [(2,)]
+        assert shop.engine.count_log_messages(f"demo.{name}") == 1
+
+
 def test_a_retry_behind_a_commit_publishes_and_writes_nothing_twice(logged: Shop, broker: BrokerInfo) -> None:
     """An append model whose row is too large for its topic: committed, pending, failed; `dbt retry` only publishes."""
     topic = "retried_big"

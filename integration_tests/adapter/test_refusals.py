@@ -84,19 +84,6 @@ def test_a_table_that_waits_for_its_tests_is_not_read_as_empty(shop: Shop) -> No
     assert "daily" not in shop.tables()
 
 
-def test_a_view_does_not_go_before_the_tests_of_its_table(shop: Shop) -> None:
-    """A gated table in a view's place is refused: the view would be gone while the tests run."""
-    shop.write("models/m.sql", "{{ config(materialized='view') }} select 1 as id")
-    shop.write("models/m.yml", "models: [{name: m, columns: [{name: id, data_tests: [unique]}]}]")
-    shop.dbt("build", "--select", "m")
-    shop.write("models/m.sql", "{{ config(materialized='table') }} select 2 as id")
-    shop.dbt("build", "--select", "m", ok=False)
-    assert "TS1832" in shop.log
-    assert shop.rows("select * from demo.m") == [(1,)]
-    shop.dbt("run", "--select", "m")
-    assert shop.rows("select * from demo.m") == [(2,)]
-
-
 @pytest.mark.parametrize(
     ("constraint", "code"),
     [("{type: check, expression: 'idd > 1'}", "TS1505"), ("{type: custom, expression: 'mask x'}", "TS1834")],

@@ -51,3 +51,65 @@ def test_a_full_refresh_changes_every_option(shop: Shop) -> None:
     assert options["bucket"] == "1"
     assert "sequence.field" not in options
     assert shop.tables() == {"m"}
+
+
+TESTED = "models: [{name: m, columns: [{name: id, data_tests: [unique]}]}]"
+
+
+def test_a_tested_table_takes_the_place_of_a_view(shop: Shop) -> None:
+    """Red: readers keep the view, and `dbt test` of another process says why. Green: the table has the name."""
+    shop.write("models/m.sql", "{{ config(materialized='view') }} select 1 as id")
+    shop.write("models/m.yml", TESTED)
+    shop.write(
+        "models/child.sql", "{{ config(materialized='table') }} select id + 10 as id from {{ ref('m') }}"
+    )
+    shop.dbt("build", "--select", "m", "child")
+    table = "{{ config(materialized='table') }} select explode(array(2, %s)) as id"
+    shop.write("models/m.sql", table % "2")
+    shop.dbt("build", "--select", "m", "child", ok=False)
+    assert shop.rows("select * from demo.m") == [(1,)]
+    assert shop.response("m")["published"] is False
+    assert shop.rows("select id from demo.child") == [(11,)]
+    (waiting,) = shop.engine.staged("demo")
+    assert shop.rows(f"select id from demo__at_branch_{waiting.name}.m") == [(2,), (2,)]
+    assert "m" in shop.tables()
+    shop.dbt("test", "--select", "m", ok=False)
+    assert shop.rows("select * from demo.m") == [(1,)]
+    shop.write("models/m.sql", table % "3")
+    shop.dbt("build", "--select", "m", "child")
+    assert sorted(shop.rows("select id from demo.m")) == [(2,), (3,)]
+    assert sorted(shop.rows("select id from demo.child")) == [(12,), (13,)]
+    assert shop.response("m")["published"] is True
+    assert shop.engine.find_view("demo.m") is None
+    assert shop.engine.staged("demo") == ()
+    shop.dbt("build", "--select", "m", "child")
+
+
+def test_a_tested_table_changes_its_key(shop: Shop) -> None:
+    """While its test is red the old key and rows stay; then a later `dbt test` lets the new one in."""
+    text = "{{{{ config(materialized='incremental', primary_key='{key}') }}}} select 7 as id, 'a' as name"
+    shop.write("models/m.yml", TESTED.replace("unique", "{accepted_values: {arguments: {values: [7]}}}"))
+    shop.write("tests/allowed.sql", "select * from {{ ref('m') }} where {{ var('red', 'false') }}")
+    shop.write("models/m.sql", text.format(key="id"))
+    shop.dbt("build", "--select", "m")
+    shop.write("models/m.sql", text.format(key="name").replace("7", "{{ var('id', 7) }}"))
+    shop.dbt("build", "--select", "m", "--full-refresh", "--vars", "{red: 'true'}", ok=False)
+    assert shop.engine.table("demo.m").facts().primary_key == ("id",)
+    shop.dbt("test", "--select", "m")
+    assert shop.engine.table("demo.m").facts().primary_key == ("name",)
+    assert shop.rows("select * from demo.m") == [(7, "a")]
+    shop.dbt("run", "--select", "m")
+    assert shop.rows("select * from demo.m") == [(7, "a")]
+
+
+def test_a_run_that_publishes_at_once_drops_who_waits_for_the_place(shop: Shop) -> None:
+    """A red table waits beside the view; `dbt run` makes the table at once and says what it dropped."""
+    shop.write("models/m.sql", "{{ config(materialized='view') }} select 1 as id")
+    shop.write("models/m.yml", TESTED)
+    shop.dbt("build", "--select", "m")
+    shop.write("models/m.sql", "{{ config(materialized='table') }} select explode(array(2, 2)) as id")
+    shop.dbt("build", "--select", "m", ok=False)
+    shop.dbt("run", "--select", "m")
+    assert shop.rows("select * from demo.m") == [(2,), (2,)]
+    assert shop.engine.staged("demo") == ()
+    assert "is dropped: this run publishes at once" in shop.log

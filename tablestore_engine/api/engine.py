@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from tablestore_engine.api.report import ColumnInfo, RelationInfo, SqlResult, St
 from tablestore_engine.api.row_versions import ReadLog
 from tablestore_engine.api.rows import from_arrow, from_frame, to_incoming
 from tablestore_engine.api.spec import SparkSettings, TableSpec, TableVersion, WriteMode, WriteSpec
+from tablestore_engine.api.successors import Successors
 from tablestore_engine.api.table import Table
 from tablestore_engine.api.versions import to_selector
 from tablestore_engine.api.warehouse import Warehouse
@@ -242,12 +244,16 @@ class Engine:
         versions: Versions = NO_VERSIONS,
     ) -> WriteReport:
         """Rows: SQL text, a Spark DataFrame, an Arrow table, a pandas or polars frame. One commit, then publishing."""
+        identifier = Identifier.parse(name)
         with self._running(needs_spark=isinstance(rows, str | DataFrame)):
+            if spec.beside:
+                identifier, spec = Successors(self._warehouse).begin(identifier, spec)
             if isinstance(rows, str):
                 incoming = from_frame(self.query(rows, versions=versions), spec.delete_when, spec.checks)
             else:
                 incoming = to_incoming(rows, spec, lambda: self.spark)
-            return self._warehouse.write_incoming(Identifier.parse(name), incoming, spec)
+            report = self._warehouse.write_incoming(identifier, incoming, spec)
+            return replace(report, table=Identifier.parse(name))
 
     def truncate(self, name: str) -> WriteReport:
         """All rows deleted, in one snapshot."""
@@ -258,11 +264,24 @@ class Engine:
     # staging and log -----------------------------------------------------------------------------
 
     def staged(self, name: str) -> tuple[StagedInfo, ...]:
-        """Staged snapshots of a table (`db.table`), or of all tables of a database (`db`)."""
+        """Staged snapshots of a table (`db.table`), or of all tables of a database (`db`). Raises NotFound TS1414."""
+        warehouse = self._warehouse
         if "." in name:
-            return self.table(name).staged()
-        tables = self._warehouse.catalog.list_tables(name)
-        return tuple(one for table in tables for one in self.table(f"{name}.{table}").staged())
+            names = [Identifier.parse(name)]
+        else:
+            catalog = warehouse.catalog
+            found = {*catalog.list_tables(name), *catalog.list_successors(name)}
+            names = [Identifier(name, one) for one in sorted(found)]
+        places = [place for one in names for place in (one, one.successor)]
+        stores = [(place, warehouse.find_store(place)) for place in places]
+        if "." in name and not any(store for _, store in stores):
+            warehouse.get_store(names[0])
+        tables = [Table(warehouse, place, store) for place, store in stores if store is not None]
+        return tuple(one for table in tables for one in table.staged())
+
+    def successors(self, database: str) -> tuple[str, ...]:
+        """Names of tables and views for whose place a staged table waits, as `database.name`."""
+        return tuple(f"{database}.{name}" for name in self._warehouse.catalog.list_successors(database))
 
     @property
     def gate(self) -> Gatekeeper:

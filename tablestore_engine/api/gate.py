@@ -65,7 +65,8 @@ class Outcome:
 class Staged:
     """A snapshot that nobody sees yet. `owner` is who made it (a dbt node), `policy` manual waits to be asked.
 
-    `is_out`: it is the table's own snapshot already, and its log waits.
+    `is_out`: it is the table's own snapshot already, and its log waits. `is_beside`: it is a table of its own, which
+    takes the place of what has the name.
     """
 
     table: str
@@ -78,6 +79,7 @@ class Staged:
     parents: tuple[TableRead, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     is_out: bool = False
+    is_beside: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

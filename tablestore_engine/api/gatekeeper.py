@@ -5,6 +5,7 @@ Names      Gatekeeper        book, world, outcomes, publishing of one warehouse
            stage_properties  a staged snapshot's gates, parents and owner as snapshot properties; read_staged back
 Steps      publish a group: 1 no member's table has moved  2 claims, parents first: each is one exclusive create
            3 logs, in the same order  4 branches of what is in table and log are removed
+           A table of its own (is_beside) takes its name in step 2; what it replaced is deleted in step 4.
 INVARIANT  a branch stays until its log has everything: a pending publication is found by whoever comes next.
 INVARIANT  readers between two claims of step 2 see new parents with old children, never the other way round.
 CRASH      in step 2: the members that are out are what the tests of the others read, so the next call finishes the
@@ -21,6 +22,7 @@ from typing import Any
 from tablestore_engine.api.gate import GateBook, Outcome, Staged, TableRead, World
 from tablestore_engine.api.report import WriteReport, report_of
 from tablestore_engine.api.row_versions import commit_of, rows_version, was_published
+from tablestore_engine.api.successors import Successors
 from tablestore_engine.api.warehouse import Warehouse
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, RetryError, TablestoreError
@@ -70,19 +72,28 @@ class Gatekeeper:
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._warehouse = warehouse
+        self._successors = Successors(warehouse)
 
     def read_book(self, *names: str) -> GateBook:
         """Staged snapshots of tables (`db.table`) and databases (`db`), each with its outcomes."""
         found: list[Staged] = []
         for name in names:
             database, dot, table = name.partition(".")
-            tables = [table] if dot else self._warehouse.catalog.list_tables(database)
-            for one in tables:
+            catalog = self._warehouse.catalog
+            tables = {table} if dot else {*catalog.list_tables(database), *catalog.list_successors(database)}
+            for one in sorted(tables):
                 identifier = Identifier(database, one)
-                store = self._warehouse.find_store(identifier)
-                if store is not None:
-                    found += [_read(identifier, store, staged) for staged in store.staging.list_all()]
+                found += self._read_all(identifier)
         return GateBook(tuple(found))
+
+    def _read_all(self, identifier: Identifier) -> list[Staged]:
+        """In the table, and in the one that waits beside it."""
+        found: list[Staged] = []
+        for place in (identifier, identifier.successor):
+            store = self._warehouse.find_store(place)
+            if store is not None:
+                found += [_read(place, store, staged) for staged in store.staging.list_all()]
+        return found
 
     def complete_book(self, book: GateBook) -> GateBook:
         """With what lies in the tables that its tests and parents name, as far as it is not in the book yet."""
@@ -113,13 +124,15 @@ class Gatekeeper:
         if not outcome.is_about(item):
             return
         details = json.dumps([asdict(read) for read in outcome.reads])
-        staging = self._warehouse.get_store(Identifier.parse(item.table)).staging
+        staging = self._warehouse.get_store(_place(item)).staging
         staging.record_outcome(item.name, outcome.test, str(outcome.verdict), details)
 
     def drop(self, item: Staged) -> None:
         """Discard a staged snapshot; one that is gone already is fine."""
         identifier = Identifier.parse(item.table)
-        if self._warehouse.find_store(identifier) is not None:
+        if item.is_beside:
+            self._successors.drop(identifier, item.name)
+        elif self._warehouse.find_store(identifier) is not None:
             self._warehouse.drop_staged(identifier, item.name)
 
     def publish(self, group: tuple[Staged, ...]) -> tuple[Publication, ...]:
@@ -135,19 +148,30 @@ class Gatekeeper:
     def _find_moved(self, group: tuple[Staged, ...]) -> RetryError | None:
         """Step 1, before anything of a group is out. A single one is refused by the claim itself."""
         for item in group if len(group) > 1 else ():
-            store = self._warehouse.find_store(Identifier.parse(item.table))
-            staged = None if store is None else store.staging.find(item.name)
-            if store is None or staged is None:
-                continue  # the claim says what is wrong
-            now = rows_version(store, store.latest())
-            if now not in (_base_version(store, staged), item.version):
+            moved = self._how_moved(item)
+            if moved is not None:
                 return RetryError(
                     "TS1075",
                     f"{', '.join(one.table for one in group)} are published together or not at all",
-                    why=f"{item.table} has other rows since {item.name} was staged on snapshot {staged.base_id}",
-                    fix="build these models again: they are planned on the new rows, and their tests run again",
+                    why=f"{item.table} {moved}",
+                    fix="build these models again: they are planned on what is there now, and their tests run again",
                 )
         return None
+
+    def _how_moved(self, item: Staged) -> str | None:
+        identifier = Identifier.parse(item.table)
+        if item.is_beside:
+            is_same = self._successors.is_awaited(identifier, item.name)
+            return (
+                None if is_same else f"is another relation than when {item.name} was made to take its place"
+            )
+        store = self._warehouse.find_store(identifier)
+        staged = None if store is None else store.staging.find(item.name)
+        if store is None or staged is None:
+            return None  # the claim says what is wrong
+        if rows_version(store, store.latest()) in (_base_version(store, staged), item.version):
+            return None
+        return f"has other rows since {item.name} was staged on snapshot {staged.base_id}"
 
     def _claim(self, item: Staged, before: list[Publication]) -> Publication:
         """Step 2; after a lost claim the rest of the group stays."""
@@ -156,6 +180,8 @@ class Gatekeeper:
             return Publication(item, REFUSED, error=_torn(item, before, failed))
         identifier = Identifier.parse(item.table)
         try:
+            if item.is_beside:
+                return Publication(item, PENDING, self._successors.publish(identifier, item.name))
             store = self._warehouse.get_store(identifier)
             if store.staging.find(item.name) is None and was_published(store, item.as_read):
                 # by another process, a moment ago
@@ -174,8 +200,14 @@ class Gatekeeper:
             report = self._warehouse.published(identifier, one.report)
         except TablestoreError as error:
             return replace(one, error=error)
+        self._successors.clear(identifier)
         self._warehouse.get_store(identifier).staging.discard(one.staged.name)
         return replace(one, state=PUBLISHED, report=report)
+
+
+def _place(item: Staged) -> Identifier:
+    """The table in whose folder it lies."""
+    return replace(Identifier.parse(item.table), is_successor=item.is_beside)
 
 
 def _named(book: GateBook) -> list[TableRead]:
@@ -211,7 +243,8 @@ def _read(identifier: Identifier, store: TableStore, staged: StagedSnapshot) -> 
         gates=tuple(json.loads(properties.get(GATES, "[]"))),
         parents=tuple(TableRead(**one) for one in json.loads(properties.get(PARENTS, "[]"))),
         outcomes=tuple(_outcome(store, one) for one in store.staging.read_outcomes(staged.name)),
-        is_out=was_published(store, as_read),
+        is_out=was_published(store, as_read) and not identifier.is_successor,
+        is_beside=identifier.is_successor,
     )
 
 

@@ -10,28 +10,17 @@ from __future__ import annotations
 
 from tablestore_engine.api.gate import NOTHING, TableRead
 from tablestore_engine.api.versions import split_database
-from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.spark.source import ResolvedTable
+from tablestore_engine.store.commit_history import find_row_commit
 from tablestore_engine.store.staging import STAGED_PREFIX
 from tablestore_engine.store.table_store import TableStore
 
-_SAME_ROWS = frozenset({CommitKind.COMPACT, CommitKind.ANALYZE})
-
 
 def rows_version(store: TableStore, snapshot: Snapshot | None) -> str:
-    """`user:identifier` of the newest commit up to this one that changed rows; NOTHING without a snapshot.
-
-    When the history before a fold has expired, the fold itself is the version; so is one that took in another
-    engine's rows, which is why it has a changelog.
-    """
-    if snapshot is None:
-        return NOTHING
-    while snapshot.commit_kind in _SAME_ROWS and snapshot.changelog_manifest_list is None:
-        before = store.snapshots.find(snapshot.id - 1)
-        if before is None:
-            break
-        snapshot = before
-    return commit_of(snapshot)
+    """`user:identifier` of the newest commit up to this one that changed rows; NOTHING without a snapshot."""
+    found = find_row_commit(store.snapshots, snapshot)
+    return NOTHING if found is None else commit_of(found)
 
 
 def commit_of(snapshot: Snapshot) -> str:
@@ -63,6 +52,10 @@ class ReadLog:
         stage = branch.removeprefix(STAGED_PREFIX) if branch.startswith(STAGED_PREFIX) else None
         snapshot = int(label.removeprefix("s")) if label != "empty" else 0
         self._seen.add(TableRead(f"{database}.{name}", state.commit, snapshot, stage))
+
+    def add(self, other: ReadLog) -> None:
+        """What another one has seen, too."""
+        self._seen |= other._seen
 
     def reads(self) -> tuple[TableRead, ...]:
         """Everything so far, sorted; a table that moved between two statements is there twice."""

@@ -41,7 +41,7 @@ class EngineSource:
         if not _is_name(base) or not _is_name(name):
             return None
         identifier = Identifier(base, name)
-        store = self._find_store(identifier)
+        store = self._store_of(identifier, selector)
         if store is not None:
             _require_published(store, identifier, selector)
             return resolve_table(store, selector)
@@ -49,6 +49,17 @@ class EngineSource:
         if view is None:
             return None
         return ResolvedView(view.sql, view.comment, view.column_comments, self._is_own_view(view.sql))
+
+    def _store_of(self, identifier: Identifier, selector: Selector | None) -> TableStore | None:
+        """The table of the name; of a staged branch that it lacks, the table that waits beside it with that branch."""
+        store = self._find_store(identifier)
+        if selector is None or selector.kind != BRANCH:
+            return store
+        if store is None or store.staging.find(str(selector.value)) is None:
+            beside = self._find_store(identifier.successor)
+            if beside is not None and beside.staging.find(str(selector.value)) is not None:
+                return beside
+        return store
 
 
 def _is_name(text: str) -> bool:

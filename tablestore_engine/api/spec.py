@@ -85,6 +85,8 @@ class WriteSpec:
     missing_columns   with SAME_COLUMNS, upserts by key: 'refuse' rows that lack a column of the table, or 'null'
     duplicates        None = the table's option; 'refuse' or 'last'
     stage             name of a staged snapshot to write instead of main (test-gated publishing)
+    beside            with `stage`: a new table, which takes the place of what has the name when it is published
+    always            commit even when there is no row
     publish           send the changelog to the log when the table has one and the write is not staged
     commit_user, commit_identifier   identity: the same pair never writes twice
     properties        kept in the snapshot (invocation id, model …); never secrets
@@ -98,6 +100,8 @@ class WriteSpec:
     missing_columns: str = "refuse"
     duplicates: str | None = None
     stage: str | None = None
+    beside: bool = False
+    always: bool = False
     publish: bool = True
     commit_user: str | None = None
     commit_identifier: int | None = None
@@ -119,6 +123,8 @@ class WriteSpec:
             )
         if self.stage is not None and not self.stage.strip():
             raise _unknown("stage", self.stage, ("a name", "None"))
+        if self.beside and self.stage is None:
+            raise _unknown("beside", self.beside, ("False without a stage",))
 
 
 def _word(words: type[_Word], name: str, value: str) -> _Word:

@@ -2,6 +2,7 @@
 
 Names      TargetPlan      the schema to write with, and whether it is new or changed
            check_columns   names that a write may not add or leave out
+           has_log         whether options ask for a log
            plan_target     the entry: (current schema | None, query columns, spec) -> TargetPlan, pure
 Steps      1 no table: assign ids, add the defaults of our tables   2 keys and partitions must agree
            3 columns by on_schema_change   4 options: mutable ones follow the spec, layout stays
@@ -78,7 +79,7 @@ def plan_target(
         changed = _with_not_null(changed, [_known(name, columns) for name in spec.not_null])
     if replace(changed, id=current.id) == current:
         return TargetPlan(current, is_new=False, is_changed=False)
-    gains_log = not _has_log(current) and _has_log(changed)
+    gains_log = not has_log(current.options) and has_log(changed.options)
     return TargetPlan(replace(changed, id=current.id + 1), is_new=False, is_changed=True, gains_log=gains_log)
 
 
@@ -283,11 +284,12 @@ def _with_options(schema: TableSchema, spec: TableSpec, table: str) -> TableSche
 
 def _may_begin(option: Option, schema: TableSchema) -> bool:
     """A table without a log may get one; any other immutable option counts as set from the beginning, by default."""
-    return option.scope is Scope.LOG and not _has_log(schema)
+    return option.scope is Scope.LOG and not has_log(schema.options)
 
 
-def _has_log(schema: TableSchema) -> bool:
-    return schema.options.get("log.system", "none") != "none"
+def has_log(options: Mapping[str, str]) -> bool:
+    """Whether a table of these options publishes its changelog."""
+    return options.get("log.system", "none") != "none"
 
 
 def _with_comments(schema: TableSchema, spec: TableSpec) -> TableSchema:

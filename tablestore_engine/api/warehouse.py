@@ -106,7 +106,7 @@ class Warehouse:
 
     def find_store(self, identifier: Identifier) -> TableStore | None:
         """The store of a table, None when there is no such table."""
-        if not self.catalog.schemas(identifier).list_ids():
+        if not self.catalog.has_table(identifier):
             self._forget_store(identifier)  # its name in SQL goes when a statement looks it up
             return None
         return self.open_store(identifier)
@@ -234,6 +234,8 @@ class Warehouse:
     def drop_view(self, identifier: Identifier) -> None:
         """A missing one is fine."""
         self.catalog.views.drop(identifier)
+        if self.catalog.schemas(identifier.successor).list_ids():
+            self.catalog.drop_table(identifier.successor)
         self.forget(identifier)
 
     def set_comments(self, identifier: Identifier, comment: str | None, columns: Mapping[str, str]) -> None:

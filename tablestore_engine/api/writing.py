@@ -95,6 +95,7 @@ class Writer:
             duplicates=spec.duplicates,
             properties=dict(spec.properties) or None,
             stage=spec.stage,
+            always=spec.always,
             computed_from=None if computed_from is None else computed_from[0],
             computed_from_unique=None if computed_from is None else computed_from[1],
             replaces=spec.replaces,

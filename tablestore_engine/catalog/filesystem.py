@@ -5,7 +5,7 @@ Steps      create: check -> claim schema-0, with a uuid in it, exclusively · dr
            alter: the store's, a commit of its own
 INVARIANT  a name appears and disappears in one step: the exclusive create of schema-0, one rename. Who still works on
            the old table works in the folder that was moved away (store.identity).
-INVARIANT  a name is a table or a view, never both.
+INVARIANT  a name is a table or a view, never both. A table may wait beside it to take its place (succession).
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tablestore_engine.catalog.identifier import Identifier, check_name
+from tablestore_engine.catalog.succession import Succession
 from tablestore_engine.catalog.views import ViewDefinition, ViewStore
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.capability import check_writable
-from tablestore_engine.format.layout import TableLayout, database_location, table_location
+from tablestore_engine.format.layout import (
+    TableLayout,
+    database_location,
+    successors_location,
+    table_location,
+)
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.identity import UUID_OPTION, find_identity
@@ -87,11 +93,37 @@ class FilesystemCatalog:
     def list_tables(self, database: str) -> tuple[str, ...]:
         """Names of tables, sorted; empty when the database is missing."""
         folder = database_location(self.warehouse, check_name("database", database))
+        for name in self.list_successors(database):
+            with suppress(TablestoreError):  # a damaged one is told to whoever asks for its name
+                self.succession(Identifier(database, name)).settle()
         found = self.fileio.list(folder)
         return tuple(s.name for s in found if s.is_dir and self.fileio.exists(f"{folder}/{s.name}/schema"))
 
+    def list_successors(self, database: str) -> tuple[str, ...]:
+        """Names of which a successor waits, sorted."""
+        folder = successors_location(self.warehouse, check_name("database", database))
+        return tuple(status.name for status in self.fileio.list(folder) if status.is_dir)
+
+    def succession(self, identifier: Identifier) -> Succession:
+        """What has the name, and who waits for it."""
+        return Succession(
+            self.fileio,
+            self.runtime,
+            place=self.location(replace(identifier, is_successor=False)),
+            view=self.views.path(identifier),
+            beside=self.location(identifier.successor),
+        )
+
+    def has_table(self, identifier: Identifier) -> bool:
+        """Whether the name is a table's; a change of places that a process died in is finished first."""
+        if self.schemas(identifier).list_ids():
+            return True
+        return not identifier.is_successor and self.succession(identifier).settle()
+
     def location(self, identifier: Identifier) -> str:
         """Folder of a table, whether it exists or not."""
+        if identifier.is_successor:
+            return f"{successors_location(self.warehouse, identifier.database)}/{identifier.name}"
         return table_location(self.warehouse, identifier.database, identifier.name)
 
     def schemas(self, identifier: Identifier) -> SchemaStore:
@@ -105,13 +137,13 @@ class FilesystemCatalog:
     def find_schema(self, identifier: Identifier) -> TableSchema | None:
         """The table's schema (see store.schemas), or None when there is no such table."""
         store = self.store(identifier)
-        return None if store.identity is None else store.schema
+        return None if store.identity is None and not self.has_table(identifier) else store.schema
 
     def create_table(self, identifier: Identifier, schema: TableSchema) -> TableSchema:
         """A new table. Raises TS1405 (database), TS1406 (name taken), TS11xx (features)."""
         self._check_database(identifier.database)
         check_writable(schema)
-        if self.views.find(identifier) is not None:
+        if not identifier.is_successor and self.views.find(identifier) is not None:
             raise self._taken(identifier, "a view")
         options = {UUID_OPTION: self.runtime.new_uuid(), **schema.options}
         first = replace(schema, id=0, time_millis=self.runtime.now_ms(), options=options, claim=None)
@@ -141,6 +173,8 @@ class FilesystemCatalog:
         with suppress(TablestoreError):  # a damaged table can be dropped too
             schema = TableStore(self.fileio, aside, self.runtime).schema
         self.fileio.delete_tree(aside)
+        if not identifier.is_successor and self.schemas(identifier.successor).list_ids():
+            self.drop_table(identifier.successor)
         return schema
 
     def drop_unused(self, identifier: Identifier, identity: str) -> TableSchema | None:
@@ -247,7 +281,7 @@ class FilesystemCatalog:
             )
 
     def _check_table(self, identifier: Identifier) -> None:
-        if not self.schemas(identifier).list_ids():
+        if not self.has_table(identifier):
             raise self._missing(identifier)
 
     def _missing(self, identifier: Identifier) -> NotFound:

@@ -1,6 +1,6 @@
 """Names of databases, tables and views, checked before they become paths.
 
-Names      Identifier   database and table (or view) name
+Names      Identifier   database and table (or view) name; `successor` is the table that waits to take its place
 INVARIANT  a name is letters, digits and underscores: it can never leave the warehouse as a path, needs no
            escaping in SQL, and means the same on file systems that ignore case.
 """
@@ -8,7 +8,7 @@ INVARIANT  a name is letters, digits and underscores: it can never leave the war
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import FixRequest
 
@@ -33,6 +33,7 @@ class Identifier:
 
     database: str
     name: str
+    is_successor: bool = False
 
     def __post_init__(self) -> None:
         check_name("database", self.database)
@@ -49,7 +50,12 @@ class Identifier:
                 why="expected database.table",
                 fix="write both parts, as in demo.orders",
             )
-        return cls(*parts)
+        return cls(parts[0], parts[1])
 
     def __str__(self) -> str:
         return f"{self.database}.{self.name}"
+
+    @property
+    def successor(self) -> Identifier:
+        """The table that is complete beside what has the name, and takes its place later (catalog.succession)."""
+        return replace(self, is_successor=True)

@@ -73,7 +73,8 @@ class ViewStore:
     def _folder(self, database: str) -> str:
         return f"{database_location(self.warehouse, database)}/.tablestore/views"
 
-    def _path(self, identifier: Identifier) -> str:
+    def path(self, identifier: Identifier) -> str:
+        """The file of a view, whether it exists or not."""
         return f"{self._folder(identifier.database)}/{identifier.name}{_SUFFIX}"
 
     def list_names(self, database: str) -> tuple[str, ...]:
@@ -83,13 +84,13 @@ class ViewStore:
 
     def find(self, identifier: Identifier) -> ViewDefinition | None:
         """The view, or None when there is none of that name."""
-        path = self._path(identifier)
+        path = self.path(identifier)
         return decode_view(self.fileio.read(path), path) if self.fileio.exists(path) else None
 
     def put(self, identifier: Identifier, view: ViewDefinition) -> None:
         """Create or replace."""
-        self.fileio.replace(self._path(identifier), encode_view(view))
+        self.fileio.replace(self.path(identifier), encode_view(view))
 
     def drop(self, identifier: Identifier) -> None:
         """Remove; a missing view is no error."""
-        self.fileio.delete(self._path(identifier))
+        self.fileio.delete(self.path(identifier))

@@ -33,6 +33,7 @@ from tablestore_engine.cli.place import (
     add_brokers,
     add_place,
     check_readable,
+    list_databases,
     list_names,
     open_engine,
 )
@@ -72,7 +73,7 @@ def _staged(arguments: argparse.Namespace) -> int:
 
 
 def _list(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
-    names = list_names(engine, rest[0] if rest else None)
+    names = _names(engine, rest[0] if rest else None)
     items, problems = _read_each(engine, names)
     reasons = _reasons_each(engine, items)
     if arguments.json:
@@ -87,6 +88,14 @@ def _list(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int
             say("nothing is staged")
     check_readable(problems, len(names))
     return 0
+
+
+def _names(engine: Engine, wanted: str | None) -> tuple[str, ...]:
+    """Tables, and views for whose place a table waits. Raises TS1414, TS1925."""
+    if wanted is not None and "." in wanted:
+        return (_relation(engine, wanted),)
+    waiting = [name for database in list_databases(engine, wanted) for name in engine.successors(database)]
+    return tuple(dict.fromkeys((*list_names(engine, wanted), *waiting)))
 
 
 def _read_each(engine: Engine, names: tuple[str, ...]) -> tuple[tuple[Staged, ...], dict[str, str]]:
@@ -193,8 +202,8 @@ def _check_published(done: tuple[Publication, ...]) -> None:
 
 def _get(engine: Engine, rest: list[str]) -> Staged:
     """The one that is named, or the only one. Raises NotFound TS1975."""
-    table, name = engine.table(rest[0]).identifier, rest[1] if len(rest) > 1 else None
-    there = engine.gate.read_book(str(table)).staged
+    table, name = _relation(engine, rest[0]), rest[1] if len(rest) > 1 else None
+    there = engine.gate.read_book(table).staged
     found = [one for one in there if name in (None, one.name)]
     if len(found) == 1:
         return found[0]
@@ -204,6 +213,12 @@ def _get(engine: Engine, rest: list[str]) -> Staged:
         why=f"staged: {', '.join(sorted(one.name for one in there)) or 'none'}",
         fix="name one of these; it may be published or dropped already",
     )
+
+
+def _relation(engine: Engine, name: str) -> str:
+    """A table or view: a table may wait to take the place of either. Raises NotFound TS1414."""
+    found = engine.find_relation(name)
+    return str(engine.table(name).identifier if found is None else found.identifier)
 
 
 def _reasons(engine: Engine, items: tuple[Staged, ...]) -> list[str]:

@@ -172,6 +172,11 @@ def table_location(warehouse: str, database: str, table: str) -> str:
     return f"{database_location(warehouse, database)}/{table}"
 
 
+def successors_location(warehouse: str, database: str) -> str:
+    """``<db>.db/.tablestore/next``: tables that wait to take the place of what has their name, one folder each."""
+    return f"{database_location(warehouse, database)}/.tablestore/next"
+
+
 def find_id(name: str, prefix: str) -> int | None:
     """The number of ``<prefix><N>``, e.g. ``find_id('snapshot-12', 'snapshot-')`` = 12; None for other names."""
     number = name[len(prefix) :]

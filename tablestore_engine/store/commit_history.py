@@ -2,6 +2,7 @@
 
 Names      following_properties   what each snapshot says of those before it
            find_pair              the snapshot of a (user, identifier), or None
+           find_row_commit        the commit that made the rows of a snapshot
            follows                whether a snapshot was planned on that base
 Recent     property `tablestore.recent`: four bytes per earlier snapshot, newest first, of a digest of its (user,
            identifier); up to 255 of them, base64. A digest that is not ours proves that the snapshot is not ours;
@@ -23,6 +24,7 @@ from tablestore_engine.store.snapshots import SnapshotStore
 
 BASE_PROPERTY, RECENT_PROPERTY = "tablestore.base", "tablestore.recent"
 RECENT_MAX = 255
+_SAME_ROWS = frozenset({CommitKind.COMPACT, CommitKind.ANALYZE})
 _DIGEST_BYTES = 4
 
 
@@ -39,6 +41,24 @@ def follows(snapshot: Snapshot, base: Snapshot | None) -> bool:
     """Whether `snapshot` was planned on `base`; snapshots that do not say so are believed."""
     said = (snapshot.properties or {}).get(BASE_PROPERTY)
     return said is None or (base is not None and (base.uuid is None or base.uuid == said))
+
+
+def find_row_commit(snapshots: SnapshotStore, snapshot: Snapshot | None) -> Snapshot | None:
+    """The newest commit up to this one that changed rows; folds and statistics do not.
+
+    When the history before a fold has expired, the fold itself is it; so is one that took in another engine's
+    rows, which is why it has a changelog.
+    """
+    while (
+        snapshot is not None
+        and snapshot.commit_kind in _SAME_ROWS
+        and snapshot.changelog_manifest_list is None
+    ):
+        before = snapshots.find(snapshot.id - 1)
+        if before is None:
+            break
+        snapshot = before
+    return snapshot
 
 
 def find_pair(

@@ -56,6 +56,7 @@ class WriteRequest:
     new_schema    made from the table's schema N, with id N + 1; committed with the rows, under the next free number
     properties    kept in the snapshot, if there is anything to commit
     stage         name of a staged snapshot to write instead of the next one of main
+    always        commit even when no row changes
     computed_from the rows were computed from this snapshot (0: from the empty table) and are right on it only;
                   `computed_from_unique` (Snapshot.unique): and it must still be that very one
     identity      the rows were made for the table of this identity only (TableStore.identity)
@@ -72,6 +73,7 @@ class WriteRequest:
     new_schema: TableSchema | None = None
     properties: Mapping[str, str] | None = None
     stage: str | None = None
+    always: bool = False
     operation: str | None = None
     computed_from: int | None = None
     computed_from_unique: str | None = None

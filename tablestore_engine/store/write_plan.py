@@ -339,7 +339,7 @@ def planned(
         schema=schema,
         changes=tuple(changes),
         scope=extent.scope,
-        is_forced=claims_schema,
+        is_forced=claims_schema or request.always,
         claims_schema=claims_schema,
         operation=request.operation,
     )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
@@ -30,6 +31,7 @@ from tablestore_engine.api import Engine, ReadLog, SqlResult, TableVersion
 from tablestore_engine.errors import TablestoreError
 
 logger = Messages("Tablestore")
+_GONE = frozenset({"TS1562", "TS1317"})  # a data file, a staged snapshot
 
 
 class TablestoreCursor:
@@ -121,10 +123,26 @@ class TablestoreHandle:
         self.engine = engine
         self.versions: Mapping[str, TableVersion] = {}
         self.reads: ReadLog | None = None
+        self.pin: Callable[[], Mapping[str, TableVersion]] = lambda: self.versions
 
     def run(self, statement: str) -> SqlResult:
-        """Execute one statement completely."""
-        return self.engine.sql(statement, versions=self.versions, reads=self.reads)
+        """Execute one statement completely.
+
+        A test of another thread may publish a table in the place of the one that this test reads: then once more.
+        """
+        if self.reads is None:
+            return self.engine.sql(statement, versions=self.versions)
+        first = ReadLog()
+        try:
+            result = self.engine.sql(statement, versions=self.versions, reads=first)
+        except TablestoreError as error:
+            if error.code in _GONE:
+                self.versions = self.pin()
+                return self.engine.sql(statement, versions=self.versions, reads=self.reads)
+            self.reads.add(first)
+            raise
+        self.reads.add(first)
+        return result
 
     def cursor(self) -> TablestoreCursor:
         """A new cursor."""
@@ -150,7 +168,8 @@ class TablestoreConnectionManager(SQLConnectionManager):
         """Pin the reads of the node that this thread runs, then execute."""
         connection = self.get_thread_connection()
         if self.versions_for is not None:
-            connection.handle.versions = self.versions_for(connection.name or "")
+            connection.handle.pin = partial(self.versions_for, connection.name or "")
+            connection.handle.versions = connection.handle.pin()
         is_test = (connection.name or "").startswith("test.")
         connection.handle.reads = (
             self.reads_for(connection.name or "") if is_test and self.reads_for else None

@@ -251,7 +251,9 @@ class ModelWriter:
         self._desk.clear_unpublished(name)
         existing = context.get("existing")
         is_view = existing is not None and bool(existing.is_view)
-        replaces = must_replace(name, job.plan, is_view=is_view, is_staged=staged is not None)
+        replaces = must_replace(
+            self._engine(), job.settings, name, job.plan, is_view=is_view, is_staged=staged is not None
+        )
         response = describe_commit(self._write_once(job, staged, job.work, replaces=replaces))
         if staged is None or response.staged is None:  # nothing changed: there is nothing to hold back
             self._desk.forget(name)
@@ -260,7 +262,8 @@ class ModelWriter:
         def rebuild(number: int) -> None:
             fresh = self._desk.plan_again(staged)
             again = replace(job, identifier=job.identifier + number)
-            self._desk.add(fresh, describe_commit(self._write_once(again, fresh, job.again())), rebuild)
+            response = describe_commit(self._write_once(again, fresh, job.again(), replaces=replaces))
+            self._desk.add(fresh, response, rebuild)
 
         self._desk.add(staged, response, rebuild)
         return response
@@ -273,6 +276,7 @@ class ModelWriter:
         spec = replace(
             spec,
             stage=None if staged is None else staged.name,
+            beside=replaces and staged is not None,
             commit_user=self._pending.user_of(job.invocation, job.settings.node),
             commit_identifier=job.identifier,
             properties=properties if staged is None else {**properties, **staged.properties},
@@ -280,7 +284,7 @@ class ModelWriter:
         versions = self._versions_but(job.settings.node, job.relation)
         name = job.relation.table_name
         try:
-            if replaces:
+            if replaces and staged is None:
                 return replace_table(self._engine(), name, rows, spec, versions)
             return self._engine().write(name, rows, spec, versions=versions)
         except PublishPending:

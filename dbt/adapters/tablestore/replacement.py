@@ -4,6 +4,7 @@ Names      beside_name()   where the new table grows
            check_view()    a view may only take the place of a table that it does not read
            must_replace()  whether that is needed
            replace_table() write it there, remove what was, put it in its place
+           A gated one is staged beside instead, and takes its place when its tests are green (the engine's `beside`).
 Steps      1 a leftover of an earlier crash goes  2 rows into the table beside, without a log
            3 the old one is dropped  4 rename; a table with a log is written again from the one beside, since the
            topic belongs to the old table until that is dropped
@@ -21,6 +22,7 @@ from dataclasses import replace
 
 from dbt.adapters.tablestore.build import Action, BuildPlan
 from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.model_spec import ModelSettings
 from tablestore_engine.api import Engine, TableVersion, WriteReport, WriteSpec
 from tablestore_engine.errors import FixRequest, TablestoreError
 
@@ -36,25 +38,36 @@ def beside_name(name: str) -> str:
     return f"{database}.{table[: _LENGTH_MAX - len(suffix)]}{suffix}"
 
 
-def must_replace(name: str, plan: BuildPlan, *, is_view: bool, is_staged: bool) -> bool:
+def must_replace(
+    engine: Engine, settings: ModelSettings, name: str, plan: BuildPlan, *, is_view: bool, is_staged: bool
+) -> bool:
     """Whether a view of the name, or a table laid out otherwise, gives way: neither can be turned into this table.
 
-    Raises FixRequest TS1832 when the new one waits for tests.
+    Raises FixRequest TS1832 when the new one waits for tests, and one of both has a log.
     """
     if not is_view and plan.action != Action.RECREATE:
         return False
     changed = ", ".join(f"{one.what} {one.present} -> {one.wanted}" for one in plan.changes)
-    if is_staged:
+    if is_staged and _involves_log(engine, name, dict(settings.table.options)):
+        model, kind = settings.node.split(".")[-1], "view" if is_view else "table"
         raise FixRequest(
             "TS1832",
             f"table {name} {'takes the place of a view' if is_view else f'changes {changed}'} "
             "and is published only after its tests",
-            why="it is another relation than the one readers have: it cannot be staged beside that one",
-            fix="run once without its tests (dbt run) or with publish='always', or drop the old one first",
+            why="it is another relation than readers have, and one of both has a log: a topic belongs to one table",
+            fix=f"dbt run --full-refresh --select {model}, which with publish='auto' waits for no test; or drop the "
+            f"old one first: tablestore sql 'drop {kind} {name}'",
         )
     if not is_view:
-        logger.warning(f"{name}: {changed}; the table is made anew, its history ends")
+        when = " when its tests are green" if is_staged else ""
+        logger.warning(f"{name}: {changed}; the table is made anew{when}, its history ends")
     return True
+
+
+def _involves_log(engine: Engine, name: str, options: Mapping[str, str]) -> bool:
+    found = engine.find_table(name)
+    both = (options, {} if found is None else found.schema.options)
+    return any(one.get("log.system", "none") != "none" for one in both)
 
 
 def replace_table(

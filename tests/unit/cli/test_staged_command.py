@@ -157,3 +157,20 @@ def test_a_refused_publication_says_why(run: Run, engine: Engine) -> None:
     refused = run("staged", "publish", "demo.orders")
     assert (refused.status, "TS1308" in refused.err) == (1, True)
     assert len(run("staged", "--json").json) == 1
+
+
+def test_a_table_that_waits_beside_a_view(run: Run, engine: Engine) -> None:
+    """The name is a view still: list, show, drop and publish find what waits to take its place."""
+    engine.create_view("demo.latest", "select 1 as order_id")
+    for name in ("dropped", "try"):
+        beside = WriteSpec(table=KEYED, stage=name, beside=True, commit_user=name, commit_identifier=1)
+        engine.write("demo.latest", orders((9, "zed", 9.0)), beside)
+        for words in ((), ("demo",), ("demo.latest",), ("show", "demo.latest")):
+            (found,) = run("staged", *words, "--json").json
+            assert (found["table"], found["name"], found["base_snapshot"]) == ("demo.latest", name, None)
+        if name == "dropped":
+            assert run("staged", "drop", "demo.latest", name).status == 0
+            assert run("staged", "--json").json == []
+    assert run("staged", "publish", "demo.latest", "try").status == 0
+    assert engine.find_view("demo.latest") is None
+    assert engine.table("demo.latest").scan().to_arrow().num_rows == 1

@@ -1,0 +1,77 @@
+"""A staged write that has to be a table of its own: it waits beside what has the name, and takes its place later.
+
+Names      Successors   begin, publish and drop the one that waits for a name
+WHY        a branch shares key, partitions and folder with its table; a view has none of these, and another key is
+           another table. Its tests read it through the same pins as any staged snapshot (EngineSource).
+INVARIANT  the old relation stays as it is until the new one has its place (catalog.succession); one waits at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tablestore_engine.api.report import WriteReport, report_of
+from tablestore_engine.api.spec import WriteSpec
+from tablestore_engine.api.target import has_log
+from tablestore_engine.api.warehouse import Warehouse
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.succession import REPLACES
+from tablestore_engine.errors import Unsupported
+
+
+@dataclass(frozen=True)
+class Successors:
+    """Of one warehouse."""
+
+    warehouse: Warehouse
+
+    def begin(self, identifier: Identifier, spec: WriteSpec) -> tuple[Identifier, WriteSpec]:
+        """Where and how the write goes; an older successor is dropped. A name that nothing has needs none.
+
+        Raises Unsupported TS1081: a topic belongs to one table.
+        """
+        old = self.warehouse.find_store(identifier)
+        self.drop(identifier)
+        state = self.warehouse.catalog.succession(identifier).state()
+        if state is None:
+            return identifier, spec
+        if has_log(spec.table.options) or (old is not None and has_log(old.schema.options)):
+            raise Unsupported(
+                "TS1081",
+                f"{identifier} cannot be staged beside what has the name now",
+                why="one of the two has a log, and a topic belongs to one table",
+                fix="write it without a stage, after dropping the old one",
+            )
+        return identifier.successor, replace(
+            spec, properties={**spec.properties, REPLACES: state}, always=True
+        )
+
+    def is_awaited(self, identifier: Identifier, stage: str) -> bool:
+        """Whether the name is still what the successor was made for."""
+        found = self.warehouse.get_store(identifier.successor).staging.find(stage)
+        made_for = None if found is None else (found.snapshot.properties or {}).get(REPLACES)
+        return made_for == self.warehouse.catalog.succession(identifier).state()
+
+    def publish(self, identifier: Identifier, stage: str) -> WriteReport:
+        """First in itself, where nobody sees it, then it takes the name.
+
+        Raises NotFound TS1316, TS1414, RetryError TS1480.
+        """
+        store = self.warehouse.get_store(identifier.successor)
+        report = report_of(identifier, store.staging.publish(stage, keep=True))
+        self.warehouse.catalog.succession(identifier).take_place()
+        self.warehouse.forget(identifier)
+        self.warehouse.forget(identifier.successor)
+        return report
+
+    def clear(self, identifier: Identifier) -> None:
+        """Delete what the table of the name has replaced."""
+        self.warehouse.catalog.succession(identifier).clear()
+
+    def drop(self, identifier: Identifier, stage: str | None = None) -> None:
+        """The one that waits, when `stage` is None or its name; none is fine."""
+        waiting = identifier.successor
+        store = self.warehouse.find_store(waiting)
+        if store is not None and (stage is None or store.staging.find(stage) is not None):
+            self.warehouse.catalog.drop_table(waiting)
+            self.warehouse.forget(waiting)

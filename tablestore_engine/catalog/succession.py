@@ -1,0 +1,117 @@
+"""A table takes the place of the table or view that has its name: complete beside it first, then by two renames.
+
+    <db>.db/.tablestore/next/<name>/                       the successor: a whole table that no listing shows
+                                   .tablestore-replaced    what it takes the place of: a table's folder …
+                                   .tablestore-replaced.json   … or a view's file
+
+Names      Succession   one name: what is there, who waits beside it, the change of places
+Steps      1 what has the name moves into the successor's folder  2 is it still what the successor was made for? if not
+           it moves back  3 the folder takes the name  4 what was replaced is deleted
+INVARIANT  until step 1 the name means the old relation, from step 3 on the new one; who looks it up between them does
+           steps 2 and 3 himself first (settle), so that no reader of ours and no later command finds the name empty.
+INVARIANT  what a writer committed to the old table before step 1 is seen by step 2; later claims are refused.
+CRASH      the state is what lies in the successor's folder: behind step 1 the next look-up goes on, behind step 3 the
+           name is right and the next publication of it deletes what is left over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from tablestore_engine.errors import NotFound, RetryError
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.store.commit_history import find_row_commit
+from tablestore_engine.store.identity import find_identity
+from tablestore_engine.store.table_store import TableStore
+
+REPLACES = (
+    "tablestore.stage.replaces"  # snapshot property: Succession.state() that the successor was made for
+)
+_TABLE, _VIEW = ".tablestore-replaced", ".tablestore-replaced.json"
+
+
+@dataclass(frozen=True)
+class Succession:
+    """`place`: the folder of the name's table, `view`: the file of its view, `beside`: the successor's folder."""
+
+    fileio: FileIO
+    runtime: Runtime
+    place: str
+    view: str
+    beside: str
+
+    def state(self) -> str | None:
+        """What has the name: which table with which rows, or which text of a view; None when nothing has it."""
+        return self._table_state(self.place) or self._view_state(self.view)
+
+    def take_place(self) -> None:
+        """Steps 1 to 3. Raises RetryError TS1480 when something else has the name than the successor was made for."""
+        expected = self._expected()
+        if not self._is_begun() and self.state() == expected:
+            self._move_out()
+        if not self.settle():
+            raise RetryError(
+                "TS1480",
+                f"the table beside {self.place} cannot take its place",
+                why=f"it was made for {expected}, and the name means {self.state() or 'nothing'} now",
+                fix="build the model again: it is made for what is there now, and its tests run again",
+            )
+
+    def settle(self) -> bool:
+        """Steps 2 and 3 of a change of places that has begun; whether the successor has its place now."""
+        try:
+            if not self._is_begun():
+                return False
+            moved = self._table_state(f"{self.beside}/{_TABLE}") or self._view_state(f"{self.beside}/{_VIEW}")
+            if moved == self._expected():
+                if self._view_state(self.view) == moved:  # moving a file is a link and a deletion
+                    self.fileio.delete(self.view)
+                return self.fileio.rename(self.beside, self.place)
+            self._move_back()
+        except NotFound:  # another process was quicker
+            return find_identity(self.fileio, self.place) is not None and not self._is_begun()
+        return False
+
+    def clear(self) -> None:
+        """Step 4."""
+        self.fileio.delete_tree(f"{self.place}/{_TABLE}")
+        self.fileio.delete(f"{self.place}/{_VIEW}")
+
+    # --------------------------------------------------------------------------------------------------------
+
+    def _is_begun(self) -> bool:
+        return any(self.fileio.exists(f"{self.beside}/{name}") for name in (_TABLE, _VIEW))
+
+    def _expected(self) -> str | None:
+        newest = TableStore(self.fileio, self.beside, self.runtime).latest()
+        return None if newest is None else (newest.properties or {}).get(REPLACES)
+
+    def _move_out(self) -> None:
+        """A name is a table or a view; a table is what readers would take."""
+        if find_identity(self.fileio, self.place) is not None:
+            self.fileio.rename(self.place, f"{self.beside}/{_TABLE}")
+        else:
+            self.fileio.rename(self.view, f"{self.beside}/{_VIEW}")
+
+    def _move_back(self) -> None:
+        if self.fileio.exists(f"{self.beside}/{_TABLE}"):
+            self.fileio.rename(f"{self.beside}/{_TABLE}", self.place)
+        elif not self.fileio.rename(f"{self.beside}/{_VIEW}", self.view):
+            self.fileio.delete(f"{self.beside}/{_VIEW}")  # somebody has put another view there
+
+    def _table_state(self, place: str) -> str | None:
+        identity = find_identity(self.fileio, place)
+        if identity is None:
+            return None
+        snapshots = TableStore(self.fileio, place, self.runtime).snapshots
+        found = find_row_commit(snapshots, snapshots.find_latest())
+        rows = "no rows" if found is None else f"{found.commit_user}:{found.commit_identifier}"
+        return f"table {identity[:16]} with {rows}"
+
+    def _view_state(self, path: str) -> str | None:
+        try:
+            return f"view {hashlib.sha256(self.fileio.read(path)).hexdigest()[:16]}"
+        except NotFound:
+            return None
