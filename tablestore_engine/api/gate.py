@@ -66,7 +66,7 @@ class Staged:
     """A snapshot that nobody sees yet. `owner` is who made it (a dbt node), `policy` manual waits to be asked.
 
     `is_out`: it is the table's own snapshot already, and its log waits. `is_beside`: it is a table of its own, which
-    takes the place of what has the name.
+    takes the place of what has the name. `batches`: intervals of a microbatch.
     """
 
     table: str
@@ -80,6 +80,7 @@ class Staged:
     outcomes: tuple[Outcome, ...] = ()
     is_out: bool = False
     is_beside: bool = False
+    batches: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:

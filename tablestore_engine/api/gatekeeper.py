@@ -30,8 +30,8 @@ from tablestore_engine.store.stage_rebase import StagedSnapshot
 from tablestore_engine.store.staging import Outcome as StoredOutcome
 from tablestore_engine.store.table_store import TableStore
 
-OWNER, POLICY, GATES, PARENTS = (
-    f"tablestore.stage.{key}" for key in ("owner", "publish", "gates", "parents")
+OWNER, POLICY, GATES, PARENTS, BATCHES = (
+    f"tablestore.stage.{key}" for key in ("owner", "publish", "gates", "parents", "batches")
 )
 PUBLISHED, PENDING, REFUSED = "published", "pending", "refused"
 
@@ -59,12 +59,13 @@ class Publication:
 
 def stage_properties(item: Staged) -> dict[str, str]:
     """What is kept with the staged snapshot."""
-    return {
+    made = {
         OWNER: item.owner,
         POLICY: item.policy,
         GATES: json.dumps(list(item.gates)),
         PARENTS: json.dumps([asdict(read) for read in item.parents]),
     }
+    return {**made, BATCHES: json.dumps(list(item.batches))} if item.batches else made
 
 
 class Gatekeeper:
@@ -118,6 +119,14 @@ class Gatekeeper:
             if store is not None and was_published(store, read):
                 past.add((read.table, read.version))
         return World(current, frozenset(past))
+
+    def is_current(self, item: Staged) -> bool:
+        """Whether it is there, and readers see the rows that it was planned on."""
+        store = self._warehouse.find_store(Identifier.parse(item.table))
+        staged = None if store is None else store.staging.find(item.name)
+        if store is None or staged is None:
+            return False
+        return rows_version(store, store.latest()) == _base_version(store, staged)
 
     def record(self, item: Staged, outcome: Outcome) -> None:
         """Keep what a test said beside the staged snapshot, if it is about its rows. Raises NotFound TS1316."""
@@ -183,10 +192,14 @@ class Gatekeeper:
             if item.is_beside:
                 return Publication(item, PENDING, self._successors.publish(identifier, item.name))
             store = self._warehouse.get_store(identifier)
-            if store.staging.find(item.name) is None and was_published(store, item.as_read):
+            staged = store.staging.find(item.name)
+            if staged is None and was_published(store, item.as_read):
                 # by another process, a moment ago
                 return Publication(item, PENDING, WriteReport(identifier, store.snapshots.find_latest_id()))
-            done = store.staging.publish(item.name, keep=True)
+            if staged is not None and commit_of(staged.snapshot) != item.version:
+                return Publication(item, REFUSED, error=_written_since(item, commit_of(staged.snapshot)))
+            uuid = None if staged is None else staged.snapshot.uuid
+            done = store.staging.publish(item.name, keep=True, only=uuid)
         except TablestoreError as error:
             return Publication(item, REFUSED, error=error)
         return Publication(item, PENDING, report_of(identifier, done))
@@ -208,6 +221,15 @@ class Gatekeeper:
 def _place(item: Staged) -> Identifier:
     """The table in whose folder it lies."""
     return replace(Identifier.parse(item.table), is_successor=item.is_beside)
+
+
+def _written_since(item: Staged, version: str) -> RetryError:
+    return RetryError(
+        "TS1085",
+        f"staged snapshot {item.name} of {item.table} has other rows than its tests have read",
+        why=f"they read {item.version}, another process made it {version}",
+        fix="run the tests again: dbt test",
+    )
 
 
 def _named(book: GateBook) -> list[TableRead]:
@@ -245,6 +267,7 @@ def _read(identifier: Identifier, store: TableStore, staged: StagedSnapshot) -> 
         outcomes=tuple(_outcome(store, one) for one in store.staging.read_outcomes(staged.name)),
         is_out=was_published(store, as_read) and not identifier.is_successor,
         is_beside=identifier.is_successor,
+        batches=tuple(json.loads(properties.get(BATCHES, "[]"))),
     )
 
 

@@ -87,6 +87,7 @@ class WriteSpec:
     stage             name of a staged snapshot to write instead of main (test-gated publishing)
     beside            with `stage`: a new table, which takes the place of what has the name when it is published
     always            commit even when there is no row
+    builds_on_stage   build on the staged snapshot of that name when there is one, instead of replacing it
     publish           send the changelog to the log when the table has one and the write is not staged
     commit_user, commit_identifier   identity: the same pair never writes twice
     properties        kept in the snapshot (invocation id, model …); never secrets
@@ -107,6 +108,7 @@ class WriteSpec:
     commit_identifier: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     replaces: RowFilter | None = None
+    builds_on_stage: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", _word(WriteMode, "mode", self.mode))
@@ -121,6 +123,8 @@ class WriteSpec:
             raise _unknown(
                 "replaces", self.replaces, ("an Interval or SameKeys with mode replace, None with others",)
             )
+        if self.builds_on_stage and self.stage is None:
+            raise _unknown("builds_on_stage", True, ("a write with stage",))
         if self.stage is not None and not self.stage.strip():
             raise _unknown("stage", self.stage, ("a name", "None"))
         if self.beside and self.stage is None:

@@ -99,6 +99,7 @@ class Writer:
             computed_from=None if computed_from is None else computed_from[0],
             computed_from_unique=None if computed_from is None else computed_from[1],
             replaces=spec.replaces,
+            builds_on_stage=spec.builds_on_stage,
         )
         for _ in range(_LOOKS_MAX - 1):
             report = self._try(identifier, incoming, spec, request, is_last=False)
@@ -176,12 +177,12 @@ class Writer:
         return self._write_distributed(store, schema, incoming, request, limit)
 
     def target(self, identifier: Identifier, incoming: Incoming, spec: WriteSpec) -> TargetPlan:
-        """The schema that the write needs; nothing is written."""
-        current = self.catalog.find_schema(identifier)
+        """The schema that the write needs; nothing is written. Raises FixRequest TS1086."""
+        current = self._current_schema(identifier, spec)
         if current is not None and spec.on_schema_change is OnSchemaChange.SAME_COLUMNS:
             deletes = incoming.only_deletes
             check_columns(current, incoming.fields, spec, only_deletes=deletes, table=str(identifier))
-        return plan_target(
+        plan = plan_target(
             current,
             incoming.fields,
             spec.table,
@@ -189,6 +190,18 @@ class Writer:
             table=str(identifier),
             new_uuid=self.runtime.new_uuid(),
         )
+        published = self.catalog.find_schema(identifier)
+        if current is not None and current != published and plan.is_changed:
+            raise _changed_twice(identifier, spec)
+        return plan
+
+    def _current_schema(self, identifier: Identifier, spec: WriteSpec) -> TableSchema | None:
+        """The table's; a write that builds on a stage finds the columns that the stage brings."""
+        current = self.catalog.find_schema(identifier)
+        if current is None or spec.stage is None or not spec.builds_on_stage:
+            return current
+        store = self.open_store(identifier)
+        return current if store.staging.find(spec.stage) is None else store.on_staged(spec.stage).schema
 
     def _small_rows(self, incoming: Incoming, schema: TableSchema, identifier: Identifier) -> pa.Table | None:
         if incoming.table is not None:
@@ -214,14 +227,17 @@ class Writer:
 
         if isinstance(request.replaces, SameKeys):
             request = replace(request, replaces=request.replaces.among(_distinct(frame, request.replaces)))
+        stage = request.stage if request.builds_on_stage else None
 
         def run(base: Snapshot | None, target: TableSchema) -> Sequence[BucketChange]:
+            is_on_stage = stage is not None and store.staging.find(stage) is not None
+            seen = store.on_staged(stage) if stage is not None and is_on_stage else store
             job = WriteJob(
                 fileio=store.fileio,
                 layout=store.layout,
                 schema=target,
-                schemas={number: store.schemas.get(number) for number in store.schemas.list_ids()},
-                states={(one.partition_bytes, one.bucket): one for one in store.bucket_states(base)},
+                schemas={number: seen.schemas.get(number) for number in seen.schemas.list_ids()},
+                states={(one.partition_bytes, one.bucket): one for one in seen.bucket_states(base)},
                 options={} if request.duplicates is None else {"tablestore.duplicates": request.duplicates},
                 picks=_picks(request),
                 kind_column=ROW_KIND_COLUMN if ROW_KIND_COLUMN in frame.columns else None,
@@ -230,6 +246,16 @@ class Writer:
             return write_distributed(frame, job, self.scratch())
 
         return store.write_changes(run, request)
+
+
+def _changed_twice(identifier: Identifier, spec: WriteSpec) -> FixRequest:
+    """Readers of the table get one new schema with a publication, and files of both would be in it."""
+    return FixRequest(
+        "TS1086",
+        f"the columns or options of {identifier} would change a second time before they are published",
+        why=f"staged snapshot {spec.stage}, on which this write builds, has changed them once",
+        fix="publish or drop what is staged first (tablestore staged), then run this again",
+    )
 
 
 def _distinct(frame: DataFrame, keys: SameKeys) -> pa.Table:

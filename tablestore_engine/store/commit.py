@@ -101,14 +101,9 @@ class Committer:
                 lost += 1
                 if lost > retries_max:
                     break
-                self._pause(lost)
+                self.pause(lost)
         attempt.give_up()
-        raise RetryError(
-            "TS1305",
-            f"commit to {self.layout.location} was overtaken {lost} times",
-            why="other writers claimed the next snapshot each time",
-            fix="run it again, with fewer writers at once, or raise commit.max-retries",
-        )
+        raise overtaken(self.layout.location, lost)
 
     def claim(self, destination: Destination, snapshot: Snapshot, schema: TableSchema | None) -> bool:
         """Claim and resolve a lost answer by reading back.
@@ -130,7 +125,7 @@ class Committer:
                 return found.uuid == snapshot.uuid
             if isinstance(problem, StorageError):
                 raise problem  # read back: nobody is there, and the next try would meet the same full disk
-            self._pause(turn + 1)  # nobody is there: the same claim may be made again
+            self.pause(turn + 1)  # nobody is there: the same claim may be made again
         raise OutcomeUnknown(
             "TS1306",
             f"whether snapshot {snapshot.id} of {self.layout.location} exists is unknown",
@@ -143,7 +138,7 @@ class Committer:
             try:
                 return destination.find_claimed(snapshot_id)
             except (OSError, TablestoreError):
-                self._pause(turn + 1)
+                self.pause(turn + 1)
         try:
             return destination.find_claimed(snapshot_id)
         except (OSError, TablestoreError) as failure:
@@ -154,7 +149,8 @@ class Committer:
                 fix="nothing was deleted: run the same command again when the file system answers; it finds out",
             ) from failure
 
-    def _pause(self, lost: int) -> None:
+    def pause(self, lost: int) -> None:
+        """Before the next try of a claim that was lost so often: twice as long, up to a bound."""
         bound = _PAUSE_MS << min(lost - 1, _PAUSE_DOUBLINGS)
         self.runtime.sleep(self.runtime.random.uniform(0.2, 1.0) * bound / 1000)
 
@@ -182,6 +178,16 @@ class Committer:
         """Remove files of a plan that surely lost. REQUIRES that this process created them."""
         for path in paths:
             self.fileio.delete(path)
+
+
+def overtaken(location: str, lost: int) -> RetryError:
+    """TS1305: others were quicker each time."""
+    return RetryError(
+        "TS1305",
+        f"commit to {location} was overtaken {lost} times",
+        why="other writers claimed the next snapshot each time",
+        fix="run it again, with fewer writers at once, or raise commit.max-retries",
+    )
 
 
 @dataclass

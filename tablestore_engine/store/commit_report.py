@@ -2,12 +2,13 @@
 
 Names      CommitIdentity  (user, identifier): the same pair never commits twice
            CommitReport    what a commit did
-           report_of       the report that a snapshot keeps; count_properties is the way in
+           report_of       the report that a snapshot keeps; count_properties is the way in, added_counts adds two
 INVARIANT  a repeated commit returns the report of the first: its counts are read from the snapshot's properties.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tablestore_engine.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -96,3 +97,10 @@ def count_properties(planned: Planned) -> dict[str, str]:
         "bytes_added": sum(meta.file_size for meta in added),
     }
     return {PROPERTY_PREFIX + name.replace("_", "-"): str(count) for name, count in counts.items() if count}
+
+
+def added_counts(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    """The counts of two commits together, from their properties."""
+    names = [PROPERTY_PREFIX + name.replace("_", "-") for name in _COUNTS]
+    totals = {name: int(one.get(name, "0")) + int(other.get(name, "0")) for name in names}
+    return {name: str(total) for name, total in totals.items() if total}

@@ -1,6 +1,7 @@
 """A staged snapshot on a newer base: compactions since then changed no row, so what its tests saw is still true.
 
 Names      StagedSnapshot    one staged snapshot with its base and outcomes
+           staged_changes    what it changes of its base
            publish_rebased   publish it on main's newest snapshot, or say that it has to be planned anew
            base_moved        TS1308
 Steps      1 everything on main since its base only compacted (or described columns)?
@@ -34,6 +35,7 @@ from tablestore_engine.store.changelog import ROW_KIND_COLUMN, ChangelogReader
 from tablestore_engine.store.commit import Committer
 from tablestore_engine.store.commit_report import CommitIdentity, CommitReport, count_properties
 from tablestore_engine.store.conflict import BucketId, Scope, touched_buckets
+from tablestore_engine.store.manifests import ManifestStore
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.schemas import is_described, is_same_schema
 from tablestore_engine.store.snapshot_files import Planned
@@ -157,7 +159,7 @@ class _Plans:
     def _leaves_alone(self, touched: frozenset[BucketId]) -> bool:
         snapshot, manifests = self.staged.snapshot, self.parts.manifests
         delta = manifests.read_entries(snapshot.delta_manifest_list)
-        index_before, index_after = self._indexes()
+        index_before, index_after = _indexes(manifests, self.staged)
         own = touched_buckets(
             [*delta, *manifests.read_changelog_entries(snapshot)], index_before, index_after
         )
@@ -167,38 +169,18 @@ class _Plans:
         adds_only = all(entry.kind is FileKind.ADD for entry in delta) and index_before == index_after
         return not schema.is_keyed and schema.bucket_count <= 0 and adds_only  # rows without a place
 
-    def _indexes(self) -> tuple[tuple[IndexEntry, ...], tuple[IndexEntry, ...]]:
-        base, manifests = self.staged.base, self.parts.manifests
-        before = manifests.read_index(base.index_manifest if base is not None else None)
-        return before, manifests.read_index(self.staged.snapshot.index_manifest)
-
     def _same_files(self, schema: TableSchema) -> Planned:
-        snapshot, manifests = self.staged.snapshot, self.parts.manifests
-        changes = _changes_of(
-            manifests.read_entries(snapshot.delta_manifest_list),
-            manifests.read_changelog_entries(snapshot),
-            self._changed_vectors(),
-        )
+        snapshot = self.staged.snapshot
         return Planned(
             kind=snapshot.commit_kind,
             schema=schema,
-            changes=changes,
+            changes=staged_changes(self.parts.manifests, self.staged),
             scope=Scope(everything=True),
             is_forced=True,
             claims_schema=schema is self._own_schema and schema.claim is not None,
             operation=snapshot.operation,
             is_borrowed=True,
         )
-
-    def _changed_vectors(self) -> dict[BucketId, Mapping[str, BitMap]]:
-        """All vectors of the buckets in which the stage changed some."""
-        before, after = (_vectors_by_bucket(entries) for entries in self._indexes())
-        read = self.parts.manifests.read_vectors
-        return {
-            key: read(after[key]) if key in after else {}
-            for key in before | after
-            if before.get(key) != after.get(key)
-        }
 
     # ---- the same difference -------------------------------------------------------------------------------
 
@@ -235,6 +217,36 @@ class _Plans:
 
     def _moved(self, base: Snapshot | None) -> RetryError:
         return base_moved(self.parts.layout, self.staged, None if base is None else base.id)
+
+
+def staged_changes(manifests: ManifestStore, staged: StagedSnapshot) -> tuple[BucketChange, ...]:
+    """What the stage changes of its base, without counts."""
+    snapshot = staged.snapshot
+    return _changes_of(
+        manifests.read_entries(snapshot.delta_manifest_list),
+        manifests.read_changelog_entries(snapshot),
+        _changed_vectors(manifests, staged),
+    )
+
+
+def _indexes(
+    manifests: ManifestStore, staged: StagedSnapshot
+) -> tuple[tuple[IndexEntry, ...], tuple[IndexEntry, ...]]:
+    base = staged.base
+    before = manifests.read_index(base.index_manifest if base is not None else None)
+    return before, manifests.read_index(staged.snapshot.index_manifest)
+
+
+def _changed_vectors(
+    manifests: ManifestStore, staged: StagedSnapshot
+) -> dict[BucketId, Mapping[str, BitMap]]:
+    """All vectors of the buckets in which the stage changed some."""
+    before, after = (_vectors_by_bucket(entries) for entries in _indexes(manifests, staged))
+    return {
+        key: manifests.read_vectors(after[key]) if key in after else {}
+        for key in before | after
+        if before.get(key) != after.get(key)
+    }
 
 
 def _changes_of(

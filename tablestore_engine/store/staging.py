@@ -4,11 +4,13 @@
                                   /snapshot/snapshot-<N>    copy of main's newest snapshot: the base
                                   /snapshot/snapshot-<N+1>  the staged one
                                   /audit/<hash>             one file per test: its last outcome
+                                  /turn/<uuid>              further writes into the same stage (stage_more)
 
 Names      Staging             list, publish, discard, outcomes
            StagedDestination   where a staged commit is claimed
-Steps      publish: main still at the base? → schema → exclusive create of main's snapshot-(N+1) with that very
-           content → LATEST → branch removed. Main was compacted meanwhile → the same rows on top (stage_rebase).
+Steps      publish: no further writes → main still at the base? → schema → exclusive create of main's snapshot-(N+1)
+           with that very content → LATEST → branch removed. Main was compacted meanwhile → the same rows on top
+           (stage_rebase).
            Main's rows or columns changed → RetryError TS1308: plan and test again
 INVARIANT  nothing in main's snapshot folder changes before publishing (folds before the write apart); the claim
            itself is the compare-and-set: what the tests saw is what is published.
@@ -23,7 +25,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from tablestore_engine.errors import FixData, NotFound
+from tablestore_engine.errors import FixData, NotFound, RetryError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import TableLayout
@@ -37,6 +39,7 @@ from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.stage_rebase import StagedSnapshot, publish_rebased
 
 STAGED_PREFIX = "ts_staged_"
+CLOSED = b"closed"
 _BRANCH_FOLDER = "branch-" + STAGED_PREFIX
 
 
@@ -50,6 +53,16 @@ class Outcome:
     time_millis: int
 
 
+def turn_folder(layout: TableLayout) -> str:
+    """Of a branch whose stage takes further writes."""
+    return f"{layout.root}/turn"
+
+
+def turn_path(layout: TableLayout, replaced: Snapshot) -> str:
+    """What takes the place of this staged snapshot, or CLOSED."""
+    return f"{turn_folder(layout)}/{replaced.uuid}"
+
+
 def staged_branch(name: str) -> str:
     """The branch of a staged snapshot."""
     return STAGED_PREFIX + name
@@ -57,11 +70,12 @@ def staged_branch(name: str) -> str:
 
 @dataclass(frozen=True)
 class StagedDestination:
-    """Claims in the branch; everything else of the commit is as on main."""
+    """Claims in the branch; everything else of the commit is as on main. `takes_more`: further writes may follow."""
 
     main: Parts
     name: str
     on_main: MainDestination
+    takes_more: bool = False
 
     @property
     def branch(self) -> Parts:
@@ -100,6 +114,8 @@ class StagedDestination:
                 branch.schemas.claim(known, check)
             if schema is not None:
                 branch.schemas.claim_or_find(schema, check)
+            if self.takes_more:
+                branch.fileio.mkdirs(turn_folder(branch.layout))
             if newest is not None:
                 branch.snapshots.claim(newest, check)
         return branch.snapshots.claim(snapshot, check)
@@ -154,12 +170,15 @@ class Staging:
             )
         return found
 
-    def publish(self, name: str, *, keep: bool = False) -> CommitReport:
+    def publish(self, name: str, *, keep: bool = False, only: str | None = None) -> CommitReport:
         """Make it main's next snapshot; `keep` leaves the branch, for a caller who still has to send its log.
 
-        Raises NotFound TS1316, RetryError TS1308, TS1365, OutcomeUnknown TS1306.
+        `only`: the uuid of the staged snapshot that was tested.
+
+        Raises NotFound TS1316, RetryError TS1308, TS1365, TS1389, OutcomeUnknown TS1306.
         """
         staged = self.get(name)
+        self._close(staged, only)
         report = self._find_published(staged) or self._publish_as_is(staged) or self._publish_rebased(staged)
         self.parts.runtime.crash_point("stage.published")
         if not keep:
@@ -169,6 +188,10 @@ class Staging:
     def discard(self, name: str) -> None:
         """Forget it; its data files are left to orphan cleaning. A name that does not exist is fine."""
         self.parts.fileio.delete_tree(self.parts.layout.branch_dir(staged_branch(name)))
+
+    def forget_outcomes(self, name: str) -> None:
+        """The rows change: what tests said is about others."""
+        self.parts.fileio.delete_tree(_audit_folder(self.parts.layout, name))
 
     def record_outcome(self, name: str, test_id: str, status: str, details: str = "") -> None:
         """Keep the last outcome of a test. Raises NotFound TS1316."""
@@ -189,6 +212,21 @@ class Staging:
         return _read_outcomes(self.parts.fileio, self.parts.layout, name)
 
     # --------------------------------------------------------------------------------------------------------
+
+    def _close(self, staged: StagedSnapshot, only: str | None) -> None:
+        """From now on nobody writes into it: both take the same turn. Raises RetryError TS1389."""
+        layout, fileio = self._branch(staged).layout, self.parts.fileio
+        path, is_moved = turn_path(layout, staged.snapshot), only not in (None, staged.snapshot.uuid)
+        if not is_moved and fileio.exists(turn_folder(layout)):
+            won = fileio.create_exclusive(path, CLOSED, check=self.parts.guard.check)
+            is_moved = not won and fileio.read(path) != CLOSED
+        if is_moved:
+            raise RetryError(
+                "TS1389",
+                f"staged snapshot {staged.name} of {self.parts.layout.location} is being written",
+                why="another process adds rows to it, which no test has read",
+                fix="wait until that run ends: its tests publish it",
+            )
 
     def _find_published(self, staged: StagedSnapshot) -> CommitReport | None:
         """The report of an earlier call that died behind its claim."""

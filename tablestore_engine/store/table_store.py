@@ -37,7 +37,14 @@ from tablestore_engine.store.scan import PartitionFilter, ScanPlan
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.snapshot_files import Planned, SnapshotFiles
 from tablestore_engine.store.snapshots import SnapshotStore
-from tablestore_engine.store.staging import StagedDestination, Staging, staged_branch, staged_parts
+from tablestore_engine.store.stage_more import More, write_more
+from tablestore_engine.store.staging import (
+    StagedDestination,
+    Staging,
+    find_staged,
+    staged_branch,
+    staged_parts,
+)
 from tablestore_engine.store.tags import TagStore
 from tablestore_engine.store.verify import verify_table
 from tablestore_engine.store.write import WriteRequest
@@ -199,12 +206,12 @@ class TableStore:
     def write(self, request: WriteRequest) -> CommitReport:
         """Write rows of this process in one commit. See WriteRequest for what can be asked."""
         parts = self.parts
-        return _commit(parts, WritePlanner(parts, request), request)
+        return _commit(parts, lambda where: WritePlanner(where, request), request)
 
     def write_changes(self, plan_changes: PlanChanges, request: WriteRequest) -> CommitReport:
         """Commit changes that `plan_changes` computes for a base snapshot, again when the base moved beneath them."""
         parts = self.parts
-        return _commit(parts, ChangesPlanner(parts, request, plan_changes), request)
+        return _commit(parts, lambda where: ChangesPlanner(where, request, plan_changes), request)
 
     def alter(self, change: SchemaChange) -> TableSchema:
         """Change the schema by a snapshot of its own; the schema then. See store.alter."""
@@ -223,18 +230,25 @@ class TableStore:
         return committer_of(parts).commit(plan, CommitIdentity.of(parts.runtime, None, None))
 
 
-def _commit(parts: Parts, plan: Plan, request: WriteRequest) -> CommitReport:
+def _commit(parts: Parts, planner: Callable[[Parts], Plan], request: WriteRequest) -> CommitReport:
     if request.identity is not None and request.identity != parts.guard.identity:
         raise table_gone(parts.layout.location, is_replaced=parts.guard.identity is not None)
-    committer = committer_of(parts)
+    committer, stage = committer_of(parts), request.stage
+    identity = CommitIdentity.of(parts.runtime, request.commit_user, request.commit_identifier)
+    retries_max = OptionSet(parts.latest_schema().options).integer("commit.max-retries")
+    if stage is not None and request.builds_on_stage and find_staged(parts, stage) is not None:
+        plan = planner(parts.on_branch(staged_branch(stage)))
+        return write_more(
+            More(parts, committer, stage, plan, identity, request.properties or {}, retries_max)
+        )
     return committer.commit(
-        plan,
-        CommitIdentity.of(parts.runtime, request.commit_user, request.commit_identifier),
+        planner(parts),
+        identity,
         destination=None
-        if request.stage is None
-        else StagedDestination(parts, request.stage, committer.main),
+        if stage is None
+        else StagedDestination(parts, stage, committer.main, takes_more=request.builds_on_stage),
         properties=request.properties,
-        retries_max=OptionSet(parts.latest_schema().options).integer("commit.max-retries"),
+        retries_max=retries_max,
     )
 
 

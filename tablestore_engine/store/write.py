@@ -60,6 +60,7 @@ class WriteRequest:
     computed_from the rows were computed from this snapshot (0: from the empty table) and are right on it only;
                   `computed_from_unique` (Snapshot.unique): and it must still be that very one
     identity      the rows were made for the table of this identity only (TableStore.identity)
+    builds_on_stage  build on the staged snapshot of that name when there is one, instead of replacing it
     replaces      REPLACE: the stored rows that give way to the new ones; what equals a new row stays
     """
 
@@ -79,6 +80,7 @@ class WriteRequest:
     computed_from_unique: str | None = None
     identity: str | None = None
     replaces: RowFilter | None = None
+    builds_on_stage: bool = False
 
 
 @dataclass(frozen=True)

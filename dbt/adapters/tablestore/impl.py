@@ -297,7 +297,7 @@ class TablestoreAdapter(SparkAdapter):
         """Decide what the run does; reads the query's columns, writes nothing."""
         reads = ReadLog()
         columns = tuple((c.column, c.dtype) for c in self.get_column_schema_from_query(sql, reads))
-        self.writer.note_reads(settings.node, reads)
+        self.writer.note_reads(settings.node, facts.get("batch"), reads)
         return self.writer.plan(relation, settings, sql, columns, facts)
 
     @available.parse_none

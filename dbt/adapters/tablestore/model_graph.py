@@ -1,6 +1,7 @@
 """Questions to dbt's graph: who tests a model, what it is built from, who else uses its topic.
 
 Names      list_gates()        the data tests that must be green before a model is published
+           gates_of()          those of them that a policy waits for
            list_ancestors()    every node a model's rows come from, through views and ephemerals
            check_topics()      one topic belongs to one model
 INVARIANT  pure: `nodes` is graph.nodes, unique id -> node as a mapping.
@@ -37,6 +38,15 @@ def list_gates(nodes: Nodes, model_id: str, selected: Collection[str] | None = N
             if _is_gate(node, model_id) and (selected is None or test_id in selected)
         )
     )
+
+
+def gates_of(
+    policy: str, nodes: Nodes, model_id: str, selected: Collection[str] | None = None
+) -> tuple[str, ...]:
+    """What a model with this `publish` waits for."""
+    if policy == "auto":
+        return list_gates(nodes, model_id, selected)
+    return list_gates(nodes, model_id) if policy in ("on_tests", "manual") else ()
 
 
 def list_ancestors(nodes: Nodes, model_id: str) -> frozenset[str]:

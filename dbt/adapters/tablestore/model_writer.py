@@ -15,7 +15,8 @@ from typing import Any
 
 import agate
 
-from dbt.adapters.tablestore.build import Action, Batch, BuildPlan, Columns, Situation, plan_build
+from dbt.adapters.tablestore.batches import commit_identifier, read_batch, span_of, unit_of
+from dbt.adapters.tablestore.build import Action, BuildPlan, Columns, Situation, plan_build
 from dbt.adapters.tablestore.contract import read_comments, read_contract
 from dbt.adapters.tablestore.foreign_keys import IgnoredKeys
 from dbt.adapters.tablestore.gate import project_tables
@@ -26,6 +27,7 @@ from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.model_spec import ModelSettings, model_spec, table_spec
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.replacement import must_replace, replace_table
+from dbt.adapters.tablestore.replanning import Rebuild
 from dbt.adapters.tablestore.response import TablestoreResponse, describe_commit
 from dbt.adapters.tablestore.retries import PendingWrites, find_retried
 from dbt.adapters.tablestore.seeds import seed_to_arrow
@@ -43,7 +45,7 @@ from tablestore_engine.api import (
     WriteReport,
     WriteSpec,
 )
-from tablestore_engine.errors import PublishPending, RetryError, Unsupported
+from tablestore_engine.errors import PublishPending, RetryError
 
 logger = Messages("Tablestore")
 
@@ -62,7 +64,7 @@ class _Planned:
 
 @dataclass(frozen=True)
 class _Job:
-    """One write: `work` is what to write, `again` plans it anew after somebody else's commit."""
+    """One write: `work` is what to write, `again` plans it anew after somebody else's commit. `batch`: its interval."""
 
     relation: TablestoreRelation
     settings: ModelSettings
@@ -71,6 +73,7 @@ class _Job:
     again: Callable[[], _Work]
     invocation: str
     identifier: int
+    batch: str | None
 
 
 def _job(
@@ -81,8 +84,8 @@ def _job(
     again: Callable[[], _Work],
     context: Mapping[str, Any],
 ) -> _Job:
-    invocation, identifier = str(context.get("invocation") or ""), _commit_identifier(context.get("batch"))
-    return _Job(relation, settings, plan, work, again, invocation, identifier)
+    invocation, batch = str(context.get("invocation") or ""), context.get("batch")
+    return _Job(relation, settings, plan, work, again, invocation, commit_identifier(batch), span_of(batch))
 
 
 class ModelWriter:
@@ -104,6 +107,7 @@ class ModelWriter:
         self._ignored = IgnoredKeys()
         self._reads: dict[str, ReadLog] = {}
         self._plans: dict[str, _Planned] = {}
+        self._jobs: dict[str, list[_Job]] = {}
         self._lock = threading.Lock()
         self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
 
@@ -135,7 +139,7 @@ class ModelWriter:
     ) -> BuildPlan:
         """`facts`: existing (relation or None), full_refresh, batch (dbt's model.batch or None)."""
         plan = plan_build(settings.table, self._situation(relation, sql, columns, facts))
-        self._plans[settings.node] = _Planned(sql, dict(facts), plan.action)
+        self._plans[unit_of(settings.node, facts.get("batch"))] = _Planned(sql, dict(facts), plan.action)
         return plan
 
     def _situation(
@@ -143,13 +147,16 @@ class ModelWriter:
     ) -> Situation:
         """What is there."""
         engine, existing = self._engine(), facts.get("existing")
-        table = engine.find_table(relation.table_name) if existing is not None and existing.is_table else None
+        is_there = existing is not None and existing.is_table
+        if existing is None and facts.get("batch"):  # batches of a table that nobody has seen may wait
+            is_there = not facts.get("full_refresh")
+        table = engine.find_table(relation.table_name) if is_there else None
         situation = Situation(
             relation.table_name,
             sql,
             columns,
             full_refresh=bool(facts.get("full_refresh")),
-            batch=_read_batch(
+            batch=read_batch(
                 facts.get("batch"), facts.get("event_time"), self._config.credentials.session_zone
             ),
         )
@@ -175,15 +182,15 @@ class ModelWriter:
         """One snapshot of the model's rows. `context`: nodes, selected, invocation, existing."""
 
         def again() -> tuple[WriteSpec, str]:
-            fresh = self._plan_again(relation, settings)
+            fresh = self._plan_again(relation, settings, unit_of(settings.node, context.get("batch")))
             return model_spec(settings, fresh), fresh.select
 
         work = (model_spec(settings, plan), plan.select)
         return self._commit(_job(relation, settings, plan, work, again, context), context)
 
-    def _plan_again(self, relation: TablestoreRelation, settings: ModelSettings) -> BuildPlan:
+    def _plan_again(self, relation: TablestoreRelation, settings: ModelSettings, unit: str) -> BuildPlan:
         """The same SQL on what is there now. Raises RetryError TS1879 when it was compiled for another situation."""
-        known = self._plans[settings.node]
+        known = self._plans[unit]
         if known.action is Action.CREATE:
             raise RetryError(
                 "TS1879",
@@ -237,36 +244,49 @@ class ModelWriter:
             table=name,
             policy=job.settings.table.publish,
             nodes=context.get("nodes") or {},
-            selected=context.get("selected") or (),
-            reads=self._reads.pop(job.settings.node, ReadLog()).reads(),
+            selected=self._pending.selected(context.get("selected") or ()),
+            reads=self._reads.pop(unit_of(job.settings.node, context.get("batch")), ReadLog()).reads(),
+            batch=job.batch,
+            begins=job.plan.action is not Action.INCREMENT,
         )
-        if staged is not None and context.get("batch"):
-            raise Unsupported(
-                "TS1833",
-                f"model {name}: microbatch together with publishing after tests is not built yet",
-                why="each interval is a snapshot of its own, and a staged one cannot be built upon",
-                fix="set publish='always' on the model",
-            )
         self._desk.finish_pending(name)
-        self._desk.clear_unpublished(name)
+        self._desk.clear_unpublished(name, staged)
         existing = context.get("existing")
         is_view = existing is not None and bool(existing.is_view)
         replaces = must_replace(
-            self._engine(), job.settings, name, job.plan, is_view=is_view, is_staged=staged is not None
+            self._engine(),
+            job.settings,
+            name,
+            job.plan,
+            is_view=is_view,
+            is_staged=staged is not None,
+            is_batch=job.batch is not None,
         )
         response = describe_commit(self._write_once(job, staged, job.work, replaces=replaces))
         if staged is None or response.staged is None:  # nothing changed: there is nothing to hold back
-            self._desk.forget(name)
+            if staged is None or job.batch is None:  # other batches may wait, or come
+                self._desk.forget(name)
             return response
+        self._desk.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
+        return response
+
+    def _rebuild_of(self, job: _Job, staged: StagePlan, *, replaces: bool) -> Rebuild:
+        """How the table is staged once more: with all batches that this invocation has staged."""
+        with self._lock:
+            jobs = self._jobs.setdefault(job.relation.table_name, [])
+            jobs[:] = [*jobs, job] if job.batch is not None else [job]
 
         def rebuild(number: int) -> None:
+            if job.batch is not None:
+                self._desk.begin_again(job.relation.table_name)
             fresh = self._desk.plan_again(staged)
-            again = replace(job, identifier=job.identifier + number)
-            response = describe_commit(self._write_once(again, fresh, job.again(), replaces=replaces))
-            self._desk.add(fresh, response, rebuild)
+            for each in tuple(jobs):
+                again = replace(each, identifier=each.identifier + number)
+                response = describe_commit(self._write_once(again, fresh, each.again(), replaces=replaces))
+                if response.staged is not None or each.batch is None:
+                    self._desk.add(fresh, response, rebuild)
 
-        self._desk.add(staged, response, rebuild)
-        return response
+        return rebuild
 
     def _write_once(
         self, job: _Job, staged: StagePlan | None, work: _Work, *, replaces: bool = False
@@ -277,12 +297,17 @@ class ModelWriter:
             spec,
             stage=None if staged is None else staged.name,
             beside=replaces and staged is not None,
+            builds_on_stage=staged is not None and job.batch is not None,
             commit_user=self._pending.user_of(job.invocation, job.settings.node),
             commit_identifier=job.identifier,
             properties=properties if staged is None else {**properties, **staged.properties},
         )
-        versions = self._versions_but(job.settings.node, job.relation)
         name = job.relation.table_name
+        versions = (
+            self._versions_but(job.settings.node, job.relation)
+            if job.batch is None
+            else self.versions_for(job.settings.node)  # a batch sees the batches before it
+        )
         try:
             if replaces and staged is None:
                 return replace_table(self._engine(), name, rows, spec, versions)
@@ -311,10 +336,10 @@ class ModelWriter:
         """Whether this invocation has staged rows of it, with all that its config says, that are not out yet."""
         return self._desk.is_staged(table)
 
-    def note_reads(self, node: str, reads: ReadLog) -> None:
+    def note_reads(self, node: str, batch: Any, reads: ReadLog) -> None:  # noqa: ANN401 - dbt's BatchContext
         """What a model's query reads, known before it is written."""
         with self._lock:
-            self._reads[node] = reads
+            self._reads[unit_of(node, batch)] = reads
 
     def start_test(self, test: str) -> ReadLog:
         """What its statements read goes here."""
@@ -362,17 +387,3 @@ class ModelWriter:
         if not self._is_as_of_checked:
             check_as_of_names(self._as_of, self._engine())
             self._is_as_of_checked = True
-
-
-def _commit_identifier(batch: Any) -> int:  # noqa: ANN401 - dbt's BatchContext
-    """One write per model and invocation; with microbatch one per interval, told apart by its start."""
-    start = (batch if isinstance(batch, Mapping) else vars(batch)).get("event_time_start") if batch else None
-    return 1 if start is None else int(start.timestamp())
-
-
-def _read_batch(batch: Any, event_time: str | None, zone: str) -> Batch | None:  # noqa: ANN401 - dbt's BatchContext
-    """dbt's microbatch interval; absent outside microbatch runs."""
-    if not batch or not event_time:
-        return None
-    given = batch if isinstance(batch, Mapping) else vars(batch)
-    return Batch(event_time, given["event_time_start"], given["event_time_end"], zone)

@@ -39,14 +39,24 @@ def beside_name(name: str) -> str:
 
 
 def must_replace(
-    engine: Engine, settings: ModelSettings, name: str, plan: BuildPlan, *, is_view: bool, is_staged: bool
+    engine: Engine,
+    settings: ModelSettings,
+    name: str,
+    plan: BuildPlan,
+    *,
+    is_view: bool,
+    is_staged: bool,
+    is_batch: bool = False,
 ) -> bool:
     """Whether a view of the name, or a table laid out otherwise, gives way: neither can be turned into this table.
 
-    Raises FixRequest TS1832 when the new one waits for tests, and one of both has a log.
+    Raises FixRequest TS1832 when the new one waits for tests, and one of both has a log; TS1888 when it waits and comes
+    in batches, before the first of them.
     """
     if not is_view and plan.action != Action.RECREATE:
         return False
+    if is_staged and is_batch:
+        raise _no_batches_beside(name)
     changed = ", ".join(f"{one.what} {one.present} -> {one.wanted}" for one in plan.changes)
     if is_staged and _involves_log(engine, name, dict(settings.table.options)):
         model, kind = settings.node.split(".")[-1], "view" if is_view else "table"
@@ -62,6 +72,16 @@ def must_replace(
         when = " when its tests are green" if is_staged else ""
         logger.warning(f"{name}: {changed}; the table is made anew{when}, its history ends")
     return True
+
+
+def _no_batches_beside(name: str) -> FixRequest:
+    model = name.rsplit(".", maxsplit=1)[-1]
+    return FixRequest(
+        "TS1888",
+        f"table {name} is made anew from batches and is published only after its tests",
+        why="batches build on what readers have, and this one takes the place of another relation",
+        fix=f"dbt run --full-refresh --select {model}, which with publish='auto' waits for no test",
+    )
 
 
 def _involves_log(engine: Engine, name: str, options: Mapping[str, str]) -> bool:

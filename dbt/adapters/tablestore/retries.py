@@ -1,10 +1,12 @@
 """`dbt retry` after a commit whose log could not be sent: the same write again, not another one.
 
-Names      PendingWrites   one per adapter: which identity a node's write must have, and what was left pending
+Names      PendingWrites   one per adapter: which identity a node's write must have, what was left pending, what runs
+           find_retried    the run that `dbt retry` repeats, as Retried
 Steps      1 a model commits, its log fails (PublishPending): invocation, node and commit user are kept in the target
            folder  2 dbt marks the node as failed  3 `dbt retry` knows the run that it retries by its run_results.json:
            the node writes under the kept identity, the engine finds that commit and only publishes
 WHY        a retry has an invocation id of its own; under it an append model would write its rows twice.
+           Its macros see no selection either, so a model would go out before its tests: run_results.json tells it too.
 INVARIANT  only `dbt retry` uses a kept identity: a new `dbt run` is a new write.
 """
 
@@ -12,32 +14,44 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 PENDING_FILE = "tablestore_pending.json"
 _KEPT = 50
+_AGAIN = frozenset({"error", "fail", "skipped", "runtime error", "partial success"})  # what dbt retries
 
 
-def find_retried(target: Path) -> str | None:
-    """The invocation that this command retries; None when it is not `dbt retry`."""
+@dataclass(frozen=True)
+class Retried:
+    """`invocation`: the run that this command retries; `nodes`: what of it runs again."""
+
+    invocation: str
+    nodes: frozenset[str] = frozenset()
+
+
+def find_retried(target: Path) -> Retried | None:
+    """None when this command is not `dbt retry`."""
     context = click.get_current_context(silent=True)
     if context is None or context.info_name != "retry":
         return None
     state = context.params.get("state")
     results = (target if state is None else target.parent / str(state)) / "run_results.json"
     try:
-        return str(json.loads(results.read_text("utf-8"))["metadata"]["invocation_id"])
+        found = json.loads(results.read_text("utf-8"))
+        again = (one["unique_id"] for one in found.get("results", ()) if one["status"] in _AGAIN)
+        return Retried(str(found["metadata"]["invocation_id"]), frozenset(again))
     except (OSError, ValueError, KeyError):
         return None  # dbt itself says that there is nothing to retry
 
 
 class PendingWrites:
-    """`target`: dbt's target folder; `retried`: the invocation that is retried now, None in any other command."""
+    """`target`: dbt's target folder; `retried`: what is retried now, None in any other command."""
 
-    def __init__(self, target: Path, retried: str | None) -> None:
+    def __init__(self, target: Path, retried: Retried | None) -> None:
         self._file = target / PENDING_FILE
         self._retried = retried
         self._lock = threading.Lock()
@@ -46,8 +60,12 @@ class PendingWrites:
         """The commit user of a node's write; None without an invocation."""
         if not invocation:
             return None
-        kept = self._read().get(self._retried or "", {}).get(node)
+        kept = self._read().get(self._retried.invocation, {}).get(node) if self._retried else None
         return kept or f"dbt-{invocation}"
+
+    def selected(self, told: Collection[str]) -> frozenset[str]:
+        """What runs: dbt tells its macros nothing of a retry's selection."""
+        return frozenset(told) | (self._retried.nodes if self._retried else frozenset())
 
     def keep(self, invocation: str, node: str, user: str | None) -> None:
         """The write of this node is committed under `user`, its log is pending."""

@@ -18,8 +18,10 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from dbt.adapters.tablestore.batches import joined, lost_note, pick_waiting
+from dbt.adapters.tablestore.held_back import failed, held_line, not_ours, summary
 from dbt.adapters.tablestore.messages import Messages
-from dbt.adapters.tablestore.model_graph import Nodes, list_ancestors, list_gates
+from dbt.adapters.tablestore.model_graph import Nodes, gates_of, list_ancestors
 from dbt.adapters.tablestore.replanning import Replanner, find_lost
 from dbt.adapters.tablestore.response import TablestoreResponse
 from tablestore_engine.api import (
@@ -69,6 +71,7 @@ class StagingDesk:
         self._book = GateBook()
         self._mine: frozenset[tuple[str, str]] = frozenset()
         self._told: frozenset[tuple[str, str]] = frozenset()
+        self._joined: frozenset[tuple[str, str]] = frozenset()
         self._responses: dict[str, TablestoreResponse] = {}
         self._replanner = Replanner()
         self._loaded: set[str] = set()
@@ -89,8 +92,13 @@ class StagingDesk:
         nodes: Nodes,
         selected: Collection[str],
         reads: Collection[TableRead] = (),
+        batch: str | None = None,
+        begins: bool = True,
     ) -> StagePlan | None:
-        """How this model must be staged now, or None to publish at once. `reads`: what its query has read."""
+        """How this model must be staged now, or None to publish at once. `reads`: what its query has read.
+
+        `batch`: the interval of a microbatch; unless it `begins` the table anew, it joins the batches that wait.
+        """
         with self._lock:
             self._load([table.split(".", maxsplit=1)[0]])
             above = list_ancestors(nodes, node)
@@ -98,16 +106,41 @@ class StagingDesk:
             parents = tuple(
                 item.as_read
                 for item in self._book.staged
-                if item.key in self._mine and (item.owner in above or (item.table, item.version) in seen)
+                if item.key in self._mine and item.table != table
+                if item.owner in above or (item.table, item.version) in seen
             )
-            gates: tuple[str, ...] = ()
-            if policy == "auto":
-                gates = list_gates(nodes, node, selected)
-            elif policy in ("on_tests", "manual"):
-                gates = list_gates(nodes, node)
-            if policy != "manual" and not gates and not parents:
+            gates = gates_of(policy, nodes, node, selected)
+            batches = () if batch is None else (batch,)
+            made = Staged(table, self._branch, "", 0, node, policy, gates, parents, batches=batches)
+            if batch is not None and not begins:
+                made = self._join(made, nodes)
+            if policy != "manual" and not made.gates and not made.parents:
                 return None
-            return StagePlan(Staged(table, self._branch, "", 0, node, policy, gates, parents))
+            return StagePlan(made)
+
+    def _join(self, made: Staged, nodes: Nodes) -> Staged:
+        """With what waits already; publish='always' does not wait, so it drops that (forget says so)."""
+        found = self._book.of_table(made.table)
+        waiting = pick_waiting(found, made.owner, self._mine, self._engine().gate.is_current)
+        if waiting is None or made.policy == "always":
+            return made
+        if waiting.key not in self._mine and waiting.key not in self._joined:
+            self._joined |= {waiting.key}
+            logger.info(
+                f"{made.table}: batches of an earlier run wait in staged snapshot {waiting.name}; "
+                "those of this run join them, and all are published together"
+            )
+        return joined(made, waiting, nodes)
+
+    def begin_again(self, table: str) -> None:
+        """Before all batches of this invocation are staged once more. Raises RetryError TS1887."""
+        with self._lock:
+            own = [item for item in self._book.of_table(table) if item.key in self._mine]
+            for item in own:
+                if item.key in self._joined:
+                    raise not_ours(item)
+                self._engine().gate.drop(item)
+                self._book = self._book.without(item)
 
     def plan_again(self, plan: StagePlan) -> StagePlan:
         """The same on what its parents have staged now; those that went out meanwhile bind no more."""
@@ -135,8 +168,11 @@ class StagingDesk:
             found = self._engine().gate.read_book(table).of_table(table)
             item = next(one for one in found if one.name == plan.name)
             self._drop_waiting(table, "is replaced by this build", keep=plan.name)
+            item = replace(item, gates=plan.staged.gates)  # of a batch without changes nothing was written
             self._book = self._book.with_added(item)
             self._mine |= {item.key}
+            if plan.staged.batches:  # each batch has an answer of its own
+                self._responses[table] = response
             self._responses.setdefault(table, response).follow(response)
             world = self._engine().gate.see(self._book)
             self._responses[table].mark(published=False, reason=explain(item, self._book, world))
@@ -152,12 +188,14 @@ class StagingDesk:
             self._load([table.split(".", maxsplit=1)[0]])
             self._drop_waiting(table, "is dropped: this run publishes at once")
 
-    def clear_unpublished(self, table: str) -> None:
+    def clear_unpublished(self, table: str, plan: StagePlan | None) -> None:
         """Before a new build of a table that nobody ever saw: its rejected rows must not fix key and columns."""
         with self._lock:
             found = self._engine().find_table(table)
             if found is not None and found.latest_snapshot_id() is None:
-                self._drop_waiting(table, "is replaced by this build", keep=self._branch)
+                self._drop_waiting(
+                    table, "is replaced by this build", keep=self._branch if plan is None else plan.name
+                )
 
     def finish_pending(self, table: str) -> bool:
         """A publication that an earlier run began: its log is sent before anything else happens to the table."""
@@ -176,7 +214,9 @@ class StagingDesk:
                 if item.key in self._mine and item.table != table:
                     continue
                 was = f"staged snapshot {item.snapshot} of {item.table}, which was waiting,"
-                logger.info(f"{was} {why if item.key == old.key else 'goes with it: it was built from it'}")
+                reason = why if item.key == old.key else "goes with it: it was built from it"
+                tell = logger.warning if item.batches else logger.info
+                tell(f"{was} {reason}{lost_note(item.batches)}")
                 self._engine().gate.drop(item)
                 self._book = self._book.without(item)
 
@@ -282,7 +322,7 @@ class StagingDesk:
             return lines
         for line in lines:
             logger.warning(line)
-        raise _failed(done)
+        raise failed(done)
 
     # reading -------------------------------------------------------------------------------------
 
@@ -329,8 +369,8 @@ class StagingDesk:
                 reason = explain(item, self._book, world)
                 if item.table in self._responses and not item.is_out:
                     self._responses[item.table].mark(published=False, reason=reason)
-                lines.append(_held_line(item, reason))
-            return *lines, _summary(held)
+                lines.append(held_line(item, reason))
+            return *lines, summary(held)
 
     def _load(self, databases: Iterable[str]) -> None:
         """Staged snapshots of earlier processes, once per database; newer ones of this process win."""
@@ -340,41 +380,6 @@ class StagingDesk:
         for item in self._engine().gate.read_book(*new).staged if new else ():
             if item.owner and item.key not in known:
                 self._book = self._book.with_added(item)
-
-
-def _held_line(item: Staged, reason: str) -> str:
-    """What is held back, why, and where its rows can be looked at."""
-    if item.is_out:
-        return f"{item.table}: {reason}; send it: tablestore publish {item.table}"
-    database, table = item.table.split(".", maxsplit=1)
-    where = f"`{database}__at_branch_{item.name}`.`{table}`"
-    return f"{item.table} NOT published: {reason}; its rows: select * from {where}"
-
-
-def _summary(held: Collection[Staged]) -> str:
-    names = ", ".join(sorted(item.table for item in held))
-    return (
-        f"{len(held)} of this run's tables wait, and readers do not see them yet: {names} (tablestore staged)"
-    )
-
-
-def _failed(done: Collection[Publication]) -> RetryError:
-    """Says of every table what is true of it."""
-    pending = [one for one in done if one.state == PENDING]
-    refused = [one for one in done if one.state not in (PENDING, PUBLISHED)]
-    names = ", ".join(one.staged.table for one in (*refused, *pending))
-    owners = " ".join(sorted({(one.staged.owner or one.staged.table).split(".")[-1] for one in refused}))
-    steps = []
-    if refused:
-        steps.append(f"build on what is there now: dbt build --select {owners}")
-    if pending:
-        steps.append("send what is pending: dbt retry, or tablestore publish for each table")
-    return RetryError(
-        "TS1876",
-        f"publishing {names} failed",
-        why="; ".join(one.line() for one in done),
-        fix="; ".join(steps),
-    )
 
 
 def reads_within(reads: Iterable[TableRead], tables: Collection[str]) -> tuple[TableRead, ...]:

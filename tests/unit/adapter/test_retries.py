@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dbt.adapters.tablestore.retries import PENDING_FILE, PendingWrites, find_retried
+from dbt.adapters.tablestore.retries import PENDING_FILE, PendingWrites, Retried, find_retried
 
 
 def test_a_retry_has_the_identity_of_the_pending_write_and_hands_it_on(tmp_path: Path) -> None:
@@ -15,11 +15,11 @@ def test_a_retry_has_the_identity_of_the_pending_write_and_hands_it_on(tmp_path:
     first = PendingWrites(tmp_path, None)
     assert first.user_of("run-1", "model.a") == "dbt-run-1"
     first.keep("run-1", "model.a", "dbt-run-1")
-    second = PendingWrites(tmp_path, "run-1")
+    second = PendingWrites(tmp_path, Retried("run-1"))
     assert second.user_of("retry-1", "model.a") == "dbt-run-1"
     assert second.user_of("retry-1", "model.b") == "dbt-retry-1"
     second.keep("retry-1", "model.a", "dbt-run-1")
-    assert PendingWrites(tmp_path, "retry-1").user_of("retry-2", "model.a") == "dbt-run-1"
+    assert PendingWrites(tmp_path, Retried("retry-1")).user_of("retry-2", "model.a") == "dbt-run-1"
     assert PendingWrites(tmp_path, None).user_of("run-2", "model.a") == "dbt-run-2"
     assert PendingWrites(tmp_path, None).user_of("", "model.a") is None
 
@@ -40,6 +40,19 @@ def test_only_dbt_retry_retries(tmp_path: Path) -> None:
     with click.Context(click.Command("retry"), info_name="retry"):
         assert find_retried(tmp_path) is None
         (tmp_path / "run_results.json").write_text(json.dumps(results))
-        assert find_retried(tmp_path) == "run-1"
+        assert find_retried(tmp_path) == Retried("run-1")
     with click.Context(click.Command("run"), info_name="run"):
         assert find_retried(tmp_path) is None
+
+
+def test_a_retry_runs_what_did_not_end_well(tmp_path: Path) -> None:
+    """dbt's macros see no selection in a retry: the nodes come from its results, so that their tests gate."""
+    states = ["success", "pass", "partial success", "skipped", "error", "fail", "runtime error", "warn"]
+    results = [{"unique_id": state.split()[0], "status": state} for state in states]
+    text = json.dumps({"metadata": {"invocation_id": "run-1"}, "results": results})
+    (tmp_path / "run_results.json").write_text(text)
+    with click.Context(click.Command("retry"), info_name="retry"):
+        retried = find_retried(tmp_path)
+    again = {"partial", "skipped", "error", "fail", "runtime"}
+    assert PendingWrites(tmp_path, retried).selected(["model.x"]) == again | {"model.x"}
+    assert PendingWrites(tmp_path, None).selected(["model.x"]) == {"model.x"}

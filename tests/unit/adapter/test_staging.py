@@ -55,7 +55,7 @@ class Run:
             node=f"model.p.{name}", table=table, policy=policy, nodes=NODES, selected=selected, reads=reads
         )
         self.desk.finish_pending(table)
-        self.desk.clear_unpublished(table)
+        self.desk.clear_unpublished(table, plan)
         self.write(table, value, plan)
         return plan is not None
 

@@ -1,0 +1,61 @@
+"""What the staging desk says: what is held back and why, what of a publication failed, what cannot be planned again.
+
+Names      held_line()   one staged snapshot; summary(): all of a run
+           failed()      a publication of which something failed, as the test's error
+           not_ours()    batches of an earlier run cannot be staged once more here
+INVARIANT  pure: says of every table what is true of it, no more and no less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dbt.adapters.tablestore.batches import lost_note
+from tablestore_engine.api import PENDING, PUBLISHED, Publication, Staged
+from tablestore_engine.errors import RetryError
+
+
+def not_ours(item: Staged) -> RetryError:
+    """TS1887: only the run that staged a batch can plan it again."""
+    return RetryError(
+        "TS1887",
+        f"{item.table} cannot be planned again in this run",
+        why="somebody else committed rows, and batches of an earlier run are staged with those of this one",
+        fix=f"dbt build --select {item.owner.split('.')[-1]}{lost_note(item.batches)}",
+    )
+
+
+def held_line(item: Staged, reason: str) -> str:
+    """What is held back, why, and where its rows can be looked at."""
+    if item.is_out:
+        return f"{item.table}: {reason}; send it: tablestore publish {item.table}"
+    database, table = item.table.split(".", maxsplit=1)
+    where = f"`{database}__at_branch_{item.name}`.`{table}`"
+    return f"{item.table} NOT published: {reason}; its rows: select * from {where}"
+
+
+def summary(held: Collection[Staged]) -> str:
+    """One line for all."""
+    names = ", ".join(sorted(item.table for item in held))
+    return (
+        f"{len(held)} of this run's tables wait, and readers do not see them yet: {names} (tablestore staged)"
+    )
+
+
+def failed(done: Collection[Publication]) -> RetryError:
+    """Says of every table what is true of it."""
+    pending = [one for one in done if one.state == PENDING]
+    refused = [one for one in done if one.state not in (PENDING, PUBLISHED)]
+    names = ", ".join(one.staged.table for one in (*refused, *pending))
+    owners = " ".join(sorted({(one.staged.owner or one.staged.table).split(".")[-1] for one in refused}))
+    steps = []
+    if refused:
+        steps.append(f"build on what is there now: dbt build --select {owners}")
+    if pending:
+        steps.append("send what is pending: dbt retry, or tablestore publish for each table")
+    return RetryError(
+        "TS1876",
+        f"publishing {names} failed",
+        why="; ".join(one.line() for one in done),
+        fix="; ".join(steps),
+    )
