@@ -23,8 +23,10 @@ from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.peers import Peer, rust_peer
 from integration_tests.soak.dbt_rounds import play_rounds
 from integration_tests.soak.large_bucket import fill_bucket
+from integration_tests.soak.planted_secrets import play_secrets
 from integration_tests.soak.random_tables import attack_table, random_table
 from integration_tests.soak.writer_kills import KillReport, kill_writers
+from tablestore_engine.log.dev_broker import start_broker, stop_broker
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "docs" / "reliability.json"
@@ -82,10 +84,26 @@ def run_large(_: int, count: int) -> Counts:
         return fill_bucket(count, Path(folder))
 
 
+def run_secrets(seed: int, count: int) -> Counts:
+    """`count` projects with planted secrets, each with new ones, over one broker."""
+    total: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        broker = start_broker(Path(folder) / "broker", say=print)
+        try:
+            for number in range(seed, seed + count):
+                place = Path(folder) / str(number)
+                place.mkdir()
+                total.update(play_secrets(number, place, broker))
+        finally:
+            stop_broker(Path(folder) / "broker")
+    return {"projects": count, **total}
+
+
 ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "tables": (run_tables, 100),
     "kills": (run_kills, 500),
     "dbt": (run_dbt, 20),
+    "secrets": (run_secrets, 3),
     "large": (run_large, 300_000),
 }
 

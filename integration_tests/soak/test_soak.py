@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from integration_tests.interop.ours import Ours
 from integration_tests.soak.killed_writer import table_of, user_of
+from integration_tests.soak.planted_secrets import (
+    PLACES,
+    Secrets,
+    command_lines,
+    find_in_files,
+    find_in_text,
+    play_secrets,
+)
 from integration_tests.soak.random_tables import attack_table, random_table
 from integration_tests.soak.writer_kills import judge, kill_writers
+from tablestore_engine.log.dev_broker import BrokerInfo
 from tests.unit.store.table_world import as_table
 
 TODAY = dt.datetime.now(dt.UTC).date().toordinal()
@@ -39,3 +52,27 @@ def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
     store.rollback(newest - 3)
     with pytest.raises(AssertionError, match="ack"):
         judge(tmp_path, TODAY, report.kills)
+
+
+def test_planted_secrets_stay_where_they_were_planted(tmp_path: Path, broker: BrokerInfo) -> None:
+    """Green and failing dbt commands over secrets in profile and environment leave none in files, output or topics."""
+    assert play_secrets(TODAY, tmp_path, broker)["commands"] == 9
+
+
+def test_a_leaked_secret_would_be_found(tmp_path: Path) -> None:
+    """In a file's content or name, inside base64 at any offset, in hex, in a URL, and in a child's command line."""
+    secrets = Secrets.of(TODAY)
+    value = secrets.values["model"]
+    for number in range(3):
+        text = base64.b64encode(f"{'x' * number}{value} and more".encode())
+        (tmp_path / f"b{number}").write_bytes(text)
+    (tmp_path / "hex").write_text(value.encode().hex())
+    (tmp_path / "url").write_text("a?b=" + value.replace("+", "%2B").replace("/", "%2F"))
+    counts = {"files": 0, "bytes": 0}
+    assert len(find_in_files(secrets, tmp_path, counts)) >= 5
+    (tmp_path / "profiles.yml").write_text(value)
+    assert all("profiles.yml" not in place for place in find_in_files(secrets, tmp_path, counts))
+    child = [sys.executable, "-c", "import sys; sys.stdin.read()", value]
+    with subprocess.Popen(child, stdin=subprocess.PIPE):  # returns when the program has replaced the fork
+        lines = list(command_lines(os.getpid()))
+    assert [find_in_text(secrets, line, "x") for line in lines].count([f"{PLACES[-1]} in x"]) == 1
