@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -20,7 +20,9 @@ from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.runtime.system import Runtime
 
 
-def open_transaction(source: Source, settings: LogSettings, name: str, *, marker: bool = True) -> LogProducer:
+def open_transaction(
+    source: Source, settings: LogSettings, name: str, *, marker: bool = True, buckets: Sequence[int] = (0, 1)
+) -> LogProducer:
     """Rows (and marker) of snapshot 1, sent but not ended; of another id, so that no init ends them."""
     producer = LogProducer(settings, name)
     producer.init()
@@ -29,6 +31,8 @@ def open_transaction(source: Source, settings: LogSettings, name: str, *, marker
     assert changes is not None
     envelope = plan_envelope(changes.schema, settings.mode)
     for batch in changes.batches:
+        if batch.bucket not in buckets:
+            continue
         rows = encode_rows(batch.rows, envelope)
         headers = RowHeaders(1, changes.commit)
         producer.send(rows, batch.bucket, headers, span=range(len(rows)), first=0)
@@ -131,4 +135,44 @@ def test_what_the_broker_left_open_is_aborted_and_sent_again(
     with Publisher(settings) as publisher:
         assert publisher.publish_pending(2, source.read).snapshots == (1, 2)
     assert asked == [(settings.topic, 0), (settings.topic, 1), (settings.marker_topic, 0)]
+    assert published(source, settings) == expected(source)
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["goes on", "dies before the abort"])
+def test_rows_that_a_marker_counts_and_nobody_sees_are_not_dropped(
+    dies: bool, broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of one data partition alone was lost: its rows come once, whenever the one who drops them dies.
+
+    Only a killed broker makes such leftovers of our own id; a foreign transaction stands for them, as above.
+    """
+    source, settings = new_table(broker, 2)
+    left = open_transaction(source, settings, f"left-{source.uuid}", marker=False, buckets=(1,))
+    seen = open_transaction(source, settings, f"seen-{source.uuid}", marker=False, buckets=(0,))
+    changes = source.read(1)
+    assert changes is not None
+    offsets = {**left.settle(), **seen.settle()}
+    counts = {partition: following - first for partition, (first, following) in offsets.items()}
+    topic_id = read_log_markers(settings)[-1].topic_id
+    marker = Marker(settings.table_uuid, 1, changes.commit, topic_id, counts=counts, offsets=offsets)
+    seen.send_marker(*encode_marker(marker))
+    seen.commit()
+    abort, asked, lives = LogProducer.abort_leftovers, [], [not dies]
+
+    def abort_both(self: LogProducer, places: list[tuple[str, int]]) -> None:
+        asked.append(places)
+        if not lives[0]:
+            lives[0] = True
+            raise KeyboardInterrupt
+        left.abandon(abort=True)
+        abort(self, places)
+
+    monkeypatch.setattr(LogProducer, "abort_leftovers", abort_both)
+    if dies:
+        with Publisher(settings) as publisher, pytest.raises(KeyboardInterrupt):
+            publisher.publish_pending(2, source.read)
+    with Publisher(settings) as publisher:
+        report = publisher.publish_pending(2, source.read)
+    assert asked == [[(settings.topic, 1)]] * (1 + dies)
+    assert report.snapshots == (1, 2)
     assert published(source, settings) == expected(source)

@@ -111,7 +111,8 @@ def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = 
         newest = _newest_marker(settings, runtime)
         if newest is not None:
             check_owner(settings, newest)
-        settle_topics(admin, producer, [marker_place(settings), *data_places(settings)], settings, runtime)
+        # what is hidden is dropped: the user says where the log goes on
+        settle_topics(admin, producer, settings, runtime, lambda: None)
         _write_base(admin, producer, settings, topics.data, after_snapshot=after_snapshot, runtime=runtime)
     except KafkaException as error:
         raise translate(error, settings, doing="starting the log anew", reasons=producer.reasons) from error
@@ -139,7 +140,9 @@ def open_progress(
         places = [*markers, *data_places(settings)]
         if find_undecided(admin, places, settings, runtime):
             read_progress(admin, settings, runtime)
-            settle_topics(admin, producer, places, settings, runtime)
+            settle_topics(
+                admin, producer, settings, runtime, lambda: read_progress(admin, settings, runtime)[1]
+            )
     progress, newest = read_progress(admin, settings, runtime)
     if newest is not None and topics.data is not None and is_left_claim(settings, newest):
         _write_base(admin, producer, settings, topics.data, after_snapshot=0, runtime=runtime)

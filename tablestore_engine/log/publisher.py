@@ -27,7 +27,6 @@ from tablestore_engine.errors import FixRequest, OutcomeUnknown, RetryError, Tab
 from tablestore_engine.log.beginning import open_progress
 from tablestore_engine.log.changes import PublishReport, ReadChanges
 from tablestore_engine.log.client import FENCED, code_of, make_admin, translate
-from tablestore_engine.log.decided import await_visible, marker_place
 from tablestore_engine.log.marker import Marker, Progress
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.settings import LogSettings
@@ -79,7 +78,6 @@ class Publisher:
 
         def send(session: Session, tally: Tally) -> None:
             self._publish_all(session, latest_id, read_changes, find_commit, tally=tally)
-            self._await_visible(session, tally)
 
         session, tally = self._repeat(send, latest_id, find_commit, deadline_ms)
         return PublishReport(session.progress.published, tally.snapshots, tally.rows, tally.offsets)
@@ -123,11 +121,6 @@ class Publisher:
                 raise
             else:
                 return session, tally
-
-    def _await_visible(self, session: Session, tally: Tally) -> None:
-        following = {(self._settings.topic, part): end for part, (_, end) in tally.offsets.items()}
-        following[marker_place(self._settings)] = session.producer.marker_end
-        await_visible(session.admin, following, self._settings, self._runtime)
 
     def _plan_retry(self, error: Exception, final: TablestoreError, tally: Tally, deadline_ms: int) -> None:
         """Drop the producer and wait before the next try; raises `final` when there is none."""

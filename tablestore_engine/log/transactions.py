@@ -5,7 +5,7 @@ Names      Session            an initialised producer and the progress it knows
            publish_snapshot() rows and marker of one snapshot
            publish_marker()   a marker alone: the snapshots up to it changed nothing
 Steps      1 slices of a batch are encoded 2 messages that are visible already are left out 3 the rest is sent
-           4 all reports are in 5 marker 6 commit
+           4 all reports are in 5 marker 6 commit 7 readers see it
 Partition  = bucket. Of a table without buckets each slice is cut into as many pieces as the topic has partitions.
 INVARIANT  memory holds one slice and the client's bounded queue, however big the snapshot is.
 """
@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.changes import ChangelogRows, SnapshotChanges
+from tablestore_engine.log.decided import await_visible, marker_place
 from tablestore_engine.log.envelope import EncodedRows, encode_rows, plan_envelope
 from tablestore_engine.log.marker import Marker, Progress, encode_marker, plan_progress
 from tablestore_engine.log.producer import LogProducer, RowHeaders
@@ -56,7 +57,8 @@ class Tally:
             self.sent.append(self.in_doubt)
         self.in_doubt = None
         if newest is not None:
-            self.sent = [one for one in self.sent if _place_of(one[0]) <= _place_of(newest)]
+            kept = [one for one in self.sent if _place_of(one[0]) <= _place_of(newest)]
+            self.sent = [_without_hidden(one, newest) for one in kept]
 
     def add(self, marker: Marker, rows: int) -> None:
         """Count a committed transaction."""
@@ -81,6 +83,15 @@ class Tally:
                 if first < following:
                     spans[partition] = (spans.get(partition, (first, 0))[0], following)
         return spans
+
+
+def _without_hidden(one: tuple[Marker, int], newest: Marker) -> tuple[Marker, int]:
+    """A sent marker that was set right (decided.take_out) counts without what was taken out."""
+    marker, rows = one
+    if _place_of(marker) != _place_of(newest) or marker == newest:
+        return one
+    hidden = sum(count - newest.counts.get(partition, 0) for partition, count in marker.counts.items())
+    return newest, rows - hidden
 
 
 def _place_of(marker: Marker) -> tuple[int, int]:
@@ -116,6 +127,14 @@ def publish_marker(
     session.producer.send_marker(*encode_marker(marker))
     runtime.crash_point("log.marker")
     session.producer.commit()
+    _await_commit(session, marker, settings, runtime)
+
+
+def _await_commit(session: Session, marker: Marker, settings: LogSettings, runtime: Runtime) -> None:
+    """Readers see the transaction before the next one begins: aborting that one could drop what is still hidden."""
+    following = {(settings.topic, part): end for part, (first, end) in marker.offsets.items() if first < end}
+    following[marker_place(settings)] = session.producer.marker_end
+    await_visible(session.admin, following, settings, runtime)
     session.progress = plan_progress(marker)
 
 
@@ -186,7 +205,7 @@ class _Work:
         self.runtime.crash_point("log.committed")
         self.tally.in_doubt = None
         self.tally.add(marker, producer.rows)
-        self.session.progress = plan_progress(marker)
+        _await_commit(self.session, marker, self.settings, self.runtime)
 
 
 def _slices(batches: Iterable[ChangelogRows], settings: LogSettings) -> Iterator[tuple[int, pa.Table]]:
