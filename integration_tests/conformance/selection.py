@@ -37,6 +37,7 @@ SELECTED: Mapping[str, frozenset[str] | None] = {
     "test_relations": None,
     "test_sample_mode": None,
     "test_show": frozenset({"TestShowLimit"}),
+    "test_simple_copy": frozenset(),
     "test_simple_seed": frozenset(
         {"TestBasicSeedTests", "TestSeedSpecificFormats", "TestSimpleSeedColumnOverride"}
     ),
