@@ -176,3 +176,29 @@ def test_rows_that_a_marker_counts_and_nobody_sees_are_not_dropped(
     assert asked == [[(settings.topic, 1)]] * (1 + dies)
     assert report.snapshots == (1, 2)
     assert published(source, settings) == expected(source)
+
+
+def test_nothing_is_committed_while_a_late_request_lies_beside_it(
+    broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of snapshot 1 arrive once more in the middle of their transaction: it is aborted, and sent again.
+
+    Of our own id the commit would show both copies; a foreign transaction stands for the late request, as above.
+    """
+    source, settings = new_table(broker, 2)
+    abort, late, healed = LogProducer.abort_leftovers, [], []
+
+    def arrive_late(point: str) -> None:
+        if point == "log.rows" and not late:
+            late.append(open_transaction(source, settings, f"late-{source.uuid}", marker=False))
+
+    def abort_both(self: LogProducer, places: list[tuple[str, int]]) -> None:
+        healed.extend(places)
+        late[0].abandon(abort=True)
+        abort(self, places)
+
+    monkeypatch.setattr(LogProducer, "abort_leftovers", abort_both)
+    with Publisher(settings, runtime=Runtime(on_crash_point=arrive_late)) as publisher:
+        assert publisher.publish_pending(2, source.read).snapshots == (1, 2)
+    assert healed == [(settings.topic, 0), (settings.topic, 1)]
+    assert published(source, settings) == expected(source)

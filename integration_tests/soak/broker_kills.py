@@ -18,6 +18,7 @@ import collections
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -280,8 +281,12 @@ def main(arguments: list[str]) -> int:
     if chosen.folder is not None:
         chosen.folder.mkdir(parents=True, exist_ok=True)
         return 0 if run(chosen.kills, chosen.seed, chosen.tables, chosen.folder, say) else 1
-    with tempfile.TemporaryDirectory(prefix="broker-kills-") as folder:
-        return 0 if run(chosen.kills, chosen.seed, chosen.tables, Path(folder), say) else 1
+    folder = Path(tempfile.mkdtemp(prefix="broker-kills-"))
+    if not run(chosen.kills, chosen.seed, chosen.tables, folder, say):
+        say(f"warehouse and broker data stay in {folder}")
+        return 1
+    shutil.rmtree(folder)
+    return 0
 
 
 if __name__ == "__main__":

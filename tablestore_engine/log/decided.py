@@ -4,6 +4,7 @@ Names      find_undecided()   partitions whose log end lies behind their last st
            await_decided()    until no partition is undecided; else TS1730
            settle_topics()    the publisher's way: wait, then abort what our own id left open, then wait again
            take_out()         pure: the newest marker without what it counts and no reader sees
+           check_alone()      before a commit: nothing undecided but its own rows; else TS1730
            await_visible()    until readers see what was committed
            check_covered()    no visible row of ours lies behind the newest marker, now or in a moment; else TS1731
 Cause      A broker that is killed between deciding a transaction and writing its control records may, started again,
@@ -17,6 +18,7 @@ Cure       no reader has seen rows behind the LSO, so they may be dropped: a new
 INVARIANT  the committed end is asked first, the log end after it: equal means decided, whatever happened between.
 INVARIANT  a transaction is begun only when readers see the one before (log/transactions.py): its abort would take
            hidden rows of that one with it, and only the newest marker can be set right.
+INVARIANT  nothing is committed while something else is undecided in its partitions: it would come with it.
 INVARIANT  nothing is aborted while a partition shows rows that no marker covers: half of that transaction is
            visible, and only a person can say what readers have done with it.
 """
@@ -185,6 +187,46 @@ def _find_hidden(
                 f"{message.snapshot_id} on once more",
             )
     return hidden
+
+
+def check_alone(
+    admin: AdminClient,
+    spans: Mapping[int, tuple[int, int]],
+    arrived: Mapping[int, int],
+    settings: LogSettings,
+    runtime: Runtime,
+) -> None:
+    """Before a commit: no other rows of ours are undecided in its partitions. Raises RetryError TS1730, KafkaException.
+
+    `spans`: {partition: (first, next)} of the rows that were acknowledged, `arrived` their number. The commit's control
+    records would show readers whatever else of this producer id is undecided there: a request of a producer that was
+    given up, which the broker took late, or rows whose end it lost.
+    """
+    places = {(settings.topic, partition): span for partition, span in spans.items()}
+    undecided = find_undecided(admin, places, settings, runtime)
+    for (topic, partition), (first, following) in places.items():
+        span = undecided.get((topic, partition), (first, following))
+        if span == (first, following) and following - first == arrived[partition]:
+            continue
+        found = _count_ours(settings, TopicPartition(topic, partition), span, runtime)
+        if found != arrived[partition]:
+            raise RetryError(
+                "TS1730",
+                f"how far {settings.table} is published cannot be told: records of its topics are undecided",
+                why=f"{topic}[{partition}] has {found} undecided rows from {span[0]} to {span[1]}, this transaction "
+                f"has written {arrived[partition]}: a request of an earlier one came late",
+                fix="publish again: the transaction is aborted with what lies around it, and sent once more",
+            )
+
+
+def _count_ours(settings: LogSettings, place: TopicPartition, span: tuple[int, int], runtime: Runtime) -> int:
+    """Messages with our headers, whether they are decided or not."""
+    count, (first, end) = 0, span
+    with closing(make_consumer(settings, isolation="read_uncommitted")) as consumer:
+        for at in range(first, end, _SLICE):
+            records = read_range(consumer, place, (at, min(at + _SLICE, end)), runtime, settings.timeout_s)
+            count += sum(to_message(record).snapshot_id is not None for record in records)
+    return count
 
 
 def await_visible(

@@ -80,6 +80,7 @@ class LogProducer:
         self._rows = 0
         self._first: dict[int, int] = {}
         self._last: dict[int, int] = {}
+        self._arrived: dict[int, int] = {}
         self._marker_end = 0
         self._producer = make_producer(settings, transactional_id, self._on_row, self.reasons)
 
@@ -87,6 +88,11 @@ class LogProducer:
     def rows(self) -> int:
         """Rows handed over in this transaction."""
         return self._rows
+
+    @property
+    def arrived(self) -> Mapping[int, int]:
+        """{partition: rows} of this transaction that were acknowledged."""
+        return dict(self._arrived)
 
     @property
     def marker_end(self) -> int:
@@ -104,6 +110,7 @@ class LogProducer:
         self._handed = self._delivered = self._rows = 0
         self._first.clear()
         self._last.clear()
+        self._arrived.clear()
         self._producer.begin_transaction()
 
     def send(
@@ -211,6 +218,7 @@ class LogProducer:
             return
         if partition not in self._last:
             self._first[partition] = offset
+        self._arrived[partition] = self._arrived.get(partition, 0) + 1
         self._last[partition] = offset  # reports of one partition come in order
 
     def _on_marker(self, error: KafkaError | None, message: Message) -> None:

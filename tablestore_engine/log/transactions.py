@@ -5,7 +5,7 @@ Names      Session            an initialised producer and the progress it knows
            publish_snapshot() rows and marker of one snapshot
            publish_marker()   a marker alone: the snapshots up to it changed nothing
 Steps      1 slices of a batch are encoded 2 messages that are visible already are left out 3 the rest is sent
-           4 all reports are in 5 marker 6 commit 7 readers see it
+           4 all reports are in, nothing else is undecided there 5 marker 6 commit 7 readers see it
 Partition  = bucket. Of a table without buckets each slice is cut into as many pieces as the topic has partitions.
 INVARIANT  memory holds one slice and the client's bounded queue, however big the snapshot is.
 """
@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.changes import ChangelogRows, SnapshotChanges
-from tablestore_engine.log.decided import await_visible, marker_place
+from tablestore_engine.log.decided import await_visible, check_alone, marker_place
 from tablestore_engine.log.envelope import EncodedRows, encode_rows, plan_envelope
 from tablestore_engine.log.marker import Marker, Progress, encode_marker, plan_progress
 from tablestore_engine.log.producer import LogProducer, RowHeaders
@@ -186,6 +186,8 @@ class _Work:
     def finish(self, *, last: bool) -> None:
         """Reports, marker, commit; the progress in memory follows."""
         producer, progress = self.session.producer, self.session.progress
+        spans = producer.settle()
+        check_alone(self.session.admin, spans, producer.arrived, self.settings, self.runtime)
         carried = {partition: (end, end) for partition, end in progress.next_offsets.items()}
         marker = Marker(
             table_uuid=self.settings.table_uuid,
@@ -196,7 +198,7 @@ class _Work:
             chunk=progress.chunks,
             last=last,
             counts=dict(self.counts),
-            offsets={**carried, **producer.settle()},
+            offsets={**carried, **spans},
         )
         producer.send_marker(*encode_marker(marker))
         self.runtime.crash_point("log.marker")
