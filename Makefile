@@ -15,7 +15,7 @@ export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo broker check format lint types layers unit test test-adapter test-interop test-kafka soak soak-broker fuzz bench docs clean
+.PHONY: help install demo broker check format lint types layers unit test test-adapter test-interop test-kafka test-kills soak soak-broker fuzz bench docs clean
 
 help: ## Start: list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-14s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ test-interop: $(READY) ## Test: real Paimon readers only
 
 test-kafka: $(READY) ## Test: real broker only
 	@$(BIN)/python -m pytest integration_tests/kafka
+
+test-kills: $(READY) ## Test: dbt build killed at every crash point (make test tries one of each kind)
+	@$(BIN)/python -m pytest integration_tests/kills
 
 soak: $(READY) ## Test: the long attacks of docs/reliability.md (hours; ARGS='kills --count 50' for a part)
 	@$(BIN)/python -m integration_tests.soak.run $(ARGS)

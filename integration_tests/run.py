@@ -37,7 +37,7 @@ SUITES: dict[str, list[str]] = {
     "adapter": ["integration_tests/adapter"],
     "unit": ["tests"],
     "spark": ["integration_tests/spark"],
-    "kills": ["integration_tests/kills"],
+    "kills": ["integration_tests/kills", "-m", "not whole"],
     "soak": ["integration_tests/soak"],
     "docs": ["integration_tests/docs"],
     "demo": ["integration_tests/demo"],

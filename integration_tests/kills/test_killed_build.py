@@ -42,6 +42,11 @@ POINTS = {
     "log.marker": GATED,
     "log.committed": AT_ONCE,
 }
+# One of each kind; `make test-kills` tries all. The engine alone is killed at every point in make test (tests/crash and
+# integration_tests/kafka).
+OF_MAKE_TEST = {
+    "commit.schema", "commit.claimed", "stage.claimed", "stage.published", "log.rows", "log.committed",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,13 @@ def test_every_crash_point_is_tried() -> None:
     assert set(POINTS) == set(CRASH_POINTS)
 
 
-@pytest.mark.parametrize("point", sorted(POINTS))
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(point, marks=() if point in OF_MAKE_TEST else (pytest.mark.whole,))
+        for point in sorted(POINTS)
+    ],
+)
 def test_a_killed_build_run_again_ends_as_if_never_killed(
     point: str,
     tmp_path: Path,
