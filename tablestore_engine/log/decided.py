@@ -25,7 +25,7 @@ INVARIANT  nothing is aborted while a partition shows rows that no marker covers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 
@@ -221,12 +221,8 @@ def check_alone(
 
 def _count_ours(settings: LogSettings, place: TopicPartition, span: tuple[int, int], runtime: Runtime) -> int:
     """Messages with our headers, whether they are decided or not."""
-    count, (first, end) = 0, span
-    with closing(make_consumer(settings, isolation="read_uncommitted")) as consumer:
-        for at in range(first, end, _SLICE):
-            records = read_range(consumer, place, (at, min(at + _SLICE, end)), runtime, settings.timeout_s)
-            count += sum(to_message(record).snapshot_id is not None for record in records)
-    return count
+    ids = _snapshot_ids(settings, place, span, runtime, isolation="read_uncommitted")
+    return sum(one is not None for one in ids)
 
 
 def await_visible(
@@ -324,12 +320,19 @@ def _newest_snapshot(
     settings: LogSettings, place: TopicPartition, span: tuple[int, int], runtime: Runtime
 ) -> int:
     """The newest snapshot id among the visible messages of ours; 0 without one."""
-    newest, (first, end) = 0, span
-    with closing(make_consumer(settings)) as consumer:
+    ids = _snapshot_ids(settings, place, span, runtime, isolation="read_committed")
+    return max((one or 0 for one in ids), default=0)
+
+
+def _snapshot_ids(
+    settings: LogSettings, place: TopicPartition, span: tuple[int, int], runtime: Runtime, *, isolation: str
+) -> Iterator[int | None]:
+    """Of each message in a span of offsets, None for those of foreign producers; a slice in memory at a time."""
+    first, end = span
+    with closing(make_consumer(settings, isolation=isolation)) as consumer:
         for at in range(first, end, _SLICE):
             records = read_range(consumer, place, (at, min(at + _SLICE, end)), runtime, settings.timeout_s)
-            newest = max([newest, *(to_message(record).snapshot_id or 0 for record in records)])
-    return newest
+            yield from (to_message(record).snapshot_id for record in records)
 
 
 def _wait(

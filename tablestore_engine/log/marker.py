@@ -29,9 +29,8 @@ from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.runtime.system import Runtime
 
 _FIRST_LOOK = 16
-NEW_TOPIC_SECONDS = (
-    10.0  # a busy broker may need some for a leader; what is missing is found by its metadata before
-)
+# A busy broker may need some for a leader; a topic that is missing is found by its metadata before.
+NEW_TOPIC_SECONDS = 10.0
 PASSING = frozenset(
     {
         KafkaError.NOT_LEADER_FOR_PARTITION,
