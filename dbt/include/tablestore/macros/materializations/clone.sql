@@ -1,13 +1,13 @@
 {#- dbt clone: a table becomes a table that shares its files, a view a view; dbt-spark's asks for Delta. -#}
 {%- materialization clone, adapter='tablestore' -%}
   {#- dbt's own drops what is there first: of a relation cloned onto itself nothing would be left -#}
-  {%- if defer_relation and adapter.tablestore_is_same_name(this, defer_relation) -%}
+  {%- set existing = load_cached_relation(this) -%}
+  {%- if existing and defer_relation and adapter.tablestore_is_same_name(this, defer_relation) -%}
     {%- do log("Target relation and defer relation are the same, skipping clone for relation: " ~ this.render(), info=True) -%}
-    {%- set existing = load_cached_relation(this) -%}
-    {{ return({'relations': [existing] if existing else []}) }}
+    {{ return({'relations': [existing]}) }}
   {%- endif -%}
   {%- set other = load_cached_relation(defer_relation) if defer_relation else none -%}
-  {%- if other and other.is_table and (flags.FULL_REFRESH or not load_cached_relation(this)) -%}
+  {%- if other and other.is_table and (flags.FULL_REFRESH or not existing) -%}
     {{ return(tablestore_clone_table(other)) }}
   {%- endif -%}
   {{ return(materialization_clone_default()) }}
