@@ -21,7 +21,9 @@ class TestCloneSameSourceAndTarget(BaseCloneSameSourceAndTarget):
     def project(self, project):
         """`None.schema.table` becomes `schema.table` in the SQL of the original."""
         run_sql = project.run_sql
-        project.run_sql = lambda sql, fetch=None: run_sql(sql.replace(f"{project.database}.", ""), fetch=fetch)
+        project.run_sql = lambda sql, fetch=None: run_sql(
+            sql.replace(f"{project.database}.", ""), fetch=fetch
+        )
         return project
 
 
