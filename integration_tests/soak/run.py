@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,14 +46,26 @@ def _peers() -> Iterator[Sequence[Peer]]:
         java.close()
 
 
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """For one table or project; it stays when something is found, for whoever has to find out why."""
+    folder = Path(tempfile.mkdtemp(prefix="soak-"))
+    try:
+        yield folder
+    except BaseException:
+        print(f"kept: {folder}", flush=True)
+        raise
+    shutil.rmtree(folder)
+
+
 def run_tables(seed: int, count: int) -> Counts:
     """`count` random tables, each state compared with the oracle, three of them with each peer."""
     steps = states = 0
     with _peers() as peers:
         for number in range(seed, seed + count):
             table = random_table(number)
-            with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-                states += attack_table(table, Path(folder) / "warehouse" / "soak.db" / "t", peers)
+            with _folder() as folder:
+                states += attack_table(table, folder / "warehouse" / "soak.db" / "t", peers)
             steps += len(table.steps)
     return {"tables": count, "commits": steps, "states compared by three readers": states}
 
@@ -63,8 +76,8 @@ def run_kills(seed: int, count: int) -> Counts:
     with _peers() as peers:
         while total.kills < count:
             kills = min(KILLS_OF_A_TABLE, count - total.kills)
-            with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-                total += kill_writers(seed + total.kills, kills, Path(folder), peers)
+            with _folder() as folder:
+                total += kill_writers(seed + total.kills, kills, folder, peers)
     return {"kills": total.kills, "acknowledged": total.acknowledged, "replayed": total.snapshots}
 
 
@@ -72,30 +85,30 @@ def run_dbt(seed: int, count: int) -> Counts:
     """Projects of five rounds each, until `count` rounds were played."""
     kinds: Counter[str] = Counter()
     for number in range(0, count, ROUNDS_OF_A_PROJECT):
-        with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        with _folder() as folder:
             rounds = min(ROUNDS_OF_A_PROJECT, count - number)
-            kinds.update(play_rounds(seed + number, rounds, Path(folder)))
+            kinds.update(play_rounds(seed + number, rounds, folder))
     return {"rounds": count, **kinds}
 
 
 def run_large(_: int, count: int) -> Counts:
     """One bucket of `count` rows of 8 kB; nothing in it is random."""
-    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        return fill_bucket(count, Path(folder))
+    with _folder() as folder:
+        return fill_bucket(count, folder)
 
 
 def run_secrets(seed: int, count: int) -> Counts:
     """`count` projects with planted secrets, each with new ones, over one broker."""
     total: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        broker = start_broker(Path(folder) / "broker", say=print)
+    with _folder() as folder:
+        broker = start_broker(folder / "broker", say=print)
         try:
             for number in range(seed, seed + count):
-                place = Path(folder) / str(number)
+                place = folder / str(number)
                 place.mkdir()
                 total.update(play_secrets(number, place, broker))
         finally:
-            stop_broker(Path(folder) / "broker")
+            stop_broker(folder / "broker")
     return {"projects": count, **total}
 
 

@@ -122,9 +122,10 @@ def _next_turn(root: Path, writer: int) -> int:
 def _check_files(root: Path, seed: int) -> None:
     """All invariants of the files, of main and of what is staged."""
     store = Ours().store(table_of(root))
-    assert store.verify() == (), f"seed {seed}"
+    problems = [*store.verify()]
     for staged in store.staging.list_all():
-        assert store.on_staged(staged.name).verify() == (), f"seed {seed}, staged {staged.name}"
+        problems += [f"staged {staged.name}: {one}" for one in store.on_staged(staged.name).verify()]
+    assert not problems, f"seed {seed}: {problems}"
 
 
 def judge(root: Path, seed: int, killed: int, peers: Sequence[Peer] = ()) -> KillReport:

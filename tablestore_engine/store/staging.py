@@ -3,6 +3,7 @@
     branch/branch-ts_staged_<name>/schema/…                 copies, and a new schema if the write changes it
                                   /snapshot/snapshot-<N>    copy of main's newest snapshot: the base
                                   /snapshot/snapshot-<N+1>  the staged one
+                                  /based                    when the base is snapshot-1: alone it is no staged one
                                   /audit/<hash>             one file per test: its last outcome
                                   /turn/<uuid>              further writes into the same stage (stage_more)
 
@@ -15,6 +16,8 @@ Steps      publish: no further writes → main still at the base? → schema →
 INVARIANT  nothing in main's snapshot folder changes before publishing (folds before the write apart); the claim
            itself is the compare-and-set: what the tests saw is what is published.
 INVARIANT  a schema that a staged snapshot brings counts for nobody before main's snapshot names it (schemas).
+INVARIANT  a branch counts as staged while both its snapshots are there. What they need is written before them and
+           deleted after them, the base before the staged one: a process that dies half-way leaves nothing that counts.
 CRASH      staged, not published: the branch waits. Published, branch still there: publishing again sees the same
            (user, identifier) in main and only removes the branch.
 """
@@ -107,7 +110,7 @@ class StagedDestination:
         branch, check = self.branch, self.main.guard.check
         if branch.snapshots.find(snapshot.id) != snapshot:
             check()
-            branch.fileio.delete_tree(branch.layout.root)
+            _remove(branch)
             branch.fileio.mkdirs(branch.layout.schema_dir)
             branch.snapshots.make_folder(check)
             for known in self._schemas_of(snapshot):
@@ -116,6 +119,8 @@ class StagedDestination:
                 branch.schemas.claim_or_find(schema, check)
             if self.takes_more:
                 branch.fileio.mkdirs(turn_folder(branch.layout))
+            if newest is not None and newest.id == 1:
+                branch.fileio.write(_based_path(branch.layout), b"")
             if newest is not None:
                 branch.snapshots.claim(newest, check)
         return branch.snapshots.claim(snapshot, check)
@@ -187,7 +192,7 @@ class Staging:
 
     def discard(self, name: str) -> None:
         """Forget it; its data files are left to orphan cleaning. A name that does not exist is fine."""
-        self.parts.fileio.delete_tree(self.parts.layout.branch_dir(staged_branch(name)))
+        _remove(self.parts.on_branch(staged_branch(name)))
 
     def forget_outcomes(self, name: str) -> None:
         """The rows change: what tests said is about others."""
@@ -278,9 +283,22 @@ def find_staged(parts: Parts, name: str) -> StagedSnapshot | None:
     if len(ids) > 1:
         base = branch.snapshots.find(ids[-2])
     if newest is None or (newest.id > 1) != (base is not None):
-        return None  # the base copy is there, the staged snapshot not yet
+        return None  # one of the two is not there yet, or not any more
+    if base is None and parts.fileio.exists(_based_path(branch.layout)):
+        return None  # snapshot-1 is the copy of the base
     outcomes = {one.test_id: one.status for one in _read_outcomes(parts.fileio, parts.layout, name)}
     return StagedSnapshot(name, newest, base, outcomes)
+
+
+def _remove(branch: Parts) -> None:
+    """See INVARIANT: snapshots first, in ascending order."""
+    for number in branch.snapshots.list_ids():
+        branch.fileio.delete(branch.layout.snapshot_path(number))
+    branch.fileio.delete_tree(branch.layout.root)
+
+
+def _based_path(layout: TableLayout) -> str:
+    return f"{layout.root}/based"
 
 
 def staged_parts(parts: Parts, name: str) -> Parts:

@@ -2,6 +2,7 @@
 
 Names      FaultyFileIO    wraps any FileIO; each fault names an operation, a part of the path and which call
            Fault, FaultKind
+           DyingFileIO     dies before its n-th change; a tree is removed file by file
            SimulatedCrash  a BaseException: no `except Exception` and no clean-up for errors sees it as an error
            crashing        a Runtime that crashes at the n-th hit of a crash point
            without_seal    bytes whose damage is not seen by their checksum
@@ -27,6 +28,9 @@ from tablestore_engine.format.seal import SEAL
 from tablestore_engine.runtime.system import Runtime
 
 T = TypeVar("T")
+_CHANGES = frozenset(
+    {"write", "copy", "create_exclusive", "replace", "mkdirs", "delete", "delete_tree", "rename"}
+)
 
 
 class FaultKind(StrEnum):
@@ -179,6 +183,36 @@ class FaultyFileIO:
     @staticmethod
     def _failure(operation: str, path: str) -> InjectedFaultError:
         return InjectedFaultError(f"injected: {operation} of {path}")
+
+
+@dataclass
+class DyingFileIO(FaultyFileIO):
+    """Dies when `changes_left` changes of names are made; `delete_tree` takes the files in an order of the seed."""
+
+    changes_left: int = 1_000_000
+
+    def delete_tree(self, path: str) -> None:
+        """As FileIO."""
+        files = tree_files(self.inner, path)
+        self._random.shuffle(files)
+        for file in files:
+            self.delete(file)
+        super().delete_tree(path)
+
+    def _next_fault(self, operation: str, path: str) -> FaultKind | None:
+        if operation in _CHANGES:
+            if not self.changes_left:
+                raise SimulatedCrash(f"{operation} of {path}")
+            self.changes_left -= 1
+        return super()._next_fault(operation, path)
+
+
+def tree_files(fileio: FileIO, path: str) -> list[str]:
+    """Every file below a folder."""
+    found: list[str] = []
+    for status in fileio.list(path):
+        found += tree_files(fileio, status.path) if status.is_dir else [status.path]
+    return found
 
 
 def seeded_runtime(seed: int = 0, *, start_ms: int = 1_700_000_000_000) -> Runtime:

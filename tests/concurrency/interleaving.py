@@ -33,7 +33,7 @@ from tablestore_engine.format.types import DataField, parse_type
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteRequest
-from tablestore_engine.testing.faults import SimulatedCrash, seeded_runtime
+from tablestore_engine.testing.faults import SimulatedCrash, seeded_runtime, tree_files
 from tests.unit.store.table_world import COLUMNS, KEYED, Row, as_table, delete, put, row, rows_of
 
 NAME = Identifier("demo", "t")
@@ -154,7 +154,9 @@ class SteppingIO:
         self._inner.delete(path)
 
     def delete_tree(self, path: str) -> None:
-        """As FileIO."""
+        """As FileIO, file by file."""
+        for file in tree_files(self._inner, path):
+            self.delete(file)
         self._step()
         self._inner.delete_tree(path)
 
@@ -241,6 +243,8 @@ class World:
             assert any(one.kind == "recreate" for one in self.commands), "the table vanished"
             return
         assert store.verify() == ()
+        for staged in store.staging.list_all():
+            assert store.on_staged(staged.name).verify() == (), f"staged {staged.name}"
         snapshots = store.snapshots.list_all()
         assert [one.id for one in snapshots] == list(range(1, len(snapshots) + 1)), "ids have a gap"
         state: dict[int, Row] = {}
