@@ -22,7 +22,7 @@ from integration_tests.soak.planted_secrets import (
     play_secrets,
 )
 from integration_tests.soak.random_tables import attack_table, random_table
-from integration_tests.soak.writer_kills import judge, kill_writers
+from integration_tests.soak.writer_kills import acknowledged, judge, kill_writers
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tests.unit.store.table_world import as_table
 
@@ -48,8 +48,7 @@ def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
     )
     with pytest.raises(AssertionError, match=f"seed {TODAY}"):
         judge(tmp_path, TODAY, report.kills)
-    newest = store.snapshots.list_ids()[-1]
-    store.rollback(newest - 3)
+    store.rollback(max(acknowledged(tmp_path, TODAY).values()) - 1)
     with pytest.raises(AssertionError, match="ack"):
         judge(tmp_path, TODAY, report.kills)
 

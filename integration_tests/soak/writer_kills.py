@@ -2,7 +2,7 @@
 
 Names      KillReport    what a run counted
            kill_writers  rounds of one table: start 1 to 3 writers, kill them, look
-           judge         step 4 alone
+           judge         step 4 alone; acknowledged   what the writers were told
 Steps      1 fork writers from a clean server (no start-up cost, no threads of ours)  2 kill all of them a moment
            after some acks, or when one died at a crash point  3 with a fresh handle: invariants of all files
            4 at a table's end every snapshot is replayed: commit user and identifier name the command, the command
@@ -142,17 +142,22 @@ def judge(root: Path, seed: int, killed: int, peers: Sequence[Peer] = ()) -> Kil
             found[identity] = snapshot.id
             assert_same(changes, ours.changelog(location, snapshot.id - 1, snapshot.id), where)
         assert_same(oracle.rows(), ours.read(location, snapshot.id), where)
-    acknowledged = 0
-    for writer in range(WRITERS_MAX):
-        for turn, snapshot_id in _acks(root, writer).items():
-            if command_of(seed, writer, turn).changes:
-                assert str(found.get((user_of(writer), turn))) == snapshot_id, (
-                    f"seed {seed}: ack {writer}/{turn}"
-                )
-                acknowledged += 1
+    acks = acknowledged(root, seed)
+    for identity, snapshot_id in acks.items():
+        assert found.get(identity) == snapshot_id, f"seed {seed}: ack {identity}"
     for peer in peers:
         assert_same(oracle.rows(), peer.read(location), f"{peer.name}, seed {seed}")
-    return KillReport(killed, acknowledged, len(snapshots))
+    return KillReport(killed, len(acks), len(snapshots))
+
+
+def acknowledged(root: Path, seed: int) -> dict[tuple[str, int], int]:
+    """(commit user, identifier) -> snapshot id, of every command that changes something and was acknowledged."""
+    return {
+        (user_of(writer), turn): int(snapshot_id)
+        for writer in range(WRITERS_MAX)
+        for turn, snapshot_id in _acks(root, writer).items()
+        if command_of(seed, writer, turn).changes
+    }
 
 
 def _expected(oracle: Oracle, snapshot: Snapshot, seed: int) -> list[object] | None:
