@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """The recorder, if asked for."""
     if path := config.getoption("--conformance-record", None):
-        config.pluginmanager.register(Recorder(Path(path)), "conformance-recorder")
+        config.pluginmanager.register(Recorder(Path(path).resolve()), "conformance-recorder")
 
 
 @pytest.fixture(scope="session")

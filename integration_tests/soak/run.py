@@ -78,6 +78,7 @@ def run_kills(seed: int, count: int) -> Counts:
             kills = min(KILLS_OF_A_TABLE, count - total.kills)
             with _folder() as folder:
                 total += kill_writers(seed + total.kills, kills, folder, peers)
+            print(f"kills: {total.kills} so far", flush=True)
     return {"kills": total.kills, "acknowledged": total.acknowledged, "replayed": total.snapshots}
 
 
