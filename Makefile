@@ -15,7 +15,7 @@ export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo broker check format lint types layers unit test test-adapter test-interop test-kafka test-kills soak soak-broker fuzz bench docs clean
+.PHONY: help install demo broker check format lint types layers unit test test-adapter test-interop test-kafka test-conformance test-kills soak soak-broker fuzz bench docs clean
 
 help: ## Start: list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-14s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)

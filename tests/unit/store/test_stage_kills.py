@@ -26,22 +26,19 @@ def _world(root: Path, before: int, *, staged: bool) -> None:
         put(store, row(8), stage="run", commit_user="older", commit_identifier=1)
 
 
-def _die_everywhere(
-    tmp_path: Path, before: int, *, staged: bool, work: Callable[[TableStore], object]
-) -> int:
-    """`work` by processes that die after 0, 1, 2 … changes, until one lives; how many died."""
-    world = tmp_path / "world"
-    _world(world, before, staged=staged)
-    for changes, order in ((number // ORDERS, number % ORDERS) for number in itertools.count()):
-        root = tmp_path / f"{changes}-{order}"
+def _die_everywhere(world: Path, work: Callable[[TableStore], object], check: Callable[[Path], None]) -> int:
+    """`work` by processes that die after 0, 1, 2 … changes, until one lives; how many changes it made. `check` each."""
+    for number in itertools.count():
+        changes, order = divmod(number, ORDERS)
+        root = world.parent / f"{changes}-{order}"
         shutil.copytree(world, root)
         dying = DyingFileIO(LocalFileIO(str(root)), seed=order, changes_left=changes)
         try:
             work(open_table(root, fileio=dying))
         except SimulatedCrash:
-            _check(root, before)
+            check(root)
             continue
-        _check(root, before)
+        check(root)
         return changes
     raise AssertionError("unreachable")
 
@@ -64,41 +61,36 @@ def _check(root: Path, before: int) -> None:
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_a_stage_is_dropped_whole(tmp_path: Path, before: int) -> None:
     """Files go one by one, in any order that the file system likes: what is left of a stage counts as none."""
-    died = _die_everywhere(tmp_path, before, staged=True, work=lambda store: store.staging.discard("run"))
-    assert died >= 4
+    _world(tmp_path / "world", before, staged=True)
+    changes = _die_everywhere(
+        tmp_path / "world", lambda store: store.staging.discard("run"), lambda root: _check(root, before)
+    )
+    assert changes >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_a_stage_is_made_whole(tmp_path: Path, before: int, *, staged: bool) -> None:
     """Also over an older one: the copy of the base, which is written first, never counts as what was staged."""
-
-    def stage(store: TableStore) -> None:
-        put(store, row(9), stage="run", commit_user="newer", commit_identifier=1)
-
-    assert _die_everywhere(tmp_path, before, staged=staged, work=stage) >= 6
+    _world(tmp_path / "world", before, staged=staged)
+    changes = _die_everywhere(
+        tmp_path / "world",
+        lambda store: put(store, row(9), stage="run", commit_user="newer", commit_identifier=1),
+        lambda root: _check(root, before),
+    )
+    assert changes >= 6
 
 
 def test_a_publication_takes_its_stage_away_whole(tmp_path: Path) -> None:
     """Published, dead before the stage is gone: what is left is that very snapshot, or counts as none."""
 
-    def publish(store: TableStore) -> None:
-        store.staging.publish("run")
+    def check(root: Path) -> None:
+        store = open_table(root)
+        for one in store.staging.list_all():
+            assert (one.snapshot.commit_user, store.on_staged("run").verify()) == ("older", ())
+            store.staging.publish("run")
+        assert rows_of(store) in ([row(0)], [row(0), row(8)])
 
-    world = tmp_path / "world"
-    _world(world, 1, staged=True)
-    for changes, order in ((number // ORDERS, number % ORDERS) for number in itertools.count()):
-        root = tmp_path / f"{changes}-{order}"
-        shutil.copytree(world, root)
-        dying = DyingFileIO(LocalFileIO(str(root)), seed=order, changes_left=changes)
-        try:
-            publish(open_table(root, fileio=dying))
-        except SimulatedCrash:
-            store = open_table(root)
-            for one in store.staging.list_all():
-                assert (one.snapshot.commit_user, store.on_staged("run").verify()) == ("older", ())
-                publish(store)
-            assert rows_of(store) in ([row(0)], [row(0), row(8)])
-            continue
-        break
-    assert changes >= 6
+    _world(tmp_path / "world", 1, staged=True)
+    assert _die_everywhere(tmp_path / "world", lambda store: store.staging.publish("run"), check) >= 6
