@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.source import ResolvedTable, ResolvedView, Selector
+from tablestore_engine.spark.source import ResolvedTable, ResolvedView
+from tablestore_engine.sql.version import TableVersion
 
 
 def parquet_file(
@@ -38,34 +39,36 @@ def scan(schema: TableSchema, *files: Any) -> Any:
 
 
 class StubTables:
-    """`states[db, table]` maps a selector (None: now) to a (label, plan); `views[db, name]` is SQL text."""
+    """`states[db, table]` maps a version (None: now) to a (label, plan); `views[db, name]` is SQL text."""
 
     def __init__(self) -> None:
-        self.states: dict[tuple[str, str], dict[Selector | None, tuple[str, Any]]] = {}
+        self.states: dict[tuple[str, str], dict[TableVersion | None, tuple[str, Any]]] = {}
         self.views: dict[tuple[str, str], str] = {}
-        self.lookups: list[tuple[str, str, Selector | None]] = []
+        self.lookups: list[tuple[str, str, TableVersion | None]] = []
         self.loaded: list[str] = []
         self.place = uuid.uuid4().hex
 
-    def put(self, database: str, name: str, label: str, plan: Any, selector: Selector | None = None) -> None:
+    def put(
+        self, database: str, name: str, label: str, plan: Any, version: TableVersion | None = None
+    ) -> None:
         """Set what a name means."""
-        self.states.setdefault((database, name), {})[selector] = (label, plan)
+        self.states.setdefault((database, name), {})[version] = (label, plan)
 
     def lookup(
-        self, database: str, name: str, selector: Selector | None
+        self, database: str, name: str, version: TableVersion | None
     ) -> ResolvedTable | ResolvedView | None:
         """The port."""
-        self.lookups.append((database, name, selector))
+        self.lookups.append((database, name, version))
         if (database, name) in self.views:
             return ResolvedView(self.views[database, name])
-        state = self.states.get((database, name), {}).get(selector)
+        state = self.states.get((database, name), {}).get(version)
         if state is None:
             return None
         label, plan = state
-        version = f"{self.place}/{database}.{name}/{label}"
+        unique = f"{self.place}/{database}.{name}/{label}"
 
         def load() -> Any:
-            self.loaded.append(version)
+            self.loaded.append(unique)
             return plan
 
-        return ResolvedTable(version, label, plan.schema, load)
+        return ResolvedTable(unique, label, plan.schema, load)

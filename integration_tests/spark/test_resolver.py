@@ -16,7 +16,8 @@ from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import session_scratch
-from tablestore_engine.spark.source import Overrides, Selector
+from tablestore_engine.spark.source import Overrides
+from tablestore_engine.sql.version import TableVersion
 
 
 @pytest.fixture
@@ -121,9 +122,9 @@ def test_time_travel(resolver: Resolver, tables: StubTables, tmp_path: Path) -> 
         "demo", "timed", "s2", scan(_SCHEMA, parquet_file(tmp_path, "t2.parquet", _ROWS.slice(0, 4), _SCHEMA))
     )
     for selector in (
-        Selector("snapshot", 1),
-        Selector("tag", "it's"),
-        Selector("timestamp", 1_767_225_600_000),
+        TableVersion(snapshot=1),
+        TableVersion(tag="it's"),
+        TableVersion(timestamp_ms=1_767_225_600_000),
     ):
         tables.put("demo", "timed", "s1", old, selector)
     both = "select now.id from demo.timed now left join demo.timed {} as past on now.id = past.id where past.id is null"
@@ -140,7 +141,7 @@ def test_overrides(resolver: Resolver, tables: StubTables, tmp_path: Path) -> No
     tables.put(
         "demo", "gated", "s1", scan(_SCHEMA, parquet_file(tmp_path, "g1.parquet", _ROWS.slice(0, 1), _SCHEMA))
     )
-    staged = Selector("branch", "ts_staged_x")
+    staged = TableVersion(branch="ts_staged_x")
     tables.put(
         "demo",
         "gated",
@@ -169,7 +170,7 @@ def test_views(resolver: Resolver, tables: StubTables, tmp_path: Path) -> None:
     )
     assert resolver.query("select * from demo.outer_view").columns == ["id", "name", "extra"]
     tables.views["demo", "inner_view"] = "select id from demo.base version as of 9"
-    tables.put("demo", "base", "s9", scan(_SCHEMA), Selector("snapshot", 9))
+    tables.put("demo", "base", "s9", scan(_SCHEMA), TableVersion(snapshot=9))
     assert resolver.query("select * from demo.outer_view").collect() == []
     tables.views["demo", "cycle"] = "select * from demo.cycle"
     with pytest.raises(FixRequest, match="TS1513"):

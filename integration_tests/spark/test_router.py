@@ -20,10 +20,10 @@ from tablestore_engine.spark.fetch import Fetched
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.router import Router
 from tablestore_engine.spark.session import session_scratch
-from tablestore_engine.spark.statement import AddColumns, AlterAction, AlterColumn
 from tablestore_engine.spark.table_actions import RowsRequest, TableWish
 from tablestore_engine.spark.types import fields_from_spark
 from tablestore_engine.spark.write import collect_small
+from tablestore_engine.sql.statement import AddColumns, AlterAction, AlterColumn
 from tablestore_engine.store.write import WriteMode
 
 

@@ -41,12 +41,12 @@ from tablestore_engine.api.spec import (
     SameKeys,
     SparkSettings,
     TableSpec,
-    TableVersion,
     WriteMode,
     WriteSpec,
 )
 from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.display import shown
+from tablestore_engine.sql.version import TableVersion, find_version, versioned_database
 
 __all__ = [
     "DAMAGED",
@@ -84,10 +84,12 @@ __all__ = [
     "describe_damage",
     "explain",
     "find_obstacle",
+    "find_version",
     "local_folder",
     "order_group",
     "pick_group",
     "short_name",
     "shown",
     "stage_properties",
+    "versioned_database",
 ]

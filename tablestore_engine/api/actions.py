@@ -33,7 +33,8 @@ from tablestore_engine.format.schema_change import (
     set_options,
 )
 from tablestore_engine.options import OPTIONS, check_options
-from tablestore_engine.spark.statement import (
+from tablestore_engine.spark.table_actions import RowsRequest, TableWish
+from tablestore_engine.sql.statement import (
     AddColumns,
     AlterAction,
     AlterColumn,
@@ -42,7 +43,6 @@ from tablestore_engine.spark.statement import (
     SetProperties,
     UnsetProperties,
 )
-from tablestore_engine.spark.table_actions import RowsRequest, TableWish
 
 
 class EngineActions:

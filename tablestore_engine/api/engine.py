@@ -24,10 +24,9 @@ from tablestore_engine.api.operations import Operations
 from tablestore_engine.api.report import ColumnInfo, RelationInfo, SqlResult, StagedInfo, WriteReport
 from tablestore_engine.api.row_versions import ReadLog
 from tablestore_engine.api.rows import from_arrow, from_frame, to_incoming
-from tablestore_engine.api.spec import SparkSettings, TableSpec, TableVersion, WriteMode, WriteSpec
+from tablestore_engine.api.spec import SparkSettings, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.api.successors import Successors
 from tablestore_engine.api.table import Table
-from tablestore_engine.api.versions import to_selector
 from tablestore_engine.api.warehouse import Warehouse
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.views import ViewDefinition
@@ -37,6 +36,7 @@ from tablestore_engine.spark import fetch
 from tablestore_engine.spark.router import Router
 from tablestore_engine.spark.source import Overrides
 from tablestore_engine.spark.types import spark_ddl
+from tablestore_engine.sql.version import TableVersion
 
 Versions = Mapping[str, TableVersion]
 NO_VERSIONS: Versions = {}
@@ -298,5 +298,5 @@ def _overrides(versions: Versions, reads: ReadLog | None = None) -> Overrides:
     states = {}
     for name, version in versions.items():
         identifier = Identifier.parse(name)
-        states[identifier.database, identifier.name] = to_selector(version)
+        states[identifier.database, identifier.name] = version
     return Overrides(states, None if reads is None else reads.note)

@@ -29,8 +29,8 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.sql_literal import count_of, sql_row
 from tablestore_engine.format.types import DataField, field_to_arrow, type_from_arrow
 from tablestore_engine.spark import spark_errors
-from tablestore_engine.spark.scanner import quote_name
 from tablestore_engine.spark.types import from_spark_type
+from tablestore_engine.sql.scanner import quote_name
 
 VIOLATION_COLUMN = "_TS_VIOLATED"
 _SAMPLES = 5

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tablestore_engine.api.row_versions import rows_version
-from tablestore_engine.api.versions import split_database, to_selector
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.spark.source import BRANCH, SNAPSHOT, TAG, ResolvedTable, ResolvedView, Selector
+from tablestore_engine.spark.source import ResolvedTable, ResolvedView
+from tablestore_engine.sql.version import TableVersion, split_database
 from tablestore_engine.store.table_store import TableStore
 
 FindStore = Callable[[Identifier], TableStore | None]
@@ -32,32 +32,31 @@ class EngineSource:
         self._is_own_view = is_own_view
 
     def lookup(
-        self, database: str, name: str, selector: Selector | None
+        self, database: str, name: str, version: TableVersion | None
     ) -> ResolvedTable | ResolvedView | None:
         """The current state, or the selected one; None for names that are not ours."""
-        base, version = split_database(database)
-        if version is not None and selector is None:
-            selector = to_selector(version)
+        base, named = split_database(database)
+        version = version or named
         if not _is_name(base) or not _is_name(name):
             return None
         identifier = Identifier(base, name)
-        store = self._store_of(identifier, selector)
+        store = self._store_of(identifier, version)
         if store is not None:
-            _require_published(store, identifier, selector)
-            return resolve_table(store, selector)
+            _require_published(store, identifier, version)
+            return resolve_table(store, version)
         view = self._catalog.views.find(identifier)
         if view is None:
             return None
         return ResolvedView(view.sql, view.comment, view.column_comments, self._is_own_view(view.sql))
 
-    def _store_of(self, identifier: Identifier, selector: Selector | None) -> TableStore | None:
+    def _store_of(self, identifier: Identifier, version: TableVersion | None) -> TableStore | None:
         """The table of the name; of a staged branch that it lacks, the table that waits beside it with that branch."""
         store = self._find_store(identifier)
-        if selector is None or selector.kind != BRANCH:
+        if version is None or version.branch is None:
             return store
-        if store is None or store.staging.find(str(selector.value)) is None:
+        if store is None or store.staging.find(version.branch) is None:
             beside = self._find_store(identifier.successor)
-            if beside is not None and beside.staging.find(str(selector.value)) is not None:
+            if beside is not None and beside.staging.find(version.branch) is not None:
                 return beside
         return store
 
@@ -66,9 +65,9 @@ def _is_name(text: str) -> bool:
     return text.replace("_", "a").isalnum() and text.isascii()
 
 
-def _require_published(store: TableStore, identifier: Identifier, selector: Selector | None) -> None:
+def _require_published(store: TableStore, identifier: Identifier, version: TableVersion | None) -> None:
     """A table that only has staged rows is not an empty table: who reads it would build on nothing."""
-    if selector is None and store.snapshots.find_latest_id() is None and (staged := store.staging.list_all()):
+    if version is None and store.snapshots.find_latest_id() is None and (staged := store.staging.list_all()):
         raise NotFound(
             "TS1417",
             f"table {identifier} has no published snapshot yet",
@@ -77,15 +76,13 @@ def _require_published(store: TableStore, identifier: Identifier, selector: Sele
         )
 
 
-def resolve_table(store: TableStore, selector: Selector | None) -> ResolvedTable:
+def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTable:
     """One pinned state of a table. Raises NotFound TS13xx for a state that does not exist."""
-    if selector is not None and selector.kind == BRANCH:
-        store = store.on_staged(str(selector.value))
-        selector = None
-    snapshot = find_snapshot(store, selector)
-    if snapshot is None or selector is None:
-        schema = store.schema_at(snapshot)
-    else:
+    if version is not None and version.branch is not None:
+        store, version = store.on_staged(version.branch), None
+    snapshot = find_snapshot(store, version)
+    schema = store.schema_at(snapshot)
+    if snapshot is not None and version is not None:  # a past state in the columns of its time
         schema = store.schemas.get(snapshot.schema_id)
     label = "empty" if snapshot is None else f"s{snapshot.id}"
     unique = "empty" if snapshot is None else snapshot.unique
@@ -104,19 +101,19 @@ def snapshot_of_version(version: str) -> tuple[int, str]:
     return (0 if label == "empty" else int(label.removeprefix("s"))), unique
 
 
-def find_snapshot(store: TableStore, selector: Selector | None) -> Snapshot | None:
-    """The selected snapshot; None only for a table without snapshots and no selector."""
-    if selector is None:
+def find_snapshot(store: TableStore, version: TableVersion | None) -> Snapshot | None:
+    """The selected snapshot; None only for a table without snapshots and no version."""
+    if version is None:
         return store.snapshots.find_latest()
-    if selector.kind == SNAPSHOT:
-        return store.snapshots.get(int(selector.value))
-    if selector.kind == TAG:
-        return store.tags.get(str(selector.value)).snapshot
-    if selector.kind == BRANCH:
+    if version.snapshot is not None:
+        return store.snapshots.get(version.snapshot)
+    if version.tag is not None:
+        return store.tags.get(version.tag).snapshot
+    if version.timestamp_ms is None:
         raise NotFound(
             "TS1409",
-            f"branch {selector.value} cannot be selected here",
+            f"branch {version.branch} cannot be selected here",
             why="a branch is a table of its own",
             fix="open the staged table by its name",
         )
-    return store.snapshots.get_by_timestamp(int(selector.value))
+    return store.snapshots.get_by_timestamp(version.timestamp_ms)

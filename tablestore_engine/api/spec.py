@@ -1,7 +1,6 @@
 """What goes into the front door: what a table should be, and what one write should do.
 
-Names      TableVersion     a past, tagged or staged state of a table
-           TableSpec        keys, partitions, options and comments of a table that may have to be created
+Names      TableSpec        keys, partitions, options and comments of a table that may have to be created
            WriteSpec        one write: mode, deletes, checks, schema changes, staging, identity
            WriteMode, OnSchemaChange, SparkSettings
            Interval, SameKeys   which stored rows a write of mode REPLACE replaces
@@ -33,7 +32,6 @@ __all__ = [
     "SameKeys",
     "SparkSettings",
     "TableSpec",
-    "TableVersion",
     "WriteMode",
     "WriteSpec",
 ]
@@ -48,16 +46,6 @@ class OnSchemaChange(StrEnum):
     APPEND_NEW_COLUMNS = "append_new_columns"
     SYNC_ALL_COLUMNS = "sync_all_columns"
     REPLACE = "replace"  # full refresh: the table gets the query's columns, ids are kept where names match
-
-
-@dataclass(frozen=True)
-class TableVersion:
-    """Exactly one of: snapshot id, tag name, epoch milliseconds, branch (the name of a staged snapshot)."""
-
-    snapshot: int | None = None
-    tag: str | None = None
-    timestamp_ms: int | None = None
-    branch: str | None = None
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ from tablestore_engine.api.changes import ChangeCounts, count_changes, read_chan
 from tablestore_engine.api.report import StagedInfo, TableFacts, WriteReport, report_of
 from tablestore_engine.api.rows import to_incoming
 from tablestore_engine.api.sources import find_snapshot, resolve_table
-from tablestore_engine.api.spec import TableVersion, WriteSpec
-from tablestore_engine.api.versions import to_selector
+from tablestore_engine.api.spec import WriteSpec
 from tablestore_engine.api.warehouse import Warehouse
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.spark.source import ResolvedTable
+from tablestore_engine.sql.version import find_version
 from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 
@@ -82,10 +82,9 @@ class Table:
         staged: str | None = None,
     ) -> Scan:
         """The current rows, or those of a snapshot, tag, time (epoch ms) or staged snapshot. Raises NotFound."""
-        version = TableVersion(snapshot, tag, timestamp_ms, staged)
-        selector = None if version == TableVersion() else to_selector(version)
+        version = find_version(snapshot=snapshot, tag=tag, timestamp_ms=timestamp_ms, branch=staged)
         store = self.store if staged is None else self.store.on_staged(staged)
-        resolved = resolve_table(store, None if staged is not None else selector)
+        resolved = resolve_table(store, None if staged is not None else version)
         return Scan(self.warehouse, self.identifier, store, resolved)
 
     def snapshots(self) -> tuple[Snapshot, ...]:

@@ -41,8 +41,8 @@ from tablestore_engine.log.sizes import MessageLimit, check_sizes
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.bucket_task import WriteJob
-from tablestore_engine.spark.scanner import quote_name
 from tablestore_engine.spark.write import collect_small, write_distributed
+from tablestore_engine.sql.scanner import quote_name
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.commit import CommitReport
 from tablestore_engine.store.identity import identity_of

@@ -38,6 +38,7 @@ from tablestore_engine.cli.place import (
     open_engine,
 )
 from tablestore_engine.errors import FixRequest, NotFound, RetryError
+from tablestore_engine.sql.version import TableVersion, versioned_database
 
 Run = Callable[[argparse.Namespace], int]
 _GREEN = "green"
@@ -128,8 +129,9 @@ def _show(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int
         print_json([record])
         return 0
     database, table = item.table.split(".", maxsplit=1)
+    waiting = versioned_database(database, TableVersion(branch=item.name))
     facts = {key: record[key] for key in ("table", "name", "snapshot", "base_snapshot", "owner", "reason")}
-    print_facts({**facts, "rows": f"select * from `{database}__at_branch_{item.name}`.`{table}`"})
+    print_facts({**facts, "rows": f"select * from `{waiting}`.`{table}`"})
     print_table(
         ("test", "said", "read"),
         [

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tablestore_engine.format.data_type import TIMESTAMP_ROOTS, DataType
-from tablestore_engine.spark.scanner import quote_name
+from tablestore_engine.sql.scanner import quote_name
 
 _MASK = 0xFFFFFFFF
 _SPARK_PRECISION = 6  # Spark's timestamps have no nanoseconds

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from tablestore_engine.errors import EngineBug, Unsupported
-from tablestore_engine.spark.scanner import quote_name, quote_string
 from tablestore_engine.spark.source import ResolvedTable
 from tablestore_engine.spark.types import columns_ddl
 from tablestore_engine.spark.view_sql import (
@@ -29,6 +28,7 @@ from tablestore_engine.spark.view_sql import (
     select_group,
     view_query,
 )
+from tablestore_engine.sql.scanner import quote_name, quote_string
 
 HIDDEN_DATABASE = "tablestore_hidden"
 _CHECKED_PAGES = "'parquet.page.verify-checksum.enabled' 'true'"  # part of the reader's Hadoop conf

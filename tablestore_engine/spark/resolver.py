@@ -24,17 +24,17 @@ from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
-from tablestore_engine.spark.scanner import quote_name, quote_string
 from tablestore_engine.spark.source import (
     NO_OVERRIDES,
     Overrides,
     ResolvedTable,
     ResolvedView,
-    Selector,
     TableSource,
 )
 from tablestore_engine.spark.stored_sql import StoredSql
-from tablestore_engine.spark.time_travel import plain_words, qualified_names, rewrite
+from tablestore_engine.sql.scanner import quote_name, quote_string
+from tablestore_engine.sql.time_travel import plain_words, qualified_names, rewrite
+from tablestore_engine.sql.version import TableVersion
 
 DEFAULT_DATABASE = "default"
 _ROUNDS_MAX = 200
@@ -66,24 +66,24 @@ class _Statement:
     def __init__(self, source: TableSource, overrides: Overrides) -> None:
         self._source = source
         self._overrides = overrides
-        self._found: dict[tuple[str, str, Selector | None], ResolvedTable | ResolvedView | None] = {}
+        self._found: dict[tuple[str, str, TableVersion | None], ResolvedTable | ResolvedView | None] = {}
         self._bound: dict[Name, tuple[Name, str]] = {}
         self.done: dict[Name, str | None] = {}
 
     def lookup(
-        self, database: str, name: str, selector: Selector | None = None
+        self, database: str, name: str, version: TableVersion | None = None
     ) -> ResolvedTable | ResolvedView | None:
         """As it is written; else in lower case, since Spark's names ignore case and the warehouse's do not."""
-        chosen = selector or self._overrides.selector(database, name)
+        chosen = version or self._overrides.version(database, name)
         key = (database, name, chosen)
         if key not in self._found:
             found = self._source.lookup(database, name, chosen)
-            if found is not None and chosen == self._overrides.selector(database, name):
+            if found is not None and chosen == self._overrides.version(database, name):
                 self._overrides.note(database, name, found)
             if found is None and name != name.lower():
-                found = self.lookup(database, name.lower(), selector)
+                found = self.lookup(database, name.lower(), version)
             if found is None and database != database.lower():
-                found = self.lookup(database.lower(), name, selector)
+                found = self.lookup(database.lower(), name, version)
             self._found[key] = found
         return self._found[key]
 
@@ -154,7 +154,7 @@ class Resolver:
         """Steps 1 and 2 for a text: all names that it can mean are registered as this statement sees them."""
         text = rewrite(
             text,
-            lambda parts, selector: self._versioned(parts, selector, statement),
+            lambda parts, version: self._versioned(parts, version, statement),
             session_zone=self._zone(),
         )
         for database, name in qualified_names(text):
@@ -242,16 +242,16 @@ class Resolver:
                 shapes.append(str(statement.done.get((database.lower(), name.lower()))))
         return shapes
 
-    def _versioned(self, parts: tuple[str, ...], selector: Selector, statement: _Statement) -> str:
+    def _versioned(self, parts: tuple[str, ...], version: TableVersion, statement: _Statement) -> str:
         """Register the selected state under its versioned name; that name, quoted."""
         database, name = parts[-2] if len(parts) > 1 else DEFAULT_DATABASE, parts[-1]
-        found = statement.lookup(database, name, selector)
+        found = statement.lookup(database, name, version)
         if found is None:
             raise _no_such_table((database, name))
         if isinstance(found, ResolvedView):
             raise Unsupported(
                 "TS1514",
-                f"view {database}.{name} has no {selector}",
+                f"view {database}.{name} has no {version}",
                 why="a view is stored text; only tables have snapshots",
                 fix="travel in the tables that the view reads",
             )

@@ -21,10 +21,8 @@ from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark import spark_errors
-from tablestore_engine.spark import statement as sql
 from tablestore_engine.spark.catalog_answers import describe, show
 from tablestore_engine.spark.fetch import Fetched, fetch
-from tablestore_engine.spark.parser import not_offered, parse
 from tablestore_engine.spark.resolver import DEFAULT_DATABASE, Resolver
 from tablestore_engine.spark.row_changes import (
     KIND_COLUMN,
@@ -34,9 +32,11 @@ from tablestore_engine.spark.row_changes import (
     merge_query,
     update_query,
 )
-from tablestore_engine.spark.source import BRANCH, NO_OVERRIDES, Overrides
+from tablestore_engine.spark.source import NO_OVERRIDES, Overrides
 from tablestore_engine.spark.table_actions import RowsRequest, TableActions, TableWish
 from tablestore_engine.spark.types import from_spark_type
+from tablestore_engine.sql import statement as sql
+from tablestore_engine.sql.parser import not_offered, parse
 from tablestore_engine.store.write import WriteMode
 
 _PROVIDERS = (None, "tablestore")
@@ -129,12 +129,12 @@ class _Run:
 
 def _refuse_staged(name: sql.TableName, overrides: Overrides) -> None:
     """A statement that reads a table's staged rows must not write the published ones."""
-    selector = overrides.selector(name.database or DEFAULT_DATABASE, name.table)
-    if selector is not None and selector.kind == BRANCH:
+    version = overrides.version(name.database or DEFAULT_DATABASE, name.table)
+    if version is not None and version.branch is not None:
         raise FixRequest(
             "TS1528",
             f"the rows of {name} cannot be changed while they wait for their tests",
-            why=f"they are staged in {selector.value}; the statement would change what others read",
+            why=f"they are staged in {version.branch}; the statement would change what others read",
             fix="do it in the model's query, or set publish='always' on the model",
         )
 

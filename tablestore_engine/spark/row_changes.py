@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.scanner import quote_name, quote_string
-from tablestore_engine.spark.statement import Delete, Merge, MergeClause, Update
 from tablestore_engine.spark.types import spark_ddl
+from tablestore_engine.sql.scanner import quote_name, quote_string
+from tablestore_engine.sql.statement import Delete, Merge, MergeClause, Update
 
 KIND_COLUMN = "_ROW_KIND"
 _SOURCE_MARK = "__ts_source"

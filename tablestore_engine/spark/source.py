@@ -1,7 +1,6 @@
 """What the Spark layer needs to know about tables and views; `api` answers it, tests answer it with stubs.
 
-Names      Selector        which state of a table: snapshot id, tag, timestamp in epoch ms, staged branch
-           ResolvedTable   one pinned state: a cheap `version`, and its files on demand
+Names      ResolvedTable   one pinned state: a cheap `version`, and its files on demand
            ResolvedView    stored SQL text
            TableSource     the port: database and name -> one of these, or None
            Overrides       states that plain names mean in one statement (staged snapshots, as-of)
@@ -19,19 +18,7 @@ from pyroaring import BitMap
 
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.schema import TableSchema
-
-SNAPSHOT, TAG, TIMESTAMP, BRANCH = "snapshot", "tag", "timestamp", "branch"
-
-
-@dataclass(frozen=True)
-class Selector:
-    """`kind` snapshot | tag | timestamp | branch; `value` an id, a name, epoch milliseconds, a branch name."""
-
-    kind: str
-    value: int | str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.value}"
+from tablestore_engine.sql.version import TableVersion
 
 
 class ScannedFile(Protocol):
@@ -87,10 +74,10 @@ class ResolvedView:
 
 
 class TableSource(Protocol):
-    """Names -> states. A selector that does not exist raises; an unknown name is None."""
+    """Names -> states. A version that does not exist raises; an unknown name is None."""
 
     def lookup(
-        self, database: str, name: str, selector: Selector | None
+        self, database: str, name: str, version: TableVersion | None
     ) -> ResolvedTable | ResolvedView | None:
         """The current state, or the selected one."""
 
@@ -102,10 +89,10 @@ class Overrides:
     `watch` is told every table that the statement reads by its plain name, and in which state.
     """
 
-    states: Mapping[tuple[str, str], Selector] = field(default_factory=dict)
+    states: Mapping[tuple[str, str], TableVersion] = field(default_factory=dict)
     watch: Callable[[str, str, ResolvedTable], None] | None = None
 
-    def selector(self, database: str, name: str) -> Selector | None:
+    def version(self, database: str, name: str) -> TableVersion | None:
         """The override of a name, if there is one."""
         return self.states.get((database, name))
 

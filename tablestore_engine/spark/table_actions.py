@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.statement import AlterAction
+from tablestore_engine.sql.statement import AlterAction
 from tablestore_engine.store.write import WriteMode
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import types as st
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.types import BYTES, STRING, DataField, DataType, type_to_text
-from tablestore_engine.spark.scanner import quote_name
+from tablestore_engine.sql.scanner import quote_name
 
 _SIMPLE: dict[str, st.DataType] = {
     "BOOLEAN": st.BooleanType(),

@@ -24,9 +24,9 @@ import pyarrow as pa
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.evolution import plan_columns
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.scanner import quote_name, quote_string
 from tablestore_engine.spark.source import PlannedScan, ScannedFile
 from tablestore_engine.spark.types import spark_ddl
+from tablestore_engine.sql.scanner import quote_name, quote_string
 
 _WORD_BITS = 64
 _JOINING_SHARE = 0.25  # clean rows that pass the filter for nothing: cheaper than one more scan

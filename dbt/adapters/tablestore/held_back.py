@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from dbt.adapters.tablestore.batches import lost_note
-from tablestore_engine.api import PENDING, PUBLISHED, Publication, Staged
+from tablestore_engine.api import PENDING, PUBLISHED, Publication, Staged, TableVersion, versioned_database
 from tablestore_engine.errors import RetryError
 
 
@@ -30,7 +30,7 @@ def held_line(item: Staged, reason: str) -> str:
     if item.is_out:
         return f"{item.table}: {reason}; send it: tablestore publish {item.table}"
     database, table = item.table.split(".", maxsplit=1)
-    where = f"`{database}__at_branch_{item.name}`.`{table}`"
+    where = f"`{versioned_database(database, TableVersion(branch=item.name))}`.`{table}`"
     return f"{item.table} NOT published: {reason}; its rows: select * from {where}"
 
 

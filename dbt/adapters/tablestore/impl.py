@@ -34,7 +34,7 @@ from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_config import STRATEGIES, TablestoreConfig
 from dbt.adapters.tablestore.model_spec import ModelSettings
 from dbt.adapters.tablestore.model_writer import ModelWriter
-from dbt.adapters.tablestore.relation import TablestoreRelation, Version
+from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.replacement import check_view
 from dbt.adapters.tablestore.response import TablestoreResponse
 from dbt.adapters.tablestore.seeds import read_decimals_exactly
@@ -144,7 +144,7 @@ class TablestoreAdapter(SparkAdapter):
     @as_dbt_errors()
     def get_columns_in_relation(self, relation: BaseRelation) -> list[TablestoreColumn]:
         """Columns from metadata; for names without a schema (temporary views) and versions Spark is asked."""
-        is_version = getattr(relation, "version", Version()) != Version()
+        is_version = getattr(relation, "version", None) is not None
         if relation.schema is None or not relation.include_policy.schema or relation.is_cte or is_version:
             return list(self.get_column_schema_from_query(f"select * from {relation.render()} where false"))
         try:

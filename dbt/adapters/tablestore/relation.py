@@ -1,8 +1,7 @@
 """Names of tables in SQL, and the past versions of them that `ref('orders').at(…)` gives.
 
 Names      TablestoreRelation   a dbt relation that may stand for one version of its table
-           Version              which one: a snapshot, a tag, a moment or a branch; exactly one is set
-           versioned_schema()   the schema name that the engine's resolver reads back
+           parse_version()      what a user writes in `tablestore_as_of`, as a TableVersion
 WHY        the version lies in render(), so that dbt's --empty, --sample and microbatch filters wrap it
            (anything appended after `{{ ref() }}` would end up outside their subquery).
 """
@@ -16,33 +15,12 @@ from typing import Any
 
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark.relation import SparkRelation
-from dbt_common.dataclass_schema import dbtClassMixin
 
 from dbt.adapters.tablestore.translate import as_dbt_errors
+from tablestore_engine.api import TableVersion, versioned_database
 from tablestore_engine.errors import FixRequest
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
-
-
-@dataclass(frozen=True)
-class Version(dbtClassMixin):
-    """One version of a table; all None means the current one."""
-
-    snapshot: int | None = None
-    tag: str | None = None
-    timestamp_ms: int | None = None
-    branch: str | None = None
-
-
-def versioned_schema(schema: str, version: Version) -> str:
-    """`demo` and snapshot 5 -> `demo__at_snapshot_5`."""
-    if version.snapshot is not None:
-        return f"{schema}__at_snapshot_{version.snapshot}"
-    if version.tag is not None:
-        return f"{schema}__at_tag_{version.tag}"
-    if version.timestamp_ms is not None:
-        return f"{schema}__at_ts_{version.timestamp_ms}"
-    return f"{schema}__at_branch_{version.branch}"
 
 
 def parse_timestamp_ms(value: str | datetime | int) -> int:
@@ -61,7 +39,7 @@ def parse_timestamp_ms(value: str | datetime | int) -> int:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def parse_version(value: Any) -> Version:  # noqa: ANN401 - comes from YAML
+def parse_version(value: Any) -> TableVersion:  # noqa: ANN401 - comes from YAML
     """What a user writes in `tablestore_as_of`: a snapshot id, a moment, or a tag's name."""
     if isinstance(value, bool) or not isinstance(value, int | str | datetime):
         raise FixRequest(
@@ -71,10 +49,14 @@ def parse_version(value: Any) -> Version:  # noqa: ANN401 - comes from YAML
             fix="write a number, an ISO date and time, or the name of a tag",
         )
     if isinstance(value, int):
-        return Version(snapshot=value)
+        return TableVersion(snapshot=value)
     if isinstance(value, datetime) or re.match(r"\d{4}-\d{2}-\d{2}", value):
-        return Version(timestamp_ms=parse_timestamp_ms(value))
-    return Version(snapshot=int(value)) if value.isdigit() else Version(tag=_checked_name("tag", value))
+        return TableVersion(timestamp_ms=parse_timestamp_ms(value))
+    return (
+        TableVersion(snapshot=int(value))
+        if value.isdigit()
+        else TableVersion(tag=_checked_name("tag", value))
+    )
 
 
 def _checked_name(kind: str, name: str) -> str:
@@ -92,7 +74,7 @@ def _checked_name(kind: str, name: str) -> str:
 class TablestoreRelation(SparkRelation):
     """A table or view of the warehouse; `version` is set only on what at() returned."""
 
-    version: Version = field(default_factory=Version)
+    version: TableVersion | None = None
     renameable_relations: frozenset[str] = field(
         default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
     )
@@ -118,7 +100,7 @@ class TablestoreRelation(SparkRelation):
                 why="expected exactly one of snapshot (a number), tag, timestamp, branch",
                 fix="write at(snapshot=5), at(tag='name') or at(timestamp='2026-01-31 14:00')",
             )
-        version = Version(
+        version = TableVersion(
             snapshot=snapshot,
             tag=None if tag is None else _checked_name("tag", tag),
             timestamp_ms=None if timestamp is None else parse_timestamp_ms(timestamp),
@@ -128,9 +110,9 @@ class TablestoreRelation(SparkRelation):
 
     def render(self) -> str:
         """`demo.orders`, or `` `demo__at_snapshot_5`.`orders` `` for a version."""
-        if self.version == Version() or self.schema is None:
+        if self.version is None or self.schema is None:
             return str(super().render())
-        return f"`{versioned_schema(self.schema, self.version)}`.`{self.identifier}`"
+        return f"`{versioned_database(self.schema, self.version)}`.`{self.identifier}`"
 
     @property
     def table_name(self) -> str:

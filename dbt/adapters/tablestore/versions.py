@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from dbt.adapters.tablestore.relation import Version, parse_version
+from dbt.adapters.tablestore.relation import parse_version
 from dbt.adapters.tablestore.translate import as_dbt_errors
 from tablestore_engine.api import Engine, TableVersion
 from tablestore_engine.errors import FixRequest, NotFound
@@ -31,7 +31,7 @@ def read_as_of(variables: Mapping[str, Any], schema: str) -> dict[str, TableVers
             fix="write --vars '{tablestore_as_of: {orders: 5}}'",
         )
     return {
-        (name if "." in str(name) else f"{schema}.{name}"): engine_version(parse_version(version))
+        (name if "." in str(name) else f"{schema}.{name}"): parse_version(version)
         for name, version in value.items()
     }
 
@@ -54,13 +54,6 @@ def check_as_of_names(as_of: Mapping[str, TableVersion], engine: Engine) -> None
             why="there is no table of that name; a view has no snapshots of its own",
             fix=f"did you mean {near[0]}?" if near else "write the table's name as schema.name",
         )
-
-
-def engine_version(version: Version) -> TableVersion:
-    """The same in the engine's words."""
-    return TableVersion(
-        snapshot=version.snapshot, tag=version.tag, timestamp_ms=version.timestamp_ms, branch=version.branch
-    )
 
 
 def versions_of(branches: Mapping[str, str]) -> dict[str, TableVersion]:

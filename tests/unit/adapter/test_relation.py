@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.tablestore.relation import TablestoreRelation, Version, parse_version
+from dbt.adapters.tablestore.relation import TablestoreRelation, parse_version
+from tablestore_engine.api import TableVersion
 from tablestore_engine.errors import FixRequest
 
 ORDERS = TablestoreRelation.create(schema="demo", identifier="orders", type="table")
@@ -56,14 +57,14 @@ def test_at_needs_exactly_one_version(arguments: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("value", "version"),
     [
-        (5, Version(snapshot=5)),
-        ("5", Version(snapshot=5)),
-        ("audited", Version(tag="audited")),
-        ("2026-01-31", Version(timestamp_ms=1769817600000)),
-        ("2026-01-31 14:00", Version(timestamp_ms=1769868000000)),
+        (5, TableVersion(snapshot=5)),
+        ("5", TableVersion(snapshot=5)),
+        ("audited", TableVersion(tag="audited")),
+        ("2026-01-31", TableVersion(timestamp_ms=1769817600000)),
+        ("2026-01-31 14:00", TableVersion(timestamp_ms=1769868000000)),
     ],
 )
-def test_versions_of_vars(value: object, version: Version) -> None:
+def test_versions_of_vars(value: object, version: TableVersion) -> None:
     """tablestore_as_of takes a number, a moment or a tag."""
     assert parse_version(value) == version
 

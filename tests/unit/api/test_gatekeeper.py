@@ -23,7 +23,8 @@ from tablestore_engine.api import (
 from tablestore_engine.api.row_versions import ReadLog, rows_version
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.runtime.system import SYSTEM, Runtime
-from tablestore_engine.spark.source import SNAPSHOT, Overrides, ResolvedTable, Selector
+from tablestore_engine.spark.source import Overrides, ResolvedTable
+from tablestore_engine.sql.version import TableVersion
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
 
 SPEC = TableSpec(primary_key=("id",))
@@ -124,7 +125,7 @@ def test_folding_keeps_the_version_of_rows(tmp_path: Path) -> None:
 def test_reads_by_a_versioned_name_are_constants() -> None:
     """`demo`.t counts with its commit and stage, `demo__at_snapshot_5`.t does not, and overrides are told as read."""
     log = ReadLog()
-    overrides = Overrides({("demo", "t"): Selector(SNAPSHOT, 5)}, log.note)
+    overrides = Overrides({("demo", "t"): TableVersion(snapshot=5)}, log.note)
     state = ResolvedTable("w/demo.db/t@ts_staged_run@s5@uuid@0", "x", None, lambda: None, "me:1")  # type: ignore[arg-type, return-value]
     overrides.note("demo__at_snapshot_5", "t", state)
     assert log.reads() == ()

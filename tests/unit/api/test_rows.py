@@ -19,7 +19,6 @@ from tablestore_engine.api import (
     WriteMode,
     WriteSpec,
 )
-from tablestore_engine.api.versions import to_selector
 from tablestore_engine.errors import FixData, FixRequest, TablestoreError
 
 SCHEMA = pa.schema(
@@ -111,7 +110,7 @@ def test_unknown_words_are_refused(wrong: dict[str, str]) -> None:
 def test_a_version_names_one_state() -> None:
     """Two answers to one question are refused."""
     with pytest.raises(FixRequest, match="TS1015"):
-        to_selector(TableVersion(snapshot=1, tag="x"))
+        TableVersion(snapshot=1, tag="x")
 
 
 def test_the_error_of_a_frame_says_why(table: Table) -> None:

@@ -23,7 +23,8 @@ from tablestore_engine.api import (
 from tablestore_engine.api.sources import EngineSource
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.spark.source import BRANCH, ResolvedTable, ResolvedView, Selector
+from tablestore_engine.spark.source import ResolvedTable, ResolvedView
+from tablestore_engine.sql.version import TableVersion
 from tablestore_engine.testing.faults import SimulatedCrash
 
 NAME = "d.orders"
@@ -142,7 +143,7 @@ def test_its_tests_read_it_by_the_name_and_its_stage(tmp_path: Path) -> None:
     warehouse = engine.gate._warehouse
     source = EngineSource(warehouse.catalog, warehouse.find_store, lambda _: True)
     assert isinstance(source.lookup("d", "orders", None), ResolvedView)
-    pinned = source.lookup("d", "orders", Selector(BRANCH, "run"))
+    pinned = source.lookup("d", "orders", TableVersion(branch="run"))
     assert isinstance(pinned, ResolvedTable)
     assert pinned.commit == item.version
     assert isinstance(source.lookup("d__at_branch_run", "orders", None), ResolvedTable)

@@ -21,7 +21,7 @@ from tablestore_engine.options import (
     is_credential,
     parse_stats_mode,
 )
-from tablestore_engine.spark.statement import SetProperties
+from tablestore_engine.sql.statement import SetProperties
 
 FIELDS = from_arrow(pa.schema([("id", pa.int64()), ("name", pa.string())]).empty_table()).fields
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.spark import statement as sql
 from tablestore_engine.spark.router import insert_mode
+from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.write import WriteMode
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablestore_engine.spark.scanner import (
+from tablestore_engine.sql.scanner import (
     name_text,
     quote_name,
     quote_string,

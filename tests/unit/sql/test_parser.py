@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.spark.parser import parse
-from tablestore_engine.spark.statement import (
+from tablestore_engine.sql.parser import parse
+from tablestore_engine.sql.statement import (
     AddColumns,
     Alter,
     AlterColumn,

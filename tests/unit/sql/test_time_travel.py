@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.spark.source import Selector
-from tablestore_engine.spark.time_travel import plain_words, qualified_names, rewrite
+from tablestore_engine.sql.time_travel import plain_words, qualified_names, rewrite
+from tablestore_engine.sql.version import TableVersion
 
 
 def _rewrite(text: str) -> str:
@@ -58,11 +58,11 @@ def test_only_literals(clause: str) -> None:
 def test_session_zone() -> None:
     """A timestamp without offset is in the session's time zone."""
     zone = dt.timezone(dt.timedelta(hours=2))
-    seen: list[Selector] = []
+    seen: list[TableVersion] = []
     rewrite(
         "from a timestamp as of '1970-01-01 02:00:01'", lambda _, s: seen.append(s) or "", session_zone=zone
     )  # type: ignore[func-returns-value]
-    assert seen == [Selector("timestamp", 1000)]
+    assert seen == [TableVersion(timestamp_ms=1000)]
 
 
 @settings(deadline=None)

@@ -5,8 +5,8 @@ Names      parse_alter() parse_comment_on()
 
 from __future__ import annotations
 
-from tablestore_engine.spark.cursor import Cursor
-from tablestore_engine.spark.statement import (
+from tablestore_engine.sql.cursor import Cursor
+from tablestore_engine.sql.statement import (
     AddColumns,
     Alter,
     AlterAction,

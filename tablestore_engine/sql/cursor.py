@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.spark.scanner import (
+from tablestore_engine.sql.scanner import (
     BROKEN,
     NUMBER,
     STRING,
@@ -20,7 +20,7 @@ from tablestore_engine.spark.scanner import (
     significant,
     string_value,
 )
-from tablestore_engine.spark.statement import ColumnDefinition, Pairs, TableName
+from tablestore_engine.sql.statement import ColumnDefinition, Pairs, TableName
 
 _OPEN, _CLOSE = {"(": ")", "[": "]"}, {")", "]"}
 

@@ -14,7 +14,7 @@ import datetime as dt
 from collections.abc import Callable
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.spark.scanner import (
+from tablestore_engine.sql.scanner import (
     NUMBER,
     STRING,
     Token,
@@ -23,16 +23,16 @@ from tablestore_engine.spark.scanner import (
     significant,
     string_value,
 )
-from tablestore_engine.spark.source import SNAPSHOT, TAG, TIMESTAMP, Selector
+from tablestore_engine.sql.version import TableVersion
 
 _VERSION = ("VERSION", "SYSTEM_VERSION")
 _TIME = ("TIMESTAMP", "SYSTEM_TIME")
 _BEFORE_NAME = ("FROM", "JOIN", "TABLE", "USING")
-NameOf = Callable[[tuple[str, ...], Selector], str]
+NameOf = Callable[[tuple[str, ...], TableVersion], str]
 
 
 def rewrite(text: str, name_of: NameOf, *, session_zone: dt.tzinfo = dt.UTC) -> str:
-    """The text with `name [FOR] VERSION|TIMESTAMP AS OF literal` replaced by `name_of(name parts, selector)`."""
+    """The text with `name [FOR] VERSION|TIMESTAMP AS OF literal` replaced by `name_of(name parts, version)`."""
     tokens = significant(scan(text))
     pieces: list[str] = []
     done = 0
@@ -42,8 +42,8 @@ def rewrite(text: str, name_of: NameOf, *, session_zone: dt.tzinfo = dt.UTC) -> 
         if found is None:
             index += 1
             continue
-        parts, selector, after = found
-        pieces += [text[done : tokens[index].start], name_of(parts, selector)]
+        parts, version, after = found
+        pieces += [text[done : tokens[index].start], name_of(parts, version)]
         done = tokens[after - 1].end
         index = after
     return "".join([*pieces, text[done:]])
@@ -51,8 +51,8 @@ def rewrite(text: str, name_of: NameOf, *, session_zone: dt.tzinfo = dt.UTC) -> 
 
 def _clause(
     tokens: tuple[Token, ...], index: int, zone: dt.tzinfo
-) -> tuple[tuple[str, ...], Selector, int] | None:
-    """(name parts, selector, index behind the clause) when a table name with such a clause starts at `index`."""
+) -> tuple[tuple[str, ...], TableVersion, int] | None:
+    """(name parts, version, index behind the clause) when a table name with such a clause starts at `index`."""
     if not tokens[index].is_name or index == 0 or not _may_precede_name(tokens[index - 1]):
         return None
     parts, at = _dotted(tokens, index)
@@ -62,8 +62,8 @@ def _clause(
         return None
     if not (tokens[at + 1].is_word("AS") and tokens[at + 2].is_word("OF")):
         return None
-    selector, after = _literal(tokens, at + 3, is_version=tokens[at].is_word(*_VERSION), zone=zone)
-    return parts, selector, after
+    version, after = _literal(tokens, at + 3, is_version=tokens[at].is_word(*_VERSION), zone=zone)
+    return parts, version, after
 
 
 def _may_precede_name(token: Token) -> bool:
@@ -81,7 +81,7 @@ def _dotted(tokens: tuple[Token, ...], index: int) -> tuple[tuple[str, ...], int
 
 def _literal(
     tokens: tuple[Token, ...], at: int, *, is_version: bool, zone: dt.tzinfo
-) -> tuple[Selector, int]:
+) -> tuple[TableVersion, int]:
     start = at
     if not is_version and at + 1 < len(tokens) and tokens[at].is_word("TIMESTAMP", "DATE"):
         at += 1
@@ -93,11 +93,13 @@ def _literal(
         if not token.text.isdigit():
             raise _not_literal(tokens, start, is_version=is_version)
         number = int(token.text)
-        return (Selector(SNAPSHOT, number) if is_version else Selector(TIMESTAMP, number * 1000)), at + 1
+        return (
+            TableVersion(snapshot=number) if is_version else TableVersion(timestamp_ms=number * 1000)
+        ), at + 1
     value = string_value(token)
     if not is_version:
-        return Selector(TIMESTAMP, epoch_millis(value, zone)), at + 1
-    return (Selector(SNAPSHOT, int(value)) if value.isdigit() else Selector(TAG, value)), at + 1
+        return TableVersion(timestamp_ms=epoch_millis(value, zone)), at + 1
+    return (TableVersion(snapshot=int(value)) if value.isdigit() else TableVersion(tag=value)), at + 1
 
 
 def epoch_millis(value: str, zone: dt.tzinfo) -> int:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tablestore_engine.errors import Unsupported
-from tablestore_engine.spark.alter_parser import parse_alter, parse_comment_on
-from tablestore_engine.spark.cursor import Cursor
-from tablestore_engine.spark.dml_parser import (
+from tablestore_engine.sql.alter_parser import parse_alter, parse_comment_on
+from tablestore_engine.sql.cursor import Cursor
+from tablestore_engine.sql.dml_parser import (
     QUERY_STARTS,
     parse_delete,
     parse_insert,
@@ -21,7 +21,7 @@ from tablestore_engine.spark.dml_parser import (
     parse_update,
     starts_query,
 )
-from tablestore_engine.spark.statement import (
+from tablestore_engine.sql.statement import (
     ColumnDefinition,
     CreateSchema,
     CreateTable,

@@ -6,8 +6,8 @@ Names      parse_insert() parse_delete() parse_update() parse_merge()
 
 from __future__ import annotations
 
-from tablestore_engine.spark.cursor import Cursor
-from tablestore_engine.spark.statement import Delete, Insert, Merge, MergeClause, Pairs, Update
+from tablestore_engine.sql.cursor import Cursor
+from tablestore_engine.sql.statement import Delete, Insert, Merge, MergeClause, Pairs, Update
 
 QUERY_STARTS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "REDUCE", "MAP")
 _MERGE_STOPS = ("WHEN",)

@@ -1,0 +1,1 @@
+"""SQL text understood without Spark: tokens, statements, versions in names and clauses."""
