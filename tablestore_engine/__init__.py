@@ -4,11 +4,12 @@ The layers, top to bottom (a line imports only lines below it; `.importlinter` c
 
     testing | cli      the shipped test kit; the command line
     api                the front door: Engine and Table handles
-    spark              many machines: the only place that imports pyspark
+    warehouse          what is done to the tables of one warehouse: statements, writes, publishing, staging
+    spark              many machines: the only place that calls pyspark
     catalog            names -> tables, views, schema changes
     store | log        one table's files: scan, write, commit | Kafka: outbox, publish, read back
     lsm                versions of a row -> one row; choosing compactions. No files, no Spark, no Kafka
     format | fileio    bytes <-> objects (opens nothing) | the file-system port
-    runtime | options  clock, ids, crash points, Java | the one table of options
+    runtime | options | sql  clock, ids, crash points, Java | the one table of options | SQL text understood
     errors             every exception, grouped by what the caller must do
 """

@@ -17,7 +17,6 @@ import pyarrow as pa
 from integration_tests.interop.oracle import DYNAMIC
 from integration_tests.interop.rows import Change, Row, plain_rows
 from integration_tests.interop.schemas import Schema
-from tablestore_engine.api.target import APPEND_DEFAULTS, KEYED_DEFAULTS
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.fileio.local import LocalFileIO
@@ -28,6 +27,7 @@ from tablestore_engine.format.types import parse_type
 from tablestore_engine.runtime.system import SYSTEM
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteMode, WriteRequest
+from tablestore_engine.warehouse.target_schema import APPEND_DEFAULTS, KEYED_DEFAULTS
 
 KINDS = {"+I": RowKind.INSERT, "-U": RowKind.UPDATE_BEFORE, "+U": RowKind.UPDATE_AFTER, "-D": RowKind.DELETE}
 

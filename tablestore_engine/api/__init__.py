@@ -1,7 +1,10 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
 from tablestore_engine.api.engine import Engine
-from tablestore_engine.api.gate import (
+from tablestore_engine.api.table import Scan, Table
+from tablestore_engine.display import shown
+from tablestore_engine.sql.version import TableVersion, find_version, versioned_database
+from tablestore_engine.warehouse.gate_rule import (
     GateBook,
     Outcome,
     Staged,
@@ -15,7 +18,7 @@ from tablestore_engine.api.gate import (
     pick_group,
     short_name,
 )
-from tablestore_engine.api.gatekeeper import (
+from tablestore_engine.warehouse.gatekeeper import (
     PENDING,
     PUBLISHED,
     REFUSED,
@@ -23,9 +26,10 @@ from tablestore_engine.api.gatekeeper import (
     Publication,
     stage_properties,
 )
-from tablestore_engine.api.listing import DAMAGED, describe_damage
-from tablestore_engine.api.location import local_folder
-from tablestore_engine.api.report import (
+from tablestore_engine.warehouse.relations import DAMAGED, describe_damage
+from tablestore_engine.warehouse.row_versions import ReadLog
+from tablestore_engine.warehouse.warehouse_folder import local_folder
+from tablestore_engine.warehouse.write_report import (
     ColumnInfo,
     RelationInfo,
     SqlResult,
@@ -33,8 +37,7 @@ from tablestore_engine.api.report import (
     TableFacts,
     WriteReport,
 )
-from tablestore_engine.api.row_versions import ReadLog
-from tablestore_engine.api.spec import (
+from tablestore_engine.warehouse.write_spec import (
     Interval,
     OnSchemaChange,
     RowFilter,
@@ -44,9 +47,6 @@ from tablestore_engine.api.spec import (
     WriteMode,
     WriteSpec,
 )
-from tablestore_engine.api.table import Scan, Table
-from tablestore_engine.display import shown
-from tablestore_engine.sql.version import TableVersion, find_version, versioned_database
 
 __all__ = [
     "DAMAGED",

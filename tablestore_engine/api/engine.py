@@ -1,7 +1,7 @@
 """The engine of one warehouse: the front door for dbt, Python users and the command line.
 
 Names      Engine   one per warehouse and process; safe for threads
-Steps      a write: rows -> Incoming -> api/writing -> commit -> publish what the log lacks -> report
+Steps      a write: rows -> Incoming -> warehouse/table_writer -> commit -> publish what the log lacks -> report
            SQL: spark/router decides by the statement; queries resolve names, DDL and DML come back as actions
 INVARIANT  no JVM before the first statement that needs one: names, Arrow reads and writes, staging work without.
 """
@@ -17,17 +17,9 @@ from typing import Any, Self
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from tablestore_engine.api.actions import EngineActions
 from tablestore_engine.api.environment import check_environment
-from tablestore_engine.api.gatekeeper import Gatekeeper
 from tablestore_engine.api.operations import Operations
-from tablestore_engine.api.report import ColumnInfo, RelationInfo, SqlResult, StagedInfo, WriteReport
-from tablestore_engine.api.row_versions import ReadLog
-from tablestore_engine.api.rows import from_arrow, from_frame, to_incoming
-from tablestore_engine.api.spec import SparkSettings, TableSpec, WriteMode, WriteSpec
-from tablestore_engine.api.successors import Successors
 from tablestore_engine.api.table import Table
-from tablestore_engine.api.warehouse import Warehouse
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
@@ -37,6 +29,20 @@ from tablestore_engine.spark.router import Router
 from tablestore_engine.spark.source import Overrides
 from tablestore_engine.spark.types import spark_ddl
 from tablestore_engine.sql.version import TableVersion
+from tablestore_engine.warehouse.gatekeeper import Gatekeeper
+from tablestore_engine.warehouse.incoming_rows import from_arrow, from_frame, to_incoming
+from tablestore_engine.warehouse.row_versions import ReadLog
+from tablestore_engine.warehouse.successors import Successors
+from tablestore_engine.warehouse.table_actions import EngineActions
+from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write_report import (
+    ColumnInfo,
+    RelationInfo,
+    SqlResult,
+    StagedInfo,
+    WriteReport,
+)
+from tablestore_engine.warehouse.write_spec import SparkSettings, TableSpec, WriteMode, WriteSpec
 
 Versions = Mapping[str, TableVersion]
 NO_VERSIONS: Versions = {}

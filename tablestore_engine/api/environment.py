@@ -6,9 +6,9 @@ INVARIANT  the first problem is raised as the error that a build would meet; not
 
 from __future__ import annotations
 
-from tablestore_engine.api.warehouse import Warehouse
 from tablestore_engine.log.brokers import check_brokers
 from tablestore_engine.runtime.java import find_java
+from tablestore_engine.warehouse.warehouse import Warehouse
 
 
 def check_environment(warehouse: Warehouse) -> tuple[str, ...]:

@@ -14,12 +14,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tablestore_engine.api.changes import ChangeCounts, count_changes, read_changes_table
-from tablestore_engine.api.report import StagedInfo, TableFacts, WriteReport, report_of
-from tablestore_engine.api.rows import to_incoming
-from tablestore_engine.api.sources import find_snapshot, resolve_table
-from tablestore_engine.api.spec import WriteSpec
-from tablestore_engine.api.warehouse import Warehouse
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -28,6 +22,12 @@ from tablestore_engine.spark.source import ResolvedTable
 from tablestore_engine.sql.version import find_version
 from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.warehouse.incoming_rows import to_incoming
+from tablestore_engine.warehouse.snapshot_diff import ChangeCounts, count_changes, read_changes_table
+from tablestore_engine.warehouse.table_source import find_snapshot, resolve_table
+from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write_report import StagedInfo, TableFacts, WriteReport, report_of
+from tablestore_engine.warehouse.write_spec import WriteSpec
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 _LOCK = OrderedLock("what was shipped", Rank.PROCESS)
 _SHIPPED: set[str] = set()
 _PACKAGE = "tablestore_engine"
-_NOT_SHIPPED = ("cli", "testing", "api")
+_NOT_SHIPPED = ("cli", "testing", "api", "warehouse")
 
 
 def ship(session: SparkSession, scratch: Path) -> None:

@@ -14,7 +14,15 @@ from random import Random
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tablestore_engine.api.gate import GateBook, Outcome, Staged, TableRead, Verdict, World, pick_group
+from tablestore_engine.warehouse.gate_rule import (
+    GateBook,
+    Outcome,
+    Staged,
+    TableRead,
+    Verdict,
+    World,
+    pick_group,
+)
 
 TABLES = 4
 ACTIONS = ("build", "build", "build", "test", "test", "test", "test", "past", "commit", "publish", "crash")

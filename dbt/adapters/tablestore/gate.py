@@ -1,4 +1,4 @@
-"""What dbt says about a model's tests, for the engine's gate (tablestore_engine/api/gate.py has the rule).
+"""What dbt says about a model's tests, for the engine's gate (tablestore_engine/warehouse/gate_rule.py has the rule).
 
 Names      combine_verdict()   a data test's row and severity -> its verdict
            project_tables()    tables that dbt builds: only what a test read of these binds it to versions

@@ -1,4 +1,4 @@
-"""What dbt's rows and graph mean for the gate; the rule itself is in tests/unit/api/test_gate.py."""
+"""What dbt's rows and graph mean for the gate; the rule itself is in tests/unit/warehouse/test_gate_rule.py."""
 
 from __future__ import annotations
 

@@ -7,10 +7,6 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api.actions import alter_schema
-from tablestore_engine.api.rows import from_arrow
-from tablestore_engine.api.spec import OnSchemaChange, TableSpec
-from tablestore_engine.api.target import plan_target
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.options import (
@@ -22,6 +18,10 @@ from tablestore_engine.options import (
     parse_stats_mode,
 )
 from tablestore_engine.sql.statement import SetProperties
+from tablestore_engine.warehouse.incoming_rows import from_arrow
+from tablestore_engine.warehouse.table_actions import alter_schema
+from tablestore_engine.warehouse.target_schema import plan_target
+from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec
 
 FIELDS = from_arrow(pa.schema([("id", pa.int64()), ("name", pa.string())]).empty_table()).fields
 

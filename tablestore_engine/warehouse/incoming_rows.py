@@ -21,7 +21,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tablestore_engine.api.spec import ROW_KIND_COLUMN, WriteSpec
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.data_type import VOID
 from tablestore_engine.format.row_kind import RowKind
@@ -31,6 +30,7 @@ from tablestore_engine.format.types import DataField, field_to_arrow, type_from_
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.types import from_spark_type
 from tablestore_engine.sql.scanner import quote_name
+from tablestore_engine.warehouse.write_spec import ROW_KIND_COLUMN, WriteSpec
 
 VIOLATION_COLUMN = "_TS_VIOLATED"
 _SAMPLES = 5

@@ -19,16 +19,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tablestore_engine.api.gate import GateBook, Outcome, Staged, TableRead, World
-from tablestore_engine.api.report import WriteReport, report_of
-from tablestore_engine.api.row_versions import commit_of, rows_version, was_published
-from tablestore_engine.api.successors import Successors
-from tablestore_engine.api.warehouse import Warehouse
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, RetryError, TablestoreError
 from tablestore_engine.store.stage_rebase import StagedSnapshot
 from tablestore_engine.store.staging import Outcome as StoredOutcome
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.warehouse.gate_rule import GateBook, Outcome, Staged, TableRead, World
+from tablestore_engine.warehouse.row_versions import commit_of, rows_version, was_published
+from tablestore_engine.warehouse.successors import Successors
+from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write_report import WriteReport, report_of
 
 OWNER, POLICY, GATES, PARENTS, BATCHES = (
     f"tablestore.stage.{key}" for key in ("owner", "publish", "gates", "parents", "batches")

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablestore_engine.api.report import RelationInfo
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, NotFound, StorageError, TablestoreError, Unsupported
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.warehouse.write_report import RelationInfo
 
 FindStore = Callable[[Identifier], TableStore | None]
 DAMAGED = (FixData, NotFound, StorageError, Unsupported)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablestore_engine.api.row_versions import rows_version
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import NotFound
@@ -17,6 +16,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.spark.source import ResolvedTable, ResolvedView
 from tablestore_engine.sql.version import TableVersion, split_database
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.warehouse.row_versions import rows_version
 
 FindStore = Callable[[Identifier], TableStore | None]
 

@@ -20,12 +20,12 @@ from tablestore_engine.api import (
     pick_group,
     stage_properties,
 )
-from tablestore_engine.api.row_versions import ReadLog, rows_version
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.spark.source import Overrides, ResolvedTable
 from tablestore_engine.sql.version import TableVersion
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
+from tablestore_engine.warehouse.row_versions import ReadLog, rows_version
 
 SPEC = TableSpec(primary_key=("id",))
 BOTH = ("d.child", "d.parent")

@@ -15,15 +15,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from tablestore_engine.api.comments import set_all_comments
-from tablestore_engine.api.listing import list_relations
-from tablestore_engine.api.location import own_folder
-from tablestore_engine.api.publishing import TablePublisher, pending_log
-from tablestore_engine.api.report import RelationInfo, WriteReport, report_of
-from tablestore_engine.api.rows import Incoming
-from tablestore_engine.api.sources import EngineSource
-from tablestore_engine.api.spec import OnSchemaChange, SparkSettings, TableSpec, WriteSpec
-from tablestore_engine.api.writing import Writer
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.views import ViewDefinition
@@ -40,6 +31,15 @@ from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import open_session, session_scratch
 from tablestore_engine.store.clone import clone_table
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.warehouse.comments import set_all_comments
+from tablestore_engine.warehouse.incoming_rows import Incoming
+from tablestore_engine.warehouse.relations import list_relations
+from tablestore_engine.warehouse.table_publisher import TablePublisher, pending_log
+from tablestore_engine.warehouse.table_source import EngineSource
+from tablestore_engine.warehouse.table_writer import Writer
+from tablestore_engine.warehouse.warehouse_folder import own_folder
+from tablestore_engine.warehouse.write_report import RelationInfo, WriteReport, report_of
+from tablestore_engine.warehouse.write_spec import OnSchemaChange, SparkSettings, TableSpec, WriteSpec
 
 _IGNORE = OnSchemaChange.IGNORE
 _MANAGED = "tablestore.managed-topic"
@@ -151,7 +151,7 @@ class Warehouse:
         self.catalog.drop_database(name, cascade=cascade)
 
     def relations(self, database: str, *, with_unpublished: bool = False) -> tuple[RelationInfo, ...]:
-        """Tables and views; tables that only have a staged snapshot are nobody's business yet. See api/listing.py."""
+        """Tables and views; tables that only have a staged snapshot are nobody's business yet."""
         return list_relations(self.catalog, self.find_store, database, with_unpublished=with_unpublished)
 
     def find_relation(self, identifier: Identifier) -> RelationInfo | None:

@@ -8,13 +8,13 @@ WHY        a staged snapshot that is put on a folded base is published with anot
 
 from __future__ import annotations
 
-from tablestore_engine.api.gate import NOTHING, TableRead
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.spark.source import ResolvedTable
 from tablestore_engine.sql.version import split_database
 from tablestore_engine.store.commit_history import find_row_commit
 from tablestore_engine.store.staging import STAGED_PREFIX
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.warehouse.gate_rule import NOTHING, TableRead
 
 
 def rows_version(store: TableStore, snapshot: Snapshot | None) -> str:

@@ -20,12 +20,12 @@ from tablestore_engine.api import (
     pick_group,
     stage_properties,
 )
-from tablestore_engine.api.sources import EngineSource
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.spark.source import ResolvedTable, ResolvedView
 from tablestore_engine.sql.version import TableVersion
 from tablestore_engine.testing.faults import SimulatedCrash
+from tablestore_engine.warehouse.table_source import EngineSource
 
 NAME = "d.orders"
 CHANGES = ("rename", "delete", "delete_tree", "create_exclusive", "replace", "write", "mkdirs", "copy")

@@ -16,7 +16,6 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tablestore_engine.api.spec import OnSchemaChange, TableSpec, WriteSpec
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.cast import is_widening
 from tablestore_engine.format.data_type import VOID
@@ -30,6 +29,7 @@ from tablestore_engine.format.schema_change import (
 )
 from tablestore_engine.format.types import DataField, DataType
 from tablestore_engine.options import OPTIONS, Option, Scope, check_options
+from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
 KEYED_DEFAULTS: Mapping[str, str] = {
     "bucket": "1",

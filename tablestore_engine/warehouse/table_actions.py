@@ -13,11 +13,6 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tablestore_engine.api.report import WriteReport
-from tablestore_engine.api.rows import Incoming, from_frame
-from tablestore_engine.api.sources import snapshot_of_version
-from tablestore_engine.api.spec import OnSchemaChange, TableSpec, WriteMode, WriteSpec
-from tablestore_engine.api.warehouse import Warehouse
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import FixRequest, NotFound, Unsupported
@@ -43,6 +38,11 @@ from tablestore_engine.sql.statement import (
     SetProperties,
     UnsetProperties,
 )
+from tablestore_engine.warehouse.incoming_rows import Incoming, from_frame
+from tablestore_engine.warehouse.table_source import snapshot_of_version
+from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write_report import WriteReport
+from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteMode, WriteSpec
 
 
 class EngineActions:

@@ -21,17 +21,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from tablestore_engine.api.rows import (
-    VIOLATION_COLUMN,
-    Incoming,
-    check_rules,
-    shape_arrow,
-    shape_frame,
-    split_kinds,
-    violation,
-)
-from tablestore_engine.api.spec import ROW_KIND_COLUMN, OnSchemaChange, WriteSpec
-from tablestore_engine.api.target import TargetPlan, check_columns, plan_target
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, FixRequest, RetryError, Stopped, Unsupported
@@ -49,6 +38,17 @@ from tablestore_engine.store.identity import identity_of
 from tablestore_engine.store.row_filter import EVERY_ROW, RowFilter, SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteMode, WriteRequest
+from tablestore_engine.warehouse.incoming_rows import (
+    VIOLATION_COLUMN,
+    Incoming,
+    check_rules,
+    shape_arrow,
+    shape_frame,
+    split_kinds,
+    violation,
+)
+from tablestore_engine.warehouse.target_schema import TargetPlan, check_columns, plan_target
+from tablestore_engine.warehouse.write_spec import ROW_KIND_COLUMN, OnSchemaChange, WriteSpec
 
 OpenStore = Callable[[Identifier], TableStore]
 AfterRefusal = Callable[[Identifier, str], None]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tablestore_engine.api.gate import (
+from tablestore_engine.warehouse.gate_rule import (
     GateBook,
     Outcome,
     Staged,
