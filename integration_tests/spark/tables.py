@@ -1,6 +1,6 @@
 """Tables for the tests of names and views: Parquet files written here, plans made by hand.
 
-Names      StubTables   a TableSource whose tables and views the test sets
+Names      StubTables   a NameLookup whose tables and views the test sets
            parquet_file() scan()   a written file as a plan sees it; a plan of files
 """
 
@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
+from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView, SnapshotRef
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.source import ResolvedTable, ResolvedView
 from tablestore_engine.sql.version import TableVersion
 
 
@@ -57,7 +57,7 @@ class StubTables:
     def lookup(
         self, database: str, name: str, version: TableVersion | None
     ) -> ResolvedTable | ResolvedView | None:
-        """The port."""
+        """As NameLookup does it."""
         self.lookups.append((database, name, version))
         if (database, name) in self.views:
             return ResolvedView(self.views[database, name])
@@ -71,4 +71,4 @@ class StubTables:
             self.loaded.append(unique)
             return plan
 
-        return ResolvedTable(unique, label, plan.schema, load)
+        return ResolvedTable(unique, label, plan.schema, load, SnapshotRef(1, unique))

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from integration_tests.spark.tables import StubTables, parquet_file, scan
+from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import session_scratch
-from tablestore_engine.spark.source import Overrides
 from tablestore_engine.sql.version import TableVersion
 
 

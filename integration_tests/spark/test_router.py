@@ -198,7 +198,7 @@ def test_update_and_delete_keyed(router: Router, actions: DictActions) -> None:
     """UPDATE and DELETE change the rows whose condition is true, by key, on the state they were computed from."""
     router.run("update keyed k set v = k.v + 1, at = '2026-03-03' where v > 2")
     assert _rows(router, "select id, cast(v as string) from keyed") == [(1, "1.50"), (2, "3.50"), (3, "4.00")]
-    assert actions.requests[-1].base_version is not None
+    assert actions.requests[-1].computed_from is not None
     router.run("delete from default.keyed where at is null or id = 3 -- and more")
     assert _rows(router, "select id from keyed") == [(1,), (2,)]
     with pytest.raises(FixRequest, match="TS1518"):

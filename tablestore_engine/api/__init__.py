@@ -2,13 +2,13 @@
 
 from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.table import Scan, Table
+from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.display import shown
 from tablestore_engine.sql.version import TableVersion, find_version, versioned_database
 from tablestore_engine.warehouse.gate_rule import (
     GateBook,
     Outcome,
     Staged,
-    TableRead,
     Verdict,
     World,
     bound_group,
@@ -27,7 +27,6 @@ from tablestore_engine.warehouse.gatekeeper import (
     stage_properties,
 )
 from tablestore_engine.warehouse.relations import DAMAGED, describe_damage
-from tablestore_engine.warehouse.row_versions import ReadLog
 from tablestore_engine.warehouse.warehouse_folder import local_folder
 from tablestore_engine.warehouse.write_report import (
     ColumnInfo,

@@ -21,17 +21,17 @@ from tablestore_engine.api.environment import check_environment
 from tablestore_engine.api.operations import Operations
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.read_log import ReadLog
+from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.spark import fetch
 from tablestore_engine.spark.router import Router
-from tablestore_engine.spark.source import Overrides
 from tablestore_engine.spark.types import spark_ddl
 from tablestore_engine.sql.version import TableVersion
 from tablestore_engine.warehouse.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.incoming_rows import from_arrow, from_frame, to_incoming
-from tablestore_engine.warehouse.row_versions import ReadLog
 from tablestore_engine.warehouse.successors import Successors
 from tablestore_engine.warehouse.table_actions import EngineActions
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -117,9 +117,9 @@ class Engine:
 
     def query_names(self, sql: str, *, versions: Versions = NO_VERSIONS) -> frozenset[str]:
         """Tables and views that a query reads, through views too, as `database.name` in lower case; it is not run."""
-        _, found = self._warehouse.resolver.pinned_query(sql, _overrides(versions))
+        _, meanings = self._warehouse.resolver.pinned_query(sql, _overrides(versions))
         return frozenset(
-            f"{database}.{name}" for (database, name), version in found.items() if version is not None
+            f"{database}.{name}" for (database, name), found in meanings.items() if found is not None
         )
 
     def stop(self, thread: threading.Thread) -> None:
@@ -171,13 +171,13 @@ class Engine:
     def find_table(self, name: str) -> Table | None:
         """A handle, None when there is no such table."""
         identifier = Identifier.parse(name)
-        store = self._warehouse.find_store(identifier)
+        store = self._warehouse.stores.find(identifier)
         return None if store is None else Table(self._warehouse, identifier, store)
 
     def table(self, name: str) -> Table:
         """A handle. Raises NotFound TS1414."""
         identifier = Identifier.parse(name)
-        return Table(self._warehouse, identifier, self._warehouse.get_store(identifier))
+        return Table(self._warehouse, identifier, self._warehouse.stores.get(identifier))
 
     def columns(self, name: str) -> tuple[ColumnInfo, ...]:
         """Columns of a table (no Spark) or of a view (analysed by Spark)."""
@@ -279,9 +279,9 @@ class Engine:
             found = {*catalog.list_tables(name), *catalog.list_successors(name)}
             names = [Identifier(name, one) for one in sorted(found)]
         places = [place for one in names for place in (one, one.successor)]
-        stores = [(place, warehouse.find_store(place)) for place in places]
+        stores = [(place, warehouse.stores.find(place)) for place in places]
         if "." in name and not any(store for _, store in stores):
-            warehouse.get_store(names[0])
+            warehouse.stores.get(names[0])
         tables = [Table(warehouse, place, store) for place, store in stores if store is not None]
         return tuple(one for table in tables for one in table.staged())
 
@@ -305,4 +305,4 @@ def _overrides(versions: Versions, reads: ReadLog | None = None) -> Overrides:
     for name, version in versions.items():
         identifier = Identifier.parse(name)
         states[identifier.database, identifier.name] = version
-    return Overrides(states, None if reads is None else reads.note)
+    return Overrides(states, reads)

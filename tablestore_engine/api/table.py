@@ -15,16 +15,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
+from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.spark.source import ResolvedTable
 from tablestore_engine.sql.version import find_version
 from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.incoming_rows import to_incoming
 from tablestore_engine.warehouse.snapshot_diff import ChangeCounts, count_changes, read_changes_table
-from tablestore_engine.warehouse.table_source import find_snapshot, resolve_table
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import StagedInfo, TableFacts, WriteReport, report_of
 from tablestore_engine.warehouse.write_spec import WriteSpec
@@ -41,9 +41,7 @@ class Scan:
 
     def plan(self) -> ScanPlan:
         """Files with the positions to leave out."""
-        plan = self.resolved.load_plan()
-        assert isinstance(plan, ScanPlan)  # resolve_table makes it from the store
-        return plan
+        return self.resolved.load_plan()
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows as one Arrow table; needs no Spark."""

@@ -17,8 +17,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.errors import EngineBug, Unsupported
-from tablestore_engine.spark.source import ResolvedTable
 from tablestore_engine.spark.types import columns_ddl
 from tablestore_engine.spark.view_sql import (
     FileGroup,

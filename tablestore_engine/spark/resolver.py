@@ -20,17 +20,18 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from tablestore_engine.catalog.name_lookup import NameLookup
+from tablestore_engine.catalog.resolved_names import (
+    NO_OVERRIDES,
+    Overrides,
+    ResolvedName,
+    ResolvedTable,
+    ResolvedView,
+)
 from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
-from tablestore_engine.spark.source import (
-    NO_OVERRIDES,
-    Overrides,
-    ResolvedTable,
-    ResolvedView,
-    TableSource,
-)
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.sql.time_travel import plain_words, qualified_names, rewrite
@@ -63,21 +64,20 @@ def _registry(session: SparkSession) -> _Registry:
 class _Statement:
     """The look-ups of one statement, each done once."""
 
-    def __init__(self, source: TableSource, overrides: Overrides) -> None:
-        self._source = source
+    def __init__(self, names: NameLookup, overrides: Overrides) -> None:
+        self._names = names
         self._overrides = overrides
-        self._found: dict[tuple[str, str, TableVersion | None], ResolvedTable | ResolvedView | None] = {}
+        self._found: dict[tuple[str, str, TableVersion | None], ResolvedName | None] = {}
         self._bound: dict[Name, tuple[Name, str]] = {}
         self.done: dict[Name, str | None] = {}
+        self.meanings: dict[Name, ResolvedName | None] = {}
 
-    def lookup(
-        self, database: str, name: str, version: TableVersion | None = None
-    ) -> ResolvedTable | ResolvedView | None:
+    def lookup(self, database: str, name: str, version: TableVersion | None = None) -> ResolvedName | None:
         """As it is written; else in lower case, since Spark's names ignore case and the warehouse's do not."""
         chosen = version or self._overrides.version(database, name)
         key = (database, name, chosen)
         if key not in self._found:
-            found = self._source.lookup(database, name, chosen)
+            found = self._names.lookup(database, name, chosen)
             if found is not None and chosen == self._overrides.version(database, name):
                 self._overrides.note(database, name, found)
             if found is None and name != name.lower():
@@ -91,7 +91,7 @@ class _Statement:
         """Whether this very spelling was registered already."""
         return self._bound.get((written[0].lower(), written[1].lower()), (None,))[0] == written
 
-    def bind(self, written: Name, found: ResolvedTable | ResolvedView) -> None:
+    def bind(self, written: Name, found: ResolvedName) -> None:
         """Spark has one place for all spellings of a name: two relations cannot both have it in one statement."""
         what = found.key if isinstance(found, ResolvedTable) else found.sql
         first, before = self._bound.setdefault((written[0].lower(), written[1].lower()), (written, what))
@@ -108,10 +108,10 @@ class Resolver:
     """Runs SQL of one warehouse in one session."""
 
     def __init__(
-        self, session: SparkSession, source: TableSource, scratch: Path, *, trusted_sql: bool = False
+        self, session: SparkSession, names: NameLookup, scratch: Path, *, trusted_sql: bool = False
     ) -> None:
         self._session = session
-        self._source = source
+        self._names = names
         self.stored_sql = StoredSql(session, is_trusted=trusted_sql)
         self._registry = _registry(session)
         self._tables = HiddenTables(session, scratch)
@@ -135,12 +135,12 @@ class Resolver:
 
     def pinned_query(
         self, text: str, overrides: Overrides = NO_OVERRIDES, args: Mapping[str, object] | None = None
-    ) -> tuple[DataFrame, Mapping[Name, str | None]]:
-        """The rows, and the version of each (database, name) in lower case that the statement saw."""
+    ) -> tuple[DataFrame, Mapping[Name, ResolvedName | None]]:
+        """The rows, and what each (database, name) in lower case of the statement meant; None: nothing of ours."""
         with self._registry.lock:
-            statement = _Statement(self._source, overrides)
+            statement = _Statement(self._names, overrides)
             text = self._prepare(text, statement, depth=0)
-            return self._analyse(text, statement, dict(args) if args else None), dict(statement.done)
+            return self._analyse(text, statement, dict(args) if args else None), dict(statement.meanings)
 
     def forget(self, database: str, name: str) -> None:
         """Remove a plain name from the session (its table or view was dropped or renamed)."""
@@ -193,6 +193,7 @@ class Resolver:
             statement.bind(written, found)
         if name in statement.done and (found is None or statement.done[name] is not None):
             return statement.done[name]
+        statement.meanings[name] = found
         if found is None:
             statement.done[name] = None
             self.forget(*name)
@@ -258,6 +259,7 @@ class Resolver:
         schema = self._register_state(database, name, found)
         statement.bind((schema, name), found)
         statement.done[schema, name.lower()] = found.version
+        statement.meanings[schema, name.lower()] = found
         return f"{quote_name(schema)}.{quote_name(name)}"
 
     def _register_state(self, database: str, name: str, state: ResolvedTable) -> str:

@@ -10,13 +10,14 @@ INVARIANT  UPDATE, DELETE and MERGE hand over the state they were computed from;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
+from tablestore_engine.catalog.resolved_names import NO_OVERRIDES, Overrides, ResolvedTable
 from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
@@ -25,14 +26,12 @@ from tablestore_engine.spark.catalog_answers import describe, show
 from tablestore_engine.spark.fetch import Fetched, fetch
 from tablestore_engine.spark.resolver import DEFAULT_DATABASE, Resolver
 from tablestore_engine.spark.row_changes import (
-    KIND_COLUMN,
     delete_query,
     insert_query,
     keep_query,
     merge_query,
     update_query,
 )
-from tablestore_engine.spark.source import NO_OVERRIDES, Overrides
 from tablestore_engine.spark.table_actions import RowsRequest, TableActions, TableWish
 from tablestore_engine.spark.types import from_spark_type
 from tablestore_engine.sql import statement as sql
@@ -120,11 +119,16 @@ class _Run:
         return from_spark_type(parsed, column.nullable, column=column.name)
 
     def write(self, name: sql.TableName, query: str, request: RowsRequest) -> StatementResult:
-        frame, versions = self.resolver.pinned_query(query, self.overrides)
-        if request.base_version is not None:
-            database, table = self.place(name)
-            request = replace(request, base_version=versions.get((database.lower(), table.lower())))
+        frame = self.frame(query)
         return StatementResult(report=self.actions.write_rows(*self.place(name), frame, request))
+
+    def rewrite(self, name: sql.TableName, query: str, mode: WriteMode) -> StatementResult:
+        """Rows that are computed from the table's own: they are right on the state that the query has read."""
+        frame, meanings = self.resolver.pinned_query(query, self.overrides)
+        database, table = self.place(name)
+        base = meanings.get((database.lower(), table.lower()))
+        request = RowsRequest(mode, computed_from=base.snapshot if isinstance(base, ResolvedTable) else None)
+        return StatementResult(report=self.actions.write_rows(database, table, frame, request))
 
 
 def _refuse_staged(name: sql.TableName, overrides: Overrides) -> None:
@@ -137,9 +141,6 @@ def _refuse_staged(name: sql.TableName, overrides: Overrides) -> None:
             why=f"they are staged in {version.branch}; the statement would change what others read",
             fix="do it in the model's query, or set publish='always' on the model",
         )
-
-
-_FROM_TABLE = "its state at analysis"  # replaced by the version in _Run.write
 
 
 def _create_table(run: _Run, s: sql.CreateTable) -> StatementResult:
@@ -248,19 +249,14 @@ def _delete(run: _Run, s: sql.Delete) -> StatementResult:
     if s.condition is None:
         return StatementResult(report=run.actions.truncate(*run.place(s.name)))
     if schema.is_keyed:
-        request = RowsRequest(WriteMode.UPSERT, KIND_COLUMN, base_version=_FROM_TABLE)
-        return run.write(s.name, delete_query(s, schema), request)
-    request = RowsRequest(WriteMode.OVERWRITE_TABLE, base_version=_FROM_TABLE)
-    return run.write(s.name, keep_query(s, schema), request)
+        return run.rewrite(s.name, delete_query(s, schema), WriteMode.UPSERT)
+    return run.rewrite(s.name, keep_query(s, schema), WriteMode.OVERWRITE_TABLE)
 
 
 def _update(run: _Run, s: sql.Update) -> StatementResult:
     schema = run.schema(s.name)
-    if schema.is_keyed:
-        request = RowsRequest(WriteMode.UPSERT, KIND_COLUMN, base_version=_FROM_TABLE)
-    else:
-        request = RowsRequest(WriteMode.OVERWRITE_TABLE, base_version=_FROM_TABLE)
-    return run.write(s.name, update_query(s, schema, keep_others=not schema.is_keyed), request)
+    mode = WriteMode.UPSERT if schema.is_keyed else WriteMode.OVERWRITE_TABLE
+    return run.rewrite(s.name, update_query(s, schema, keep_others=not schema.is_keyed), mode)
 
 
 def _merge(run: _Run, s: sql.Merge) -> StatementResult:
@@ -274,8 +270,7 @@ def _merge(run: _Run, s: sql.Merge) -> StatementResult:
         )
     run.check_defaults(schema, ())
     source_columns = run.frame(f"select * from {s.source}").columns
-    request = RowsRequest(WriteMode.UPSERT, KIND_COLUMN, base_version=_FROM_TABLE)
-    return run.write(s.name, merge_query(s, schema, source_columns), request)
+    return run.rewrite(s.name, merge_query(s, schema, source_columns), WriteMode.UPSERT)
 
 
 def _truncate(run: _Run, s: sql.Truncate) -> StatementResult:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 
+from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.sql.statement import AlterAction
@@ -34,17 +35,15 @@ class TableWish:
 
 @dataclass(frozen=True)
 class RowsRequest:
-    """Rows for an existing table, with its columns by name.
+    """Rows for an existing table, with its columns by name, and `_ROW_KIND` (0 +I, 2 +U, 3 -D) when there are kinds.
 
-    kind_column       column of row kinds (0 +I, 2 +U, 3 -D) beside the table's columns, or None
-    base_version      the state that the rows were computed from: when the table has moved on, the statement must run
+    computed_from     the state that the rows were computed from: when the table has moved on, the statement must run
                       again (None: the rows do not depend on the table)
     static_partition  INSERT OVERWRITE … PARTITION (dt='x'): exactly this partition is replaced, also by no rows
     """
 
     mode: WriteMode
-    kind_column: str | None = None
-    base_version: str | None = None
+    computed_from: SnapshotRef | None = None
     static_partition: Mapping[str, object] = field(default_factory=dict)
 
 

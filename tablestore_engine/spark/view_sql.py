@@ -24,9 +24,9 @@ import pyarrow as pa
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.evolution import plan_columns
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.source import PlannedScan, ScannedFile
 from tablestore_engine.spark.types import spark_ddl
 from tablestore_engine.sql.scanner import quote_name, quote_string
+from tablestore_engine.store.scan import ScanFile, ScanPlan
 
 _WORD_BITS = 64
 _JOINING_SHARE = 0.25  # clean rows that pass the filter for nothing: cheaper than one more scan
@@ -38,7 +38,7 @@ class FileGroup:
 
     schema: TableSchema
     has_deletions: bool
-    files: tuple[ScannedFile, ...]
+    files: tuple[ScanFile, ...]
 
     @property
     def key(self) -> str:
@@ -46,9 +46,9 @@ class FileGroup:
         return f"{self.schema.id}{'d' if self.has_deletions else ''}"
 
 
-def group_files(plan: PlannedScan) -> tuple[FileGroup, ...]:
+def group_files(plan: ScanPlan) -> tuple[FileGroup, ...]:
     """The files by (schema id, deletions); a few rows without deletions join the scan of those with deletions."""
-    by_schema: dict[int, tuple[list[ScannedFile], list[ScannedFile]]] = {}
+    by_schema: dict[int, tuple[list[ScanFile], list[ScanFile]]] = {}
     for file in plan.files:
         by_schema.setdefault(file.schema.id, ([], []))[bool(file.deleted)].append(file)
     groups: list[FileGroup] = []
@@ -64,7 +64,7 @@ def group_files(plan: PlannedScan) -> tuple[FileGroup, ...]:
     return tuple(groups)
 
 
-def _rows(files: Sequence[ScannedFile]) -> int:
+def _rows(files: Sequence[ScanFile]) -> int:
     return sum(file.meta.row_count for file in files)
 
 
@@ -115,7 +115,7 @@ def deletion_map(group: FileGroup) -> pa.Table:
     return pa.table({"m": maps})
 
 
-def _words(file: ScannedFile) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _words(file: ScanFile) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     bits = np.zeros(-(-file.meta.row_count // _WORD_BITS) * _WORD_BITS, np.uint8)
     if file.deleted:
         bits[np.asarray(file.deleted.to_array(), np.int64)] = 1

@@ -3,12 +3,17 @@
 Names      following_properties   what each snapshot says of those before it
            find_pair              the snapshot of a (user, identifier), or None
            find_row_commit        the commit that made the rows of a snapshot
+           rows_version           the same as text, which the publishing gate compares: `user:identifier`; NO_ROWS
+           commit_of              `user:identifier` of one snapshot
+           was_committed          whether one of the newer snapshots is of that commit
            follows                whether a snapshot was planned on that base
 Recent     property `tablestore.recent`: four bytes per earlier snapshot, newest first, of a digest of its (user,
            identifier); up to 255 of them, base64. A digest that is not ours proves that the snapshot is not ours;
            one that is (or one in 2^24 times looks like it) is read. A new user of a table with 10,000 snapshots reads
            40 of them. Snapshots of other engines have no such list and are read one by one.
 Base       property `tablestore.base`: the uuid of the snapshot that the commit was planned on.
+Version    of rows, not of a snapshot: a staged snapshot that is put on a folded base is published with another id and
+           uuid, with the same rows. Folds and statistics keep the version of what they fold.
 INVARIANT  only the same pair is a repetition: a lower identifier of the same user is a commit of its own.
 """
 
@@ -24,6 +29,7 @@ from tablestore_engine.store.snapshots import SnapshotStore
 
 BASE_PROPERTY, RECENT_PROPERTY = "tablestore.base", "tablestore.recent"
 RECENT_MAX = 255
+NO_ROWS = "none"  # the version of a table that has no snapshot
 _SAME_ROWS = frozenset({CommitKind.COMPACT, CommitKind.ANALYZE})
 _DIGEST_BYTES = 4
 
@@ -59,6 +65,27 @@ def find_row_commit(snapshots: SnapshotStore, snapshot: Snapshot | None) -> Snap
             break
         snapshot = before
     return snapshot
+
+
+def rows_version(snapshots: SnapshotStore, snapshot: Snapshot | None) -> str:
+    """`user:identifier` of the newest commit up to this one that changed rows; NO_ROWS without a snapshot."""
+    found = find_row_commit(snapshots, snapshot)
+    return NO_ROWS if found is None else commit_of(found)
+
+
+def commit_of(snapshot: Snapshot) -> str:
+    """`user:identifier`."""
+    return f"{snapshot.commit_user}:{snapshot.commit_identifier}"
+
+
+def was_committed(snapshots: SnapshotStore, version: str, *, first: int) -> bool:
+    """Whether a snapshot is of that commit, among those from the id `first` on."""
+    latest = snapshots.find_latest_id() or 0
+    for number in range(latest, max(first, 1) - 1, -1):
+        found = snapshots.find(number)
+        if found is not None and commit_of(found) == version:
+            return True
+    return False
 
 
 def find_pair(

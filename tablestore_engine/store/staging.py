@@ -71,6 +71,11 @@ def staged_branch(name: str) -> str:
     return STAGED_PREFIX + name
 
 
+def find_stage_name(branch: str) -> str | None:
+    """The name of the staged snapshot that a branch holds; None for other branches."""
+    return branch.removeprefix(STAGED_PREFIX) if branch.startswith(STAGED_PREFIX) else None
+
+
 @dataclass(frozen=True)
 class StagedDestination:
     """Claims in the branch; everything else of the commit is as on main. `takes_more`: further writes may follow."""

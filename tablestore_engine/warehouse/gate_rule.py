@@ -1,7 +1,6 @@
 """Which staged snapshots may be published: the one rule of dbt, Python and the command line. Pure, no I/O.
 
-Names      TableRead      rows of a table that a query saw: which commit, staged or not
-           Outcome        what one test said, and of which rows
+Names      Outcome        what one test said, and of which rows
            Staged         one staged snapshot: what it waits for, what its tests said
            World          what readers see now, and which of the awaited commits they have seen
            GateBook       the staged snapshots that are known; every change gives a new book
@@ -26,7 +25,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-NOTHING = "none"  # the version of a table that has no snapshot
+from tablestore_engine.catalog.read_log import TableRead
+from tablestore_engine.store.commit_history import NO_ROWS
 
 
 class Verdict(StrEnum):
@@ -35,16 +35,6 @@ class Verdict(StrEnum):
     GREEN = "green"
     RED = "red"
     ERROR = "error"
-
-
-@dataclass(frozen=True)
-class TableRead:
-    """`snapshot` is the id it had when it was read; `stage` names the staged snapshot, None for published rows."""
-
-    table: str
-    version: str
-    snapshot: int = 0
-    stage: str | None = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +130,7 @@ class World:
 
     def visible(self, table: str) -> str:
         """What a reader of the plain name gets."""
-        return self.current.get(table, NOTHING)
+        return self.current.get(table, NO_ROWS)
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.read_log import TableRead
 from tablestore_engine.errors import FixData, RetryError, TablestoreError
+from tablestore_engine.store.commit_history import commit_of, rows_version, was_committed
 from tablestore_engine.store.stage_rebase import StagedSnapshot
 from tablestore_engine.store.staging import Outcome as StoredOutcome
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.warehouse.gate_rule import GateBook, Outcome, Staged, TableRead, World
-from tablestore_engine.warehouse.row_versions import commit_of, rows_version, was_published
+from tablestore_engine.warehouse.gate_rule import GateBook, Outcome, Staged, World
 from tablestore_engine.warehouse.successors import Successors
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
@@ -91,7 +92,7 @@ class Gatekeeper:
         """In the table, and in the one that waits beside it."""
         found: list[Staged] = []
         for place in (identifier, identifier.successor):
-            store = self._warehouse.find_store(place)
+            store = self._warehouse.stores.find(place)
             if store is not None:
                 found += [_read(place, store, staged) for staged in store.staging.list_all()]
         return found
@@ -110,30 +111,30 @@ class Gatekeeper:
         """What readers see of everything that the book asks for."""
         current = {}
         for name in book.tables():
-            store = self._warehouse.find_store(Identifier.parse(name))
+            store = self._warehouse.stores.find(Identifier.parse(name))
             if store is not None:
-                current[name] = rows_version(store, store.latest())
+                current[name] = rows_version(store.snapshots, store.latest())
         past = set()
         for read in book.parents():
-            store = self._warehouse.find_store(Identifier.parse(read.table))
-            if store is not None and was_published(store, read):
+            store = self._warehouse.stores.find(Identifier.parse(read.table))
+            if store is not None and _was_published(store, read):
                 past.add((read.table, read.version))
         return World(current, frozenset(past))
 
     def is_current(self, item: Staged) -> bool:
         """Whether it is there, and readers see the rows that it was planned on."""
-        store = self._warehouse.find_store(Identifier.parse(item.table))
+        store = self._warehouse.stores.find(Identifier.parse(item.table))
         staged = None if store is None else store.staging.find(item.name)
         if store is None or staged is None:
             return False
-        return rows_version(store, store.latest()) == _base_version(store, staged)
+        return rows_version(store.snapshots, store.latest()) == _base_version(store, staged)
 
     def record(self, item: Staged, outcome: Outcome) -> None:
         """Keep what a test said beside the staged snapshot, if it is about its rows. Raises NotFound TS1316."""
         if not outcome.is_about(item):
             return
         details = json.dumps([asdict(read) for read in outcome.reads])
-        staging = self._warehouse.get_store(_place(item)).staging
+        staging = self._warehouse.stores.get(_place(item)).staging
         staging.record_outcome(item.name, outcome.test, str(outcome.verdict), details)
 
     def drop(self, item: Staged) -> None:
@@ -141,7 +142,7 @@ class Gatekeeper:
         identifier = Identifier.parse(item.table)
         if item.is_beside:
             self._successors.drop(identifier, item.name)
-        elif self._warehouse.find_store(identifier) is not None:
+        elif self._warehouse.stores.find(identifier) is not None:
             self._warehouse.drop_staged(identifier, item.name)
 
     def publish(self, group: tuple[Staged, ...]) -> tuple[Publication, ...]:
@@ -174,11 +175,11 @@ class Gatekeeper:
             return (
                 None if is_same else f"is another relation than when {item.name} was made to take its place"
             )
-        store = self._warehouse.find_store(identifier)
+        store = self._warehouse.stores.find(identifier)
         staged = None if store is None else store.staging.find(item.name)
         if store is None or staged is None:
             return None  # the claim says what is wrong
-        if rows_version(store, store.latest()) in (_base_version(store, staged), item.version):
+        if rows_version(store.snapshots, store.latest()) in (_base_version(store, staged), item.version):
             return None
         return f"has other rows since {item.name} was staged on snapshot {staged.base_id}"
 
@@ -191,9 +192,9 @@ class Gatekeeper:
         try:
             if item.is_beside:
                 return Publication(item, PENDING, self._successors.publish(identifier, item.name))
-            store = self._warehouse.get_store(identifier)
+            store = self._warehouse.stores.get(identifier)
             staged = store.staging.find(item.name)
-            if staged is None and was_published(store, item.as_read):
+            if staged is None and _was_published(store, item.as_read):
                 # by another process, a moment ago
                 return Publication(item, PENDING, WriteReport(identifier, store.snapshots.find_latest_id()))
             if staged is not None and commit_of(staged.snapshot) != item.version:
@@ -214,7 +215,7 @@ class Gatekeeper:
         except TablestoreError as error:
             return replace(one, error=error)
         self._successors.clear(identifier)
-        self._warehouse.get_store(identifier).staging.discard(one.staged.name)
+        self._warehouse.stores.get(identifier).staging.discard(one.staged.name)
         return replace(one, state=PUBLISHED, report=report)
 
 
@@ -248,7 +249,12 @@ def _torn(item: Staged, before: list[Publication], failed: Publication) -> Retry
 
 
 def _base_version(store: TableStore, staged: StagedSnapshot) -> str:
-    return rows_version(store, staged.base)
+    return rows_version(store.snapshots, staged.base)
+
+
+def _was_published(store: TableStore, read: TableRead) -> bool:
+    """Whether a commit that was read while it was staged is one of the table's: publishing never gives a lower id."""
+    return was_committed(store.snapshots, read.version, first=read.snapshot)
 
 
 def _read(identifier: Identifier, store: TableStore, staged: StagedSnapshot) -> Staged:
@@ -265,7 +271,7 @@ def _read(identifier: Identifier, store: TableStore, staged: StagedSnapshot) -> 
         gates=tuple(json.loads(properties.get(GATES, "[]"))),
         parents=tuple(TableRead(**one) for one in json.loads(properties.get(PARENTS, "[]"))),
         outcomes=tuple(_outcome(store, one) for one in store.staging.read_outcomes(staged.name)),
-        is_out=was_published(store, as_read) and not identifier.is_successor,
+        is_out=_was_published(store, as_read) and not identifier.is_successor,
         is_beside=identifier.is_successor,
         batches=tuple(json.loads(properties.get(BATCHES, "[]"))),
     )

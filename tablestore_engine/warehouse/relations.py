@@ -8,15 +8,13 @@ INVARIANT  one damaged table is no reason not to see the others, and is never le
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixData, NotFound, StorageError, TablestoreError, Unsupported
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.write_report import RelationInfo
 
-FindStore = Callable[[Identifier], TableStore | None]
 DAMAGED = (FixData, NotFound, StorageError, Unsupported)
 
 
@@ -26,14 +24,14 @@ def describe_damage(damage: TablestoreError) -> str:
 
 
 def list_relations(
-    catalog: FilesystemCatalog, find_store: FindStore, database: str, *, with_unpublished: bool
+    catalog: FilesystemCatalog, stores: OpenTables, database: str, *, with_unpublished: bool
 ) -> tuple[RelationInfo, ...]:
     """Tables, then views; tables that only have a staged snapshot when `with_unpublished`."""
     found = []
     for name in catalog.list_tables(database):
         identifier = Identifier(database, name)
         try:
-            store = find_store(identifier)
+            store = stores.find(identifier)
             if store is not None and (with_unpublished or not is_unpublished(store)):
                 found.append(RelationInfo(identifier, "table", store.schema.comment))
         except DAMAGED as damage:

@@ -2,7 +2,7 @@
 
 Names      Successors   begin, publish and drop the one that waits for a name
 WHY        a branch shares key, partitions and folder with its table; a view has none of these, and another key is
-           another table. Its tests read it through the same pins as any staged snapshot (EngineSource).
+           another table. Its tests read it through the same pins as any staged snapshot (catalog.name_lookup).
 INVARIANT  the old relation stays as it is until the new one has its place (catalog.succession); one waits at most.
 """
 
@@ -30,7 +30,7 @@ class Successors:
 
         Raises Unsupported TS1081: a topic belongs to one table.
         """
-        old = self.warehouse.find_store(identifier)
+        old = self.warehouse.stores.find(identifier)
         self.drop(identifier)
         state = self.warehouse.catalog.succession(identifier).state()
         if state is None:
@@ -48,7 +48,7 @@ class Successors:
 
     def is_awaited(self, identifier: Identifier, stage: str) -> bool:
         """Whether the name is still what the successor was made for."""
-        found = self.warehouse.get_store(identifier.successor).staging.find(stage)
+        found = self.warehouse.stores.get(identifier.successor).staging.find(stage)
         made_for = None if found is None else (found.snapshot.properties or {}).get(REPLACES)
         return made_for == self.warehouse.catalog.succession(identifier).state()
 
@@ -57,7 +57,7 @@ class Successors:
 
         Raises NotFound TS1316, TS1414, RetryError TS1480.
         """
-        store = self.warehouse.get_store(identifier.successor)
+        store = self.warehouse.stores.get(identifier.successor)
         report = report_of(identifier, store.staging.publish(stage, keep=True))
         self.warehouse.catalog.succession(identifier).take_place()
         self.warehouse.forget(identifier)
@@ -71,7 +71,7 @@ class Successors:
     def drop(self, identifier: Identifier, stage: str | None = None) -> None:
         """The one that waits, when `stage` is None or its name; none is fine."""
         waiting = identifier.successor
-        store = self.warehouse.find_store(waiting)
+        store = self.warehouse.stores.find(waiting)
         if store is not None and (stage is None or store.staging.find(stage) is not None):
             self.warehouse.catalog.drop_table(waiting)
             self.warehouse.forget(waiting)

@@ -39,7 +39,6 @@ from tablestore_engine.sql.statement import (
     UnsetProperties,
 )
 from tablestore_engine.warehouse.incoming_rows import Incoming, from_frame
-from tablestore_engine.warehouse.table_source import snapshot_of_version
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport
 from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteMode, WriteSpec
@@ -106,9 +105,6 @@ class EngineActions:
     def write_rows(self, database: str, table: str, frame: DataFrame, request: RowsRequest) -> WriteReport:
         """INSERT, UPDATE, DELETE, MERGE as one commit. Raises RetryError TS1324 when the table moved on."""
         identifier = Identifier(database, table)
-        if request.kind_column is not None and request.kind_column != "_ROW_KIND":
-            frame = frame.withColumnRenamed(request.kind_column, "_ROW_KIND")
-        version = request.base_version
         return self._warehouse.write_incoming(
             identifier,
             from_frame(frame, None, {}),
@@ -116,13 +112,13 @@ class EngineActions:
                 mode=request.mode, on_schema_change=OnSchemaChange.IGNORE
             ),  # the query names its columns
             partition=dict(request.static_partition),
-            computed_from=None if version is None else snapshot_of_version(version),
+            computed_from=request.computed_from,
         )
 
     def truncate(self, database: str, table: str) -> WriteReport:
         """All rows deleted, in one snapshot."""
         identifier = Identifier(database, table)
-        schema = self._warehouse.get_store(identifier).schema
+        schema = self._warehouse.stores.get(identifier).schema
         rows = schema.arrow_schema().empty_table()
         incoming = Incoming(schema.fields, has_kinds=False, table=rows)
         return self._warehouse.write_incoming(identifier, incoming, WriteSpec(mode=WriteMode.OVERWRITE_TABLE))

@@ -23,6 +23,8 @@ from pyspark.sql import functions as sf
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.open_tables import OpenTables
+from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.errors import FixData, FixRequest, RetryError, Stopped, Unsupported
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -50,9 +52,7 @@ from tablestore_engine.warehouse.incoming_rows import (
 from tablestore_engine.warehouse.target_schema import TargetPlan, check_columns, plan_target
 from tablestore_engine.warehouse.write_spec import ROW_KIND_COLUMN, OnSchemaChange, WriteSpec
 
-OpenStore = Callable[[Identifier], TableStore]
 AfterRefusal = Callable[[Identifier, str], None]
-ComputedFrom = tuple[int, str]
 _LOOKS_MAX = 5
 OnCreate = Callable[[Identifier, TableSchema], TableSchema]
 FindLimit = Callable[[Identifier, TableSchema], MessageLimit | None]
@@ -67,7 +67,7 @@ class Writer:
     """
 
     catalog: FilesystemCatalog
-    open_store: OpenStore
+    stores: OpenTables
     before_create: OnCreate
     after_refusal: AfterRefusal
     find_limit: FindLimit
@@ -81,11 +81,11 @@ class Writer:
         spec: WriteSpec,
         *,
         partition: dict[str, object] | None = None,
-        computed_from: ComputedFrom | None = None,
+        computed_from: SnapshotRef | None = None,
     ) -> CommitReport:
         """One commit. Raises TS10xx, TS11xx, TS13xx, TS15xx, TS16xx; then nothing was committed.
 
-        `computed_from`: (id, Snapshot.unique) of the only state that the rows are right on.
+        `computed_from`: the only state that the rows are right on.
         """
         request = WriteRequest(
             mode=spec.mode,
@@ -96,8 +96,8 @@ class Writer:
             properties=dict(spec.properties) or None,
             stage=spec.stage,
             always=spec.always,
-            computed_from=None if computed_from is None else computed_from[0],
-            computed_from_unique=None if computed_from is None else computed_from[1],
+            computed_from=None if computed_from is None else computed_from.id,
+            computed_from_unique=None if computed_from is None else computed_from.unique,
             replaces=spec.replaces,
             builds_on_stage=spec.builds_on_stage,
         )
@@ -119,7 +119,7 @@ class Writer:
         is_last: bool,
     ) -> CommitReport | None:
         """Steps 2 to 4; None when another first writer was quicker and the name has to be looked up anew."""
-        store = self.open_store(identifier)
+        store = self.stores.open(identifier)
         identity = store.identity
         plan = self.target(identifier, incoming, spec)
         if plan.is_new:
@@ -166,7 +166,7 @@ class Writer:
         self, identifier: Identifier, incoming: Incoming, schema: TableSchema, request: WriteRequest
     ) -> CommitReport:
         """Steps 3 and 4."""
-        store = self.open_store(identifier)
+        store = self.stores.open(identifier)
         limit = self.find_limit(identifier, schema)
         rows = self._small_rows(incoming, schema, identifier)
         if rows is not None:
@@ -200,7 +200,7 @@ class Writer:
         current = self.catalog.find_schema(identifier)
         if current is None or spec.stage is None or not spec.builds_on_stage:
             return current
-        store = self.open_store(identifier)
+        store = self.stores.open(identifier)
         return current if store.staging.find(spec.stage) is None else store.on_staged(spec.stage).schema
 
     def _small_rows(self, incoming: Incoming, schema: TableSchema, identifier: Identifier) -> pa.Table | None:

@@ -17,8 +17,11 @@ from pathlib import Path
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.name_lookup import NameLookup
+from tablestore_engine.catalog.open_tables import OpenTables
+from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.errors import FixRequest, NotFound, TablestoreError
+from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout, database_location
 from tablestore_engine.format.schema import TableSchema
@@ -30,12 +33,10 @@ from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import open_session, session_scratch
 from tablestore_engine.store.clone import clone_table
-from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.comments import set_all_comments
 from tablestore_engine.warehouse.incoming_rows import Incoming
 from tablestore_engine.warehouse.relations import list_relations
 from tablestore_engine.warehouse.table_publisher import TablePublisher, pending_log
-from tablestore_engine.warehouse.table_source import EngineSource
 from tablestore_engine.warehouse.table_writer import Writer
 from tablestore_engine.warehouse.warehouse_folder import own_folder
 from tablestore_engine.warehouse.write_report import RelationInfo, WriteReport, report_of
@@ -62,23 +63,22 @@ class Warehouse:
         self.runtime = runtime
         self._settings = spark
         self._trusted_sql = trusted_sql
-        self._own_views: set[str] = set()
-        self._fileio = LocalFileIO(self.path)
-        self.catalog = FilesystemCatalog(self._fileio, self.path, runtime)
+        self.catalog = FilesystemCatalog(LocalFileIO(self.path), self.path, runtime)
+        self.stores = OpenTables(self.catalog)
+        self._names = NameLookup(self.catalog, self.stores)
         self.writer = Writer(
             catalog=self.catalog,
-            open_store=self.open_store,
+            stores=self.stores,
             before_create=self.prepare_log,
             after_refusal=self.drop_unused,
             find_limit=self._find_limit,
             scratch=self._scratch,
             runtime=runtime,
         )
-        self._stores: dict[Identifier, TableStore] = {}
         self._publishers: dict[str, TablePublisher] = {}
         self._resolver: Resolver | None = None
         self._starting = OrderedLock("first use of Spark", Rank.ENGINE_SPARK)
-        self._lock = OrderedLock("tables of a warehouse", Rank.WAREHOUSE)
+        self._lock = OrderedLock("logs of a warehouse", Rank.WAREHOUSE)
 
     # Spark ---------------------------------------------------------------------------------------
 
@@ -90,8 +90,8 @@ class Warehouse:
         with self._starting:
             if self._resolver is None:
                 session = open_session(self._settings, self.path)
-                source = EngineSource(self.catalog, self.find_store, self._own_views.__contains__)
-                self._resolver = Resolver(session, source, self._scratch(), trusted_sql=self._trusted_sql)
+                scratch = self._scratch()
+                self._resolver = Resolver(session, self._names, scratch, trusted_sql=self._trusted_sql)
             return self._resolver
 
     @property
@@ -104,43 +104,11 @@ class Warehouse:
 
     # tables --------------------------------------------------------------------------------------
 
-    def find_store(self, identifier: Identifier) -> TableStore | None:
-        """The store of a table, None when there is no such table."""
-        if not self.catalog.has_table(identifier):
-            self._forget_store(identifier)  # its name in SQL goes when a statement looks it up
-            return None
-        return self.open_store(identifier)
-
-    def get_store(self, identifier: Identifier) -> TableStore:
-        """The store of a table. Raises NotFound TS1414."""
-        found = self.find_store(identifier)
-        if found is None:
-            raise NotFound(
-                "TS1414",
-                f"table {identifier} does not exist",
-                why=f"there is no such table in {self.path}",
-                fix="correct the name, or build the model first",
-            )
-        return found
-
-    def open_store(self, identifier: Identifier) -> TableStore:
-        """A store for the name, one per process so that its caches are shared."""
-        with self._lock:
-            store = self._stores.get(identifier)
-            if store is None:
-                store = TableStore(self._fileio, self.catalog.location(identifier), self.runtime)
-                self._stores[identifier] = store
-            return store
-
     def forget(self, identifier: Identifier) -> None:
         """After a drop or rename: caches of the old table must not meet a new one of the same name."""
-        self._forget_store(identifier)
+        self.stores.forget(identifier)
         if self._resolver is not None:  # it calls back for look-ups: never under our lock
             self._resolver.forget(identifier.database, identifier.name)
-
-    def _forget_store(self, identifier: Identifier) -> None:
-        with self._lock:
-            self._stores.pop(identifier, None)
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
         """With its tables when `cascade`."""
@@ -152,11 +120,11 @@ class Warehouse:
 
     def relations(self, database: str, *, with_unpublished: bool = False) -> tuple[RelationInfo, ...]:
         """Tables and views; tables that only have a staged snapshot are nobody's business yet."""
-        return list_relations(self.catalog, self.find_store, database, with_unpublished=with_unpublished)
+        return list_relations(self.catalog, self.stores, database, with_unpublished=with_unpublished)
 
     def find_relation(self, identifier: Identifier) -> RelationInfo | None:
         """A table or view by its name."""
-        store = self.find_store(identifier)
+        store = self.stores.find(identifier)
         if store is not None:
             return RelationInfo(identifier, "table", store.schema.comment)
         view = self.catalog.views.find(identifier)
@@ -219,8 +187,8 @@ class Warehouse:
             )
         hidden = f".tablestore-clone-{self.runtime.new_uuid()}"
         folder = f"{database_location(self.path, target.database)}/{hidden}"
-        clone_table(self.get_store(source).parts, TableLayout(folder))
-        if self.find_store(target) is not None:
+        clone_table(self.stores.get(source).parts, TableLayout(folder))
+        if self.stores.find(target) is not None:
             self.drop_table(target)
         self.drop_view(target)
         self.catalog.place_table(folder, target)
@@ -228,7 +196,7 @@ class Warehouse:
 
     def put_view(self, identifier: Identifier, view: ViewDefinition) -> None:
         """Create or replace; its text is this process's own, which may do what the user may."""
-        self._own_views.add(view.sql)
+        self._names.note_own_view(view.sql)
         self.catalog.put_view(identifier, view)
 
     def drop_view(self, identifier: Identifier) -> None:
@@ -256,11 +224,11 @@ class Warehouse:
         spec: WriteSpec,
         *,
         partition: dict[str, object] | None = None,
-        computed_from: tuple[int, str] | None = None,
+        computed_from: SnapshotRef | None = None,
     ) -> WriteReport:
         """One commit, then publishing. Raises PublishPending TS1070 when only the latter failed.
 
-        `computed_from`: (id, Snapshot.unique) that the rows are right on.
+        `computed_from`: the only state that the rows are right on.
         """
         self._check_log(identifier)
         if not self.catalog.has_database(identifier.database):
@@ -274,7 +242,7 @@ class Warehouse:
 
     def _check_log(self, identifier: Identifier) -> None:
         """A log in trouble is told while nothing is committed yet; a new table's comes with its topics."""
-        store = self.find_store(identifier)
+        store = self.stores.find(identifier)
         publisher = None if store is None else self.find_publisher(identifier)
         if store is not None and publisher is not None:
             publisher.check(store)
@@ -292,7 +260,7 @@ class Warehouse:
 
     def published(self, identifier: Identifier, report: WriteReport) -> WriteReport:
         """Send what is committed and not yet in the log; the report with this call's offsets."""
-        store = self.get_store(identifier)
+        store = self.stores.get(identifier)
         publisher = self.find_publisher(identifier)
         sent = None if publisher is None else publisher.publish(store)
         if publisher is None or sent is None:
@@ -301,7 +269,7 @@ class Warehouse:
 
     def reset_log(self, identifier: Identifier, after_snapshot: int) -> None:
         """Begin the log anew behind a snapshot. Raises FixRequest TS1030, TS1031; TS17xx."""
-        latest = self.get_store(identifier).snapshots.find_latest_id() or 0
+        latest = self.stores.get(identifier).snapshots.find_latest_id() or 0
         publisher = self.find_publisher(identifier)
         if publisher is None:
             raise FixRequest(
@@ -324,7 +292,7 @@ class Warehouse:
 
         When the log cannot be sent (TS1070), the branch stays and says that the snapshot is pending: call it again.
         """
-        staging = self.get_store(identifier).staging
+        staging = self.stores.get(identifier).staging
         report = report_of(identifier, staging.publish(stage, keep=True))
         report = self._published_behind(identifier, report)
         staging.discard(stage)
@@ -332,7 +300,7 @@ class Warehouse:
 
     def drop_staged(self, identifier: Identifier, stage: str) -> None:
         """Discard; a table that was never published and has nothing else staged is dropped."""
-        store = self.get_store(identifier)
+        store = self.stores.get(identifier)
         identity, staging = store.identity, store.staging
         was_staged = staging.find(stage) is not None
         staging.discard(stage)
@@ -341,7 +309,7 @@ class Warehouse:
 
     def find_publisher(self, identifier: Identifier) -> TablePublisher | None:
         """The table's publisher, None when it has no log. Raises TS1700, TS1701."""
-        settings = self._log_settings(identifier, self.get_store(identifier).schema)
+        settings = self._log_settings(identifier, self.stores.get(identifier).schema)
         if settings is None:
             return None
         with self._lock:

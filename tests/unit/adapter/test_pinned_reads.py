@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from dbt.adapters.tablestore.connections import TablestoreHandle
-from tablestore_engine.api import ReadLog, TableVersion
+from tablestore_engine.api import ReadLog, TableRead, TableVersion
 from tablestore_engine.errors import FixData, NotFound, RetryError, TablestoreError
-from tablestore_engine.spark.source import ResolvedTable
 
 STAGED, NEW = {"d.t": TableVersion(branch="run")}, {"d.t": TableVersion(snapshot=1)}
 
@@ -26,8 +25,7 @@ class OneFailure:
         """`me:1` is read first, then `me:2`."""
         self.pins.append(versions)
         number = len(self.pins)
-        state = ResolvedTable(f"w/d.db/t@main@s{number}@u@0", "x", None, lambda: None, f"me:{number}")  # type: ignore[arg-type, return-value]
-        reads.note("d", "t", state)
+        reads.note(TableRead("d.t", f"me:{number}", number))
         if number == 1:
             raise self.error
         return text

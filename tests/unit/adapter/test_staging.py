@@ -107,7 +107,7 @@ class Run:
     def check(self, test: str) -> Outcome:
         """Run it for real on the staged rows of its first table."""
         reads = self.reads(test)
-        store = self.engine.gate._warehouse.get_store(Identifier.parse(reads[0].table))
+        store = self.engine.gate._warehouse.stores.get(Identifier.parse(reads[0].table))
         rows = store.on_staged(reads[0].stage).read() if reads[0].stage else store.read()
         is_red = max(rows["id"].to_pylist()) > (self.limit or 0)
         self.after_check()

@@ -21,11 +21,12 @@ from tablestore_engine.api import (
     stage_properties,
 )
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.read_log import ReadLog
+from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable, SnapshotRef
 from tablestore_engine.runtime.system import SYSTEM, Runtime
-from tablestore_engine.spark.source import Overrides, ResolvedTable
 from tablestore_engine.sql.version import TableVersion
+from tablestore_engine.store.commit_history import rows_version
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
-from tablestore_engine.warehouse.row_versions import ReadLog, rows_version
 
 SPEC = TableSpec(primary_key=("id",))
 BOTH = ("d.child", "d.parent")
@@ -114,19 +115,19 @@ def test_folding_keeps_the_version_of_rows(tmp_path: Path) -> None:
     engine = open_engine(tmp_path)
     for number in range(4):
         engine.write("d.t", rows(7, number), WriteSpec(table=SPEC))
-    store = engine.gate._warehouse.get_store(Identifier("d", "t"))
-    before = rows_version(store, store.latest())
+    store = engine.gate._warehouse.stores.get(Identifier("d", "t"))
+    before = rows_version(store.snapshots, store.latest())
     count = engine.table("d.t").latest_snapshot_id()
     engine.table("d.t").compact()
     assert engine.table("d.t").latest_snapshot_id() != count
-    assert rows_version(store, store.latest()) == before
+    assert rows_version(store.snapshots, store.latest()) == before
 
 
 def test_reads_by_a_versioned_name_are_constants() -> None:
     """`demo`.t counts with its commit and stage, `demo__at_snapshot_5`.t does not, and overrides are told as read."""
     log = ReadLog()
-    overrides = Overrides({("demo", "t"): TableVersion(snapshot=5)}, log.note)
-    state = ResolvedTable("w/demo.db/t@ts_staged_run@s5@uuid@0", "x", None, lambda: None, "me:1")  # type: ignore[arg-type, return-value]
+    overrides = Overrides({("demo", "t"): TableVersion(snapshot=5)}, log)
+    state = ResolvedTable("v", "x", None, lambda: None, SnapshotRef(5, "uuid"), "run", "me:1")  # type: ignore[arg-type, return-value]
     overrides.note("demo__at_snapshot_5", "t", state)
     assert log.reads() == ()
     overrides.note("demo", "t", state)

@@ -20,12 +20,12 @@ from tablestore_engine.api import (
     pick_group,
     stage_properties,
 )
+from tablestore_engine.catalog.name_lookup import NameLookup
+from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.spark.source import ResolvedTable, ResolvedView
 from tablestore_engine.sql.version import TableVersion
 from tablestore_engine.testing.faults import SimulatedCrash
-from tablestore_engine.warehouse.table_source import EngineSource
 
 NAME = "d.orders"
 CHANGES = ("rename", "delete", "delete_tree", "create_exclusive", "replace", "write", "mkdirs", "copy")
@@ -141,7 +141,7 @@ def test_its_tests_read_it_by_the_name_and_its_stage(tmp_path: Path) -> None:
     put_view(engine)
     item = stage(engine)
     warehouse = engine.gate._warehouse
-    source = EngineSource(warehouse.catalog, warehouse.find_store, lambda _: True)
+    source = NameLookup(warehouse.catalog, warehouse.stores)
     assert isinstance(source.lookup("d", "orders", None), ResolvedView)
     pinned = source.lookup("d", "orders", TableVersion(branch="run"))
     assert isinstance(pinned, ResolvedTable)

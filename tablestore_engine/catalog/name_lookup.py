@@ -1,40 +1,46 @@
-"""What the Spark layer asks about names: tables at a state, views, changelogs and system tables.
+"""Names as SQL writes them -> what they mean: tables at a state, and views.
 
-Names      EngineSource   implements spark.source.TableSource over the catalog
+Names      NameLookup     lookup(): database and name -> a table at one state, a view, or None; note_own_view()
+           resolve_table  one table at the state that a version selects, its current one by default
+           find_snapshot  the snapshot of that state
 Steps      database name -> (database, version) -> table handle on main or on a staged branch -> one pinned state
 INVARIANT  a staged branch that was never published is seen only by its own name or override.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.open_tables import OpenTables
+from tablestore_engine.catalog.resolved_names import (
+    NO_SNAPSHOT,
+    ResolvedName,
+    ResolvedTable,
+    ResolvedView,
+    SnapshotRef,
+)
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.spark.source import ResolvedTable, ResolvedView
 from tablestore_engine.sql.version import TableVersion, split_database
+from tablestore_engine.store.commit_history import rows_version
+from tablestore_engine.store.staging import find_stage_name
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.warehouse.row_versions import rows_version
-
-FindStore = Callable[[Identifier], TableStore | None]
 
 
-class EngineSource:
-    """Names of one warehouse; `find_store` gives the table's store, None when there is no such table."""
+class NameLookup:
+    """Names of one warehouse."""
 
-    def __init__(
-        self, catalog: FilesystemCatalog, find_store: FindStore, is_own_view: Callable[[str], bool]
-    ) -> None:
+    def __init__(self, catalog: FilesystemCatalog, tables: OpenTables) -> None:
         self._catalog = catalog
-        self._find_store = find_store
-        self._is_own_view = is_own_view
+        self._tables = tables
+        self._own_views: set[str] = set()
 
-    def lookup(
-        self, database: str, name: str, version: TableVersion | None
-    ) -> ResolvedTable | ResolvedView | None:
-        """The current state, or the selected one; None for names that are not ours."""
+    def note_own_view(self, sql: str) -> None:
+        """The text is of this process, so it may do what the user may."""
+        self._own_views.add(sql)
+
+    def lookup(self, database: str, name: str, version: TableVersion | None) -> ResolvedName | None:
+        """The current state, or the selected one; None for names that are not ours. A lost version raises NotFound."""
         base, named = split_database(database)
         version = version or named
         if not _is_name(base) or not _is_name(name):
@@ -47,15 +53,15 @@ class EngineSource:
         view = self._catalog.views.find(identifier)
         if view is None:
             return None
-        return ResolvedView(view.sql, view.comment, view.column_comments, self._is_own_view(view.sql))
+        return ResolvedView(view.sql, view.comment, view.column_comments, view.sql in self._own_views)
 
     def _store_of(self, identifier: Identifier, version: TableVersion | None) -> TableStore | None:
         """The table of the name; of a staged branch that it lacks, the table that waits beside it with that branch."""
-        store = self._find_store(identifier)
+        store = self._tables.find(identifier)
         if version is None or version.branch is None:
             return store
         if store is None or store.staging.find(version.branch) is None:
-            beside = self._find_store(identifier.successor)
+            beside = self._tables.find(identifier.successor)
             if beside is not None and beside.staging.find(version.branch) is not None:
                 return beside
         return store
@@ -85,20 +91,16 @@ def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTa
     if snapshot is not None and version is not None:  # a past state in the columns of its time
         schema = store.schemas.get(snapshot.schema_id)
     label = "empty" if snapshot is None else f"s{snapshot.id}"
-    unique = "empty" if snapshot is None else snapshot.unique
+    pinned = NO_SNAPSHOT if snapshot is None else SnapshotRef(snapshot.id, snapshot.unique)
     return ResolvedTable(
-        version=f"{store.location}@{store.branch}@{label}@{unique}@{schema.id}",
+        version=f"{store.location}@{store.branch}@{label}@{pinned.unique}@{schema.id}",
         label=label if store.branch == "main" else f"{store.branch}_{label}",
         schema=schema,
         load_plan=lambda: store.plan_native_scan(snapshot, schema=schema),
-        commit=rows_version(store, snapshot),
+        snapshot=pinned,
+        stage=find_stage_name(store.branch),
+        commit=rows_version(store.snapshots, snapshot),
     )
-
-
-def snapshot_of_version(version: str) -> tuple[int, str]:
-    """Snapshot id and Snapshot.unique in the version text that resolve_table made; id 0 for a table without any."""
-    _, label, unique, _ = version.rsplit("@", maxsplit=3)
-    return (0 if label == "empty" else int(label.removeprefix("s"))), unique
 
 
 def find_snapshot(store: TableStore, version: TableVersion | None) -> Snapshot | None:

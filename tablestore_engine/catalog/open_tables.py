@@ -1,0 +1,58 @@
+"""The tables of a warehouse as this process has them open: one store for each name.
+
+Names      OpenTables   find and get a store by its name; forget one whose table was dropped or renamed
+INVARIANT  one store per name and process, so that its caches are shared; a dropped table's never meet a new one's.
+INVARIANT  the lock guards the dictionary only; nothing that takes a lock of its own is called under it.
+"""
+
+from __future__ import annotations
+
+from tablestore_engine.catalog.filesystem import FilesystemCatalog
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.errors import NotFound
+from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.store.table_store import TableStore
+
+
+class OpenTables:
+    """Shared by the threads of a process."""
+
+    def __init__(self, catalog: FilesystemCatalog) -> None:
+        self._catalog = catalog
+        self._stores: dict[Identifier, TableStore] = {}
+        self._lock = OrderedLock("tables of a warehouse", Rank.WAREHOUSE)
+
+    def find(self, identifier: Identifier) -> TableStore | None:
+        """The store of a table, None when there is no such table."""
+        if not self._catalog.has_table(identifier):
+            self.forget(identifier)  # its name in SQL goes when a statement looks it up
+            return None
+        return self.open(identifier)
+
+    def get(self, identifier: Identifier) -> TableStore:
+        """The store of a table. Raises NotFound TS1414."""
+        found = self.find(identifier)
+        if found is None:
+            path = self._catalog.warehouse
+            raise NotFound(
+                "TS1414",
+                f"table {identifier} does not exist",
+                why=f"there is no such table in {path}",
+                fix="correct the name, or build the model first",
+            )
+        return found
+
+    def open(self, identifier: Identifier) -> TableStore:
+        """A store for the name, whether its table is there or yet to be made."""
+        with self._lock:
+            store = self._stores.get(identifier)
+            if store is None:
+                location = self._catalog.location(identifier)
+                store = TableStore(self._catalog.fileio, location, self._catalog.runtime)
+                self._stores[identifier] = store
+            return store
+
+    def forget(self, identifier: Identifier) -> None:
+        """After a drop or rename: caches of the old table must not meet a new one of the same name."""
+        with self._lock:
+            self._stores.pop(identifier, None)

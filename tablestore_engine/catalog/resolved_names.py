@@ -1,0 +1,95 @@
+"""What a name means in a statement: a table at one state, or a view's text.
+
+Names      ResolvedTable   one pinned state: a cheap `version`, and its files on demand
+           SnapshotRef     which snapshot a state is; NO_SNAPSHOT of a table without any
+           ResolvedView    stored SQL text
+           Overrides       states that plain names mean in one statement (staged snapshots, as-of), and who notes reads
+INVARIANT  two ResolvedTables with equal `version` have equal rows: the version names location, branch, snapshot.
+INVARIANT  nobody parses a version: what it was made from is in the fields beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tablestore_engine.catalog.read_log import ReadLog, TableRead
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.sql.version import TableVersion, split_database
+from tablestore_engine.store.scan import ScanPlan
+
+
+@dataclass(frozen=True)
+class SnapshotRef:
+    """A snapshot by its id and its `Snapshot.unique`: the same id may come again after a rollback."""
+
+    id: int
+    unique: str
+
+
+NO_SNAPSHOT = SnapshotRef(0, "empty")
+
+
+@dataclass(frozen=True)
+class ResolvedTable:
+    """One state of a table. `label` is short and readable (`s7`); `load_plan` reads manifests, once needed.
+
+    `stage` is the name of a staged snapshot, None for the table's own. `commit` is `user:identifier` of the commit
+    that made the rows, which folding and publishing keep.
+    """
+
+    version: str
+    label: str
+    schema: TableSchema
+    load_plan: Callable[[], ScanPlan] = field(compare=False, repr=False)
+    snapshot: SnapshotRef = NO_SNAPSHOT
+    stage: str | None = None
+    commit: str = field(default="", compare=False)
+
+    @property
+    def key(self) -> str:
+        """Version and columns: a table that was dropped and made anew, still empty, has an old version again."""
+        shape = repr((self.schema.fields, self.schema.comment))
+        return f"{self.version}#{hashlib.sha256(shape.encode()).hexdigest()[:16]}"
+
+
+@dataclass(frozen=True)
+class ResolvedView:
+    """A stored view; `column_comments` in column order, empty texts for none. `is_own`: this process wrote the text."""
+
+    sql: str
+    comment: str | None = None
+    column_comments: Mapping[str, str] = field(default_factory=dict)
+    is_own: bool = False
+
+
+ResolvedName = ResolvedTable | ResolvedView
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """(database, table) -> the state that its plain name means, in this statement.
+
+    `reads` is told every table that the statement reads by its plain name, and in which state.
+    """
+
+    states: Mapping[tuple[str, str], TableVersion] = field(default_factory=dict)
+    reads: ReadLog | None = None
+
+    def version(self, database: str, name: str) -> TableVersion | None:
+        """The override of a name, if there is one."""
+        return self.states.get((database, name))
+
+    def note(self, database: str, name: str, found: ResolvedName) -> None:
+        """A plain name was found; `demo__at_snapshot_5`.orders names a constant and does not count as read."""
+        if (
+            self.reads is None
+            or not isinstance(found, ResolvedTable)
+            or split_database(database)[1] is not None
+        ):
+            return
+        self.reads.note(TableRead(f"{database}.{name}", found.commit, found.snapshot.id, found.stage))
+
+
+NO_OVERRIDES = Overrides()
