@@ -18,13 +18,13 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.spark.fetch import Fetched
 from tablestore_engine.spark.resolver import Resolver
-from tablestore_engine.spark.router import Router
 from tablestore_engine.spark.session import session_scratch
-from tablestore_engine.spark.table_actions import RowsRequest, TableWish
 from tablestore_engine.spark.types import fields_from_spark
 from tablestore_engine.spark.write import collect_small
 from tablestore_engine.sql.statement import AddColumns, AlterAction, AlterColumn
 from tablestore_engine.store.write import WriteMode
+from tablestore_engine.warehouse.statement_runner import StatementRunner
+from tablestore_engine.warehouse.table_actions import RowsRequest, TableWish
 
 
 @dataclass
@@ -142,9 +142,9 @@ def actions(tmp_path: Path) -> DictActions:
 
 
 @pytest.fixture
-def router(spark: SparkSession, warehouse: str, actions: DictActions) -> Router:
+def router(spark: SparkSession, warehouse: str, actions: DictActions) -> StatementRunner:
     """A router over them, with a keyed and an append-only table."""
-    made = Router(Resolver(spark, actions.source, session_scratch(warehouse)), actions)
+    made = StatementRunner(Resolver(spark, actions.source, session_scratch(warehouse)), actions)
     made.run(
         "create table default.keyed (id bigint not null, v decimal(5,2), at timestamp_ntz, primary key (id))"
     )
@@ -154,11 +154,11 @@ def router(spark: SparkSession, warehouse: str, actions: DictActions) -> Router:
     return made
 
 
-def _rows(router: Router, text: str) -> list[tuple[Any, ...]]:
+def _rows(router: StatementRunner, text: str) -> list[tuple[Any, ...]]:
     return sorted(router.run(text).fetched.rows)
 
 
-def test_insert(router: Router, actions: DictActions) -> None:
+def test_insert(router: StatementRunner, actions: DictActions) -> None:
     """Values are cast to their columns, columns go by position, by list or by name, missing ones are NULL."""
     assert _rows(router, "select id, cast(v as string), cast(at as string) from keyed") == [
         (1, "1.50", "2026-01-01 00:00:00"), (2, "2.50", None), (3, "3.00", None)]  # fmt: skip
@@ -179,7 +179,7 @@ def test_insert(router: Router, actions: DictActions) -> None:
         router.run("insert into default.nothing values (1)")
 
 
-def test_insert_overwrite(router: Router, actions: DictActions) -> None:
+def test_insert_overwrite(router: StatementRunner, actions: DictActions) -> None:
     """OVERWRITE of a plain table replaces it; of a partitioned one the partitions of the rows, or the named one."""
     router.run("insert overwrite plain values (9, 'x')")
     assert _rows(router, "select * from plain") == [(9, "x")]
@@ -194,7 +194,7 @@ def test_insert_overwrite(router: Router, actions: DictActions) -> None:
     assert [str(row[1]) for row in _rows(router, "select * from parts")] == ["2026-01-02"]
 
 
-def test_update_and_delete_keyed(router: Router, actions: DictActions) -> None:
+def test_update_and_delete_keyed(router: StatementRunner, actions: DictActions) -> None:
     """UPDATE and DELETE change the rows whose condition is true, by key, on the state they were computed from."""
     router.run("update keyed k set v = k.v + 1, at = '2026-03-03' where v > 2")
     assert _rows(router, "select id, cast(v as string) from keyed") == [(1, "1.50"), (2, "3.50"), (3, "4.00")]
@@ -209,7 +209,7 @@ def test_update_and_delete_keyed(router: Router, actions: DictActions) -> None:
     assert _rows(router, "select id from keyed") == []
 
 
-def test_update_and_delete_plain(router: Router, actions: DictActions) -> None:
+def test_update_and_delete_plain(router: StatementRunner, actions: DictActions) -> None:
     """On append-only tables the same statements overwrite the content; a NULL condition changes nothing."""
     router.run("insert into plain values (null, null)")
     router.run("update plain set name = 'u' where id >= 2")
@@ -220,7 +220,7 @@ def test_update_and_delete_plain(router: Router, actions: DictActions) -> None:
     assert actions.requests[-1].mode is WriteMode.OVERWRITE_TABLE
 
 
-def test_merge(router: Router, actions: DictActions) -> None:
+def test_merge(router: StatementRunner, actions: DictActions) -> None:
     """The first WHEN that holds decides: delete, update, insert, and rows that only the target has."""
     router.run(
         "merge into default.keyed t using (select 1 id, 9 v union all select 2, 8 union all select 5, 7 union all select 6, 0) s"
@@ -243,7 +243,7 @@ def test_merge(router: Router, actions: DictActions) -> None:
         router.run("merge into plain using keyed k on plain.id = k.id when matched then delete")
 
 
-def test_tables_and_views(router: Router, actions: DictActions) -> None:
+def test_tables_and_views(router: StatementRunner, actions: DictActions) -> None:
     """DDL arrives parsed; a dropped or renamed name is gone from the session; views are stored as text."""
     report = router.run(
         "create or replace table made tblproperties ('primary-key'='id') as select 1L id, 'a' t"
@@ -277,7 +277,7 @@ def test_tables_and_views(router: Router, actions: DictActions) -> None:
         router.run("create table t using parquet as select 1")
 
 
-def test_catalog_answers(router: Router) -> None:
+def test_catalog_answers(router: StatementRunner) -> None:
     """SHOW and DESCRIBE answer from our catalog in Spark's columns."""
     assert router.run("show schemas like 'd*'").fetched.rows == (("demo",),)
     assert router.run("show tables in default").fetched.rows == (
@@ -290,7 +290,7 @@ def test_catalog_answers(router: Router) -> None:
     assert router.run("show columns in plain").fetched.rows == (("id",), ("name",))
 
 
-def test_exact_values(router: Router) -> None:
+def test_exact_values(router: StatementRunner) -> None:
     """Fetched values are exact Python values: decimals, big integers, microseconds with and without zone."""
     row = router.run(
         "select 12345678901234567890.12BD, 9007199254740993L, timestamp'2026-01-01 00:00:00.000001', "

@@ -2,7 +2,7 @@
 
 Names      Engine   one per warehouse and process; safe for threads
 Steps      a write: rows -> Incoming -> warehouse/table_writer -> commit -> publish what the log lacks -> report
-           SQL: spark/router decides by the statement; queries resolve names, DDL and DML come back as actions
+           SQL: warehouse/statement_runner decides by the statement: queries resolve names, changes are actions
 INVARIANT  no JVM before the first statement that needs one: names, Arrow reads and writes, staging work without.
 """
 
@@ -27,13 +27,13 @@ from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.spark import fetch
-from tablestore_engine.spark.router import Router
 from tablestore_engine.spark.types import spark_ddl
 from tablestore_engine.sql.version import TableVersion
 from tablestore_engine.warehouse.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.incoming_rows import from_arrow, from_frame, to_incoming
+from tablestore_engine.warehouse.statement_runner import StatementRunner
 from tablestore_engine.warehouse.successors import Successors
-from tablestore_engine.warehouse.table_actions import EngineActions
+from tablestore_engine.warehouse.table_actions import TableActions
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import (
     ColumnInfo,
@@ -103,10 +103,9 @@ class Engine:
     def sql(self, text: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None) -> SqlResult:
         """Run one statement completely; `reads` is told what it read. Raises TS15xx for what is not understood."""
         with self._running(needs_spark=True):
-            router = Router(self._warehouse.resolver, EngineActions(self._warehouse))
-            done = router.run(text, _overrides(versions, reads))
-        report = done.report if isinstance(done.report, WriteReport) else None
-        return SqlResult(done.fetched.columns, done.fetched.rows, report)
+            runner = StatementRunner(self._warehouse.resolver, TableActions(self._warehouse))
+            done = runner.run(text, _overrides(versions, reads))
+        return SqlResult(done.fetched.columns, done.fetched.rows, done.report)
 
     def query_columns(
         self, sql: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None

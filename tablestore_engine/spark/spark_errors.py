@@ -120,7 +120,7 @@ def _unreadable(link: str, message: str) -> TablestoreError:
 
 
 def _raised(code: str, text: str) -> TablestoreError:
-    """What our SQL raised through raise_error (row_changes.py)."""
+    """What our SQL raised through raise_error (dml_queries.py)."""
     if code == "TS1518":
         return FixRequest(
             "TS1518",

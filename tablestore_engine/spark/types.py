@@ -3,6 +3,7 @@
 Names      spark_ddl()         DataType -> the type text of Spark SQL
            spark_type()        DataType -> pyspark DataType
            from_spark_type()   pyspark DataType -> DataType (nested field ids 0, assigned by new_schema)
+           parse_ddl()         the type text of Spark SQL -> DataType
            spark_struct()      fields -> StructType
            columns_ddl()       fields -> `name TYPE, …` for CREATE TABLE
 INVARIANT  lengths of CHAR, VARCHAR, BINARY are the writer's business: Spark reads plain STRING and BINARY,
@@ -13,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pyspark.errors import PySparkException
 from pyspark.sql import types as st
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.types import BYTES, STRING, DataField, DataType, type_to_text
+from tablestore_engine.spark import spark_errors
 from tablestore_engine.sql.scanner import quote_name
 
 _SIMPLE: dict[str, st.DataType] = {
@@ -128,6 +131,15 @@ def from_spark_type(type_: st.DataType, nullable: bool = True, *, column: str = 
         why="the table format has no type that keeps all its values",
         fix="cast it in the query, for example to string, bigint or timestamp",
     )
+
+
+def parse_ddl(text: str, nullable: bool = True, *, column: str = "") -> DataType:
+    """The format's type for a type as Spark SQL writes it. Raises FixRequest TS1505 or TS1506, TS1509."""
+    try:
+        parsed = st.DataType.fromDDL(text)
+    except PySparkException as error:
+        raise spark_errors.translate(error) from None
+    return from_spark_type(parsed, nullable, column=column)
 
 
 def fields_from_spark(struct: st.StructType, *, inside: str = "") -> tuple[DataField, ...]:

@@ -1,6 +1,8 @@
-"""SQL statements on our tables, done: what the Spark layer's router asks for (TableActions).
+"""What a statement does to the tables, views and schemas of a warehouse, once it is understood and checked.
 
-Names      EngineActions   implements spark.table_actions.TableActions with the catalog and the writer
+Names      TableActions   one method for each kind of change
+           TableWish      what CREATE TABLE says
+           RowsRequest    what INSERT, UPDATE, DELETE, MERGE say about the rows of a DataFrame
 INVARIANT  CREATE OR REPLACE keeps the history of a table: it is one snapshot with the difference.
 INVARIANT  a statement computed from a state of the table (UPDATE, MERGE, DELETE) commits on that state only.
 """
@@ -8,44 +10,53 @@ INVARIANT  a statement computed from a state of the table (UPDATE, MERGE, DELETE
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.errors import FixRequest, NotFound, Unsupported
+from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.schema_change import (
-    add_column,
-    describe_column,
-    drop_column,
-    relax_column,
-    rename_column,
-    retype_column,
-    set_options,
-)
-from tablestore_engine.options import OPTIONS, check_options
-from tablestore_engine.spark.table_actions import RowsRequest, TableWish
-from tablestore_engine.sql.statement import (
-    AddColumns,
-    AlterAction,
-    AlterColumn,
-    DropColumns,
-    RenameColumn,
-    SetProperties,
-    UnsetProperties,
-)
+from tablestore_engine.sql.statement import AlterAction
+from tablestore_engine.warehouse.alter_statement import alter_schema
 from tablestore_engine.warehouse.incoming_rows import Incoming, from_frame
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport
 from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteMode, WriteSpec
 
 
-class EngineActions:
-    """The router's hands."""
+@dataclass(frozen=True)
+class TableWish:
+    """Keys, partitions, properties and comments of a new table; `columns` empty means: those of the query."""
+
+    columns: tuple[DataField, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    checks: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RowsRequest:
+    """Rows for an existing table, with its columns by name, and `_ROW_KIND` (0 +I, 2 +U, 3 -D) when there are kinds.
+
+    computed_from     the state that the rows were computed from: when the table has moved on, the statement must run
+                      again (None: the rows do not depend on the table)
+    static_partition  INSERT OVERWRITE … PARTITION (dt='x'): exactly this partition is replaced, also by no rows
+    """
+
+    mode: WriteMode
+    computed_from: SnapshotRef | None = None
+    static_partition: Mapping[str, object] = field(default_factory=dict)
+
+
+class TableActions:
+    """Each raises a TablestoreError. The values are checked: never SQL text, but for views and checks."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._warehouse = warehouse
@@ -203,88 +214,6 @@ class EngineActions:
         return tuple(
             (one.identifier.name, one.kind, one.comment) for one in self._warehouse.relations(database)
         )
-
-
-def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataField, ...]) -> TableSchema:
-    """ALTER TABLE as a pure change of the schema. Raises TS1061, TS1110, TS1112, TS1125, option errors."""
-    action = _as_spelled(action, schema)
-    match action:
-        case AddColumns():
-            _refuse_defaults(columns)
-            for field in columns:
-                schema = add_column(schema, field.name, field.type, description=field.description)
-            return schema
-        case DropColumns(names=names, if_exists=if_exists):
-            for name in names:
-                if not if_exists or name in schema.field_names:
-                    schema = drop_column(schema, name)
-            return schema
-        case RenameColumn(old=old, new=new):
-            return rename_column(schema, old, new)
-        case AlterColumn():
-            return _alter_column(schema, action, columns)
-        case SetProperties(properties=pairs):
-            return _set_options(schema, dict(pairs))
-        case UnsetProperties(keys=keys):
-            return _set_options(schema, dict.fromkeys(keys))
-        case _:
-            raise FixRequest("TS1021", "ALTER TABLE cannot do this", why=str(action), fix="see docs/sql.md")
-
-
-def _refuse_defaults(columns: tuple[DataField, ...]) -> None:
-    """A default is a rule for rows to come: those that are stored would show NULL, in every reader."""
-    for field in columns:
-        if field.default_value is not None:
-            raise Unsupported(
-                "TS1061",
-                f"column {field.name!r} cannot be added with a default",
-                why=f"rows that are stored would hold NULL, not {field.default_value}",
-                fix="add the column without DEFAULT, then UPDATE the rows; or build the table anew with the column",
-            )
-
-
-def _as_spelled(action: AlterAction, schema: TableSchema) -> AlterAction:
-    """The action with column names as the table writes them: SQL's names have no case."""
-    spelled = {name.lower(): name for name in schema.field_names}
-    match action:
-        case DropColumns():
-            return replace(action, names=tuple(spelled.get(name.lower(), name) for name in action.names))
-        case RenameColumn():
-            return replace(action, old=spelled.get(action.old.lower(), action.old))
-        case AlterColumn():
-            return replace(action, column=spelled.get(action.column.lower(), action.column))
-        case _:
-            return action
-
-
-def _alter_column(schema: TableSchema, action: AlterColumn, columns: tuple[DataField, ...]) -> TableSchema:
-    if action.type_text is not None:
-        old = schema.field(action.column)
-        return retype_column(schema, action.column, columns[0].type.with_nullable(old.type.nullable))
-    if action.nullable:
-        return relax_column(schema, action.column)
-    if action.nullable is False:
-        raise FixRequest(
-            "TS1020",
-            f"column {action.column} cannot become NOT NULL",
-            why="stored rows may hold NULL",
-            fix="build the table anew with the constraint (dbt run --full-refresh)",
-        )
-    return describe_column(schema, action.column, action.comment)
-
-
-def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSchema:
-    check_options({key: value for key, value in changes.items() if value is not None})
-    for key, value in changes.items():
-        known = OPTIONS.get(key)
-        if known is not None and not known.mutable and schema.options.get(key) != value:
-            raise FixRequest(
-                "TS1022",
-                f"option {key!r} cannot change",
-                why=f"it is {schema.options.get(key)!r}; rows already lie that way",
-                fix="build a new table with the other value",
-            )
-    return set_options(schema, changes)
 
 
 def _spec_of(wish: TableWish) -> TableSpec:

@@ -18,8 +18,8 @@ from tablestore_engine.options import (
     parse_stats_mode,
 )
 from tablestore_engine.sql.statement import SetProperties
+from tablestore_engine.warehouse.alter_statement import alter_schema
 from tablestore_engine.warehouse.incoming_rows import from_arrow
-from tablestore_engine.warehouse.table_actions import alter_schema
 from tablestore_engine.warehouse.target_schema import plan_target
 from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.spark.router import insert_mode
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.write import WriteMode
+from tablestore_engine.warehouse.row_statements import insert_mode
 
 
 @pytest.mark.parametrize(

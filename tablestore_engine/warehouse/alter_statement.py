@@ -1,0 +1,114 @@
+"""ALTER TABLE as a pure change of the schema.
+
+Names      alter_schema   (schema, action, parsed columns) -> schema
+INVARIANT  rows that are stored mean the same afterwards: no default for old rows, no new NOT NULL, layout stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.schema_change import (
+    add_column,
+    describe_column,
+    drop_column,
+    relax_column,
+    rename_column,
+    retype_column,
+    set_options,
+)
+from tablestore_engine.options import OPTIONS, check_options
+from tablestore_engine.sql.statement import (
+    AddColumns,
+    AlterAction,
+    AlterColumn,
+    DropColumns,
+    RenameColumn,
+    SetProperties,
+    UnsetProperties,
+)
+
+
+def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataField, ...]) -> TableSchema:
+    """ALTER TABLE as a pure change of the schema. Raises TS1061, TS1110, TS1112, TS1125, option errors."""
+    action = _as_spelled(action, schema)
+    match action:
+        case AddColumns():
+            _refuse_defaults(columns)
+            for field in columns:
+                schema = add_column(schema, field.name, field.type, description=field.description)
+            return schema
+        case DropColumns(names=names, if_exists=if_exists):
+            for name in names:
+                if not if_exists or name in schema.field_names:
+                    schema = drop_column(schema, name)
+            return schema
+        case RenameColumn(old=old, new=new):
+            return rename_column(schema, old, new)
+        case AlterColumn():
+            return _alter_column(schema, action, columns)
+        case SetProperties(properties=pairs):
+            return _set_options(schema, dict(pairs))
+        case UnsetProperties(keys=keys):
+            return _set_options(schema, dict.fromkeys(keys))
+        case _:
+            raise FixRequest("TS1021", "ALTER TABLE cannot do this", why=str(action), fix="see docs/sql.md")
+
+
+def _refuse_defaults(columns: tuple[DataField, ...]) -> None:
+    """A default is a rule for rows to come: those that are stored would show NULL, in every reader."""
+    for field in columns:
+        if field.default_value is not None:
+            raise Unsupported(
+                "TS1061",
+                f"column {field.name!r} cannot be added with a default",
+                why=f"rows that are stored would hold NULL, not {field.default_value}",
+                fix="add the column without DEFAULT, then UPDATE the rows; or build the table anew with the column",
+            )
+
+
+def _as_spelled(action: AlterAction, schema: TableSchema) -> AlterAction:
+    """The action with column names as the table writes them: SQL's names have no case."""
+    spelled = {name.lower(): name for name in schema.field_names}
+    match action:
+        case DropColumns():
+            return replace(action, names=tuple(spelled.get(name.lower(), name) for name in action.names))
+        case RenameColumn():
+            return replace(action, old=spelled.get(action.old.lower(), action.old))
+        case AlterColumn():
+            return replace(action, column=spelled.get(action.column.lower(), action.column))
+        case _:
+            return action
+
+
+def _alter_column(schema: TableSchema, action: AlterColumn, columns: tuple[DataField, ...]) -> TableSchema:
+    if action.type_text is not None:
+        old = schema.field(action.column)
+        return retype_column(schema, action.column, columns[0].type.with_nullable(old.type.nullable))
+    if action.nullable:
+        return relax_column(schema, action.column)
+    if action.nullable is False:
+        raise FixRequest(
+            "TS1020",
+            f"column {action.column} cannot become NOT NULL",
+            why="stored rows may hold NULL",
+            fix="build the table anew with the constraint (dbt run --full-refresh)",
+        )
+    return describe_column(schema, action.column, action.comment)
+
+
+def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSchema:
+    check_options({key: value for key, value in changes.items() if value is not None})
+    for key, value in changes.items():
+        known = OPTIONS.get(key)
+        if known is not None and not known.mutable and schema.options.get(key) != value:
+            raise FixRequest(
+                "TS1022",
+                f"option {key!r} cannot change",
+                why=f"it is {schema.options.get(key)!r}; rows already lie that way",
+                fix="build a new table with the other value",
+            )
+    return set_options(schema, changes)

@@ -1,0 +1,99 @@
+"""One statement that runs: what it reads and changes the warehouse with.
+
+Names      RunningStatement   analyses its queries, looks its table up, hands its rows over
+           StatementResult    columns and rows, or the report of a change
+INVARIANT  UPDATE, DELETE and MERGE hand over the state they were computed from; a table that moved on refuses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable
+from tablestore_engine.errors import NotFound
+from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.spark.fetch import Fetched
+from tablestore_engine.spark.resolver import DEFAULT_DATABASE, Resolver
+from tablestore_engine.spark.types import parse_ddl
+from tablestore_engine.sql import statement as sql
+from tablestore_engine.store.write import WriteMode
+from tablestore_engine.warehouse.table_actions import RowsRequest, TableActions
+from tablestore_engine.warehouse.write_report import WriteReport
+
+NO_ROWS = Fetched()
+
+
+@dataclass(frozen=True)
+class StatementResult:
+    """`fetched` has columns for queries; `report` says what a change did."""
+
+    fetched: Fetched = NO_ROWS
+    report: WriteReport | None = None
+
+
+@dataclass(frozen=True)
+class RunningStatement:
+    """One execution; `overrides` say what plain names mean in it, `limit` is for the rows of a query."""
+
+    resolver: Resolver
+    actions: TableActions
+    overrides: Overrides
+    limit: int | None
+
+    def frame(self, text: str) -> DataFrame:
+        """A query, analysed."""
+        return self.resolver.query(text, self.overrides)
+
+    def place(self, name: sql.TableName) -> tuple[str, str]:
+        """Database and table of a name; one without a database belongs to `default`."""
+        return name.database or DEFAULT_DATABASE, name.table
+
+    def schema(self, name: sql.TableName) -> TableSchema:
+        """Of a table whose rows or columns are changed. Raises NotFound TS1522."""
+        database, table = self.place(name)
+        schema = self.actions.find_schema(database, table)
+        if schema is None:
+            raise NotFound(
+                "TS1522",
+                f"{database}.{table} is no table",
+                why="rows and columns of tables can be changed; this name is missing or a view",
+                fix="check the spelling and the schema",
+            )
+        return schema
+
+    def check_defaults(self, schema: TableSchema, given: Iterable[str]) -> None:
+        """The stored defaults that this statement will use."""
+        named = {name.lower() for name in given}
+        for one in schema.fields:
+            if one.default_value and one.name.lower() not in named:
+                self.resolver.stored_sql.check_default(one.name, one.default_value)
+
+    def fields(self, columns: tuple[sql.ColumnDefinition, ...]) -> tuple[DataField, ...]:
+        """Columns as they are defined in the statement. Raises FixRequest TS1505, TS1509 for their types."""
+        return tuple(
+            DataField(
+                0,
+                c.name,
+                parse_ddl(c.type_text, c.nullable, column=c.name),
+                description=c.comment,
+                default_value=c.default,
+            )
+            for c in columns
+        )
+
+    def write(self, name: sql.TableName, query: str, request: RowsRequest) -> StatementResult:
+        """The rows of a query into a table."""
+        frame = self.frame(query)
+        return StatementResult(report=self.actions.write_rows(*self.place(name), frame, request))
+
+    def rewrite(self, name: sql.TableName, query: str, mode: WriteMode) -> StatementResult:
+        """Rows that are computed from the table's own: they are right on the state that the query has read."""
+        frame, meanings = self.resolver.pinned_query(query, self.overrides)
+        database, table = self.place(name)
+        base = meanings.get((database.lower(), table.lower()))
+        request = RowsRequest(mode, computed_from=base.snapshot if isinstance(base, ResolvedTable) else None)
+        return StatementResult(report=self.actions.write_rows(database, table, frame, request))

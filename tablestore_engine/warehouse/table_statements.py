@@ -1,0 +1,123 @@
+"""Statements about tables, views and schemas: CREATE, DROP, ALTER, COMMENT.
+
+Names      create_table create_view drop alter comment_on create_schema drop_schema
+INVARIANT  a statement is checked, and its query analysed, before the first action.
+"""
+
+from __future__ import annotations
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.data_type import DataField
+from tablestore_engine.sql import statement as sql
+from tablestore_engine.sql.parser import not_offered
+from tablestore_engine.warehouse.running_statement import RunningStatement, StatementResult
+from tablestore_engine.warehouse.table_actions import TableWish
+
+
+def create_table(run: RunningStatement, s: sql.CreateTable) -> StatementResult:
+    """CREATE TABLE, empty or AS query. Raises FixRequest TS1523 without columns."""
+    if (s.provider or "tablestore").lower() != "tablestore":
+        raise not_offered(f"CREATE TABLE … USING {s.provider}")
+    wish = TableWish(
+        columns=run.fields(s.columns),
+        primary_key=s.primary_key or _names_of(s.properties, "primary-key"),
+        partition_by=s.partition_by,
+        properties={key: value for key, value in s.properties if key != "primary-key"},
+        comment=s.comment,
+        checks=dict(s.checks),
+    )
+    place = run.place(s.name)
+    if s.query is None:
+        if not s.columns:
+            raise FixRequest(
+                "TS1523",
+                f"table {s.name} has no columns",
+                why="CREATE TABLE needs columns or AS query",
+                fix="write CREATE TABLE t (a INT, …) or CREATE TABLE t AS SELECT …",
+            )
+        report = run.actions.create_table(*place, wish, if_not_exists=s.if_not_exists, replace=s.replace)
+        return StatementResult(report=report)
+    if s.if_not_exists and run.actions.find_schema(*place) is not None:
+        return StatementResult()
+    frame = run.frame(s.query)
+    report = run.actions.create_table_as(
+        *place, wish, frame, if_not_exists=s.if_not_exists, replace=s.replace
+    )
+    return StatementResult(report=report)
+
+
+def _names_of(properties: sql.Pairs, key: str) -> tuple[str, ...]:
+    """Paimon's property form of a key: 'primary-key'='a,b'."""
+    text = dict(properties).get(key, "")
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def create_view(run: RunningStatement, s: sql.CreateView) -> StatementResult:
+    """CREATE VIEW: its query is analysed, its text is kept. Raises FixRequest TS1524."""
+    text = s.query
+    names = [name for name, _ in s.columns]
+    frame = run.frame(text)  # refuses a view that cannot be read
+    if names:
+        if len(names) != len(frame.columns):
+            raise FixRequest(
+                "TS1524",
+                f"view {s.name} names {len(names)} columns",
+                why=f"its query gives {len(frame.columns)}",
+                fix="name each column once",
+            )
+        listed = ", ".join(f"`{name}`" for name in names)
+        text = f"select * from ({text}) as v({listed})"
+    run.actions.create_view(
+        *run.place(s.name),
+        text,
+        replace=s.replace,
+        if_not_exists=s.if_not_exists,
+        comment=s.comment,
+        column_comments={name: comment for name, comment in s.columns if comment},
+    )
+    return StatementResult()
+
+
+def drop(run: RunningStatement, s: sql.Drop) -> StatementResult:
+    """DROP TABLE or VIEW."""
+    run.actions.drop(s.kind, *run.place(s.name), if_exists=s.if_exists)
+    run.resolver.forget(*run.place(s.name))
+    return StatementResult()
+
+
+def alter(run: RunningStatement, s: sql.Alter) -> StatementResult:
+    """ALTER TABLE, or ALTER VIEW … RENAME TO."""
+    place = run.place(s.name)
+    if isinstance(s.action, sql.RenameTo):
+        run.actions.rename(s.kind, *place, s.action.new_name.database or place[0], s.action.new_name.table)
+        run.resolver.forget(*place)
+        return StatementResult()
+    if s.kind == "view":
+        raise not_offered("ALTER VIEW other than RENAME TO")
+    columns: tuple[DataField, ...] = ()
+    if isinstance(s.action, sql.AddColumns):
+        columns = run.fields(s.action.columns)
+    elif isinstance(s.action, sql.AlterColumn) and s.action.type_text is not None:
+        columns = run.fields((sql.ColumnDefinition(s.action.column, s.action.type_text),))
+    run.actions.alter(*place, s.action, columns)
+    return StatementResult()
+
+
+def comment_on(run: RunningStatement, s: sql.CommentOn) -> StatementResult:
+    """COMMENT ON TABLE."""
+    if s.kind != "table":
+        raise not_offered("COMMENT ON SCHEMA")
+    run.actions.comment(*run.place(s.name), s.comment)
+    return StatementResult()
+
+
+def create_schema(run: RunningStatement, s: sql.CreateSchema) -> StatementResult:
+    """CREATE SCHEMA."""
+    run.actions.create_schema(s.name, if_not_exists=s.if_not_exists)
+    return StatementResult()
+
+
+def drop_schema(run: RunningStatement, s: sql.DropSchema) -> StatementResult:
+    """DROP SCHEMA."""
+    run.actions.drop_schema(s.name, if_exists=s.if_exists, cascade=s.cascade)
+    return StatementResult()
