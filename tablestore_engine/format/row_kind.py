@@ -1,6 +1,7 @@
 """The four kinds of a changelog row, their bytes and their short texts (section 7.1).
 
-Names      RowKind   INSERT +I 0, UPDATE_BEFORE -U 1, UPDATE_AFTER +U 2, DELETE -D 3
+Names      RowKind           INSERT +I 0, UPDATE_BEFORE -U 1, UPDATE_AFTER +U 2, DELETE -D 3
+           ROW_KIND_COLUMN   the column of kinds beside a table's own, where rows carry them
 INVARIANT  the numbers are on disk in `_VALUE_KIND` and in the header of a BinaryRow: never change one.
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 from enum import IntEnum
 
 from tablestore_engine.errors import FixData
+
+ROW_KIND_COLUMN = "_ROW_KIND"
 
 
 class RowKind(IntEnum):

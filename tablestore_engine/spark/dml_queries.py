@@ -1,7 +1,7 @@
 """INSERT, UPDATE, DELETE and MERGE as queries whose rows (with row kinds) are the change.
 
 Names      insert_query() update_query() delete_query() keep_query() merge_query()
-           KIND_COLUMN       0 put as new, 2 put as changed, 3 delete
+           _ROW_KIND         0 put as new, 2 put as changed, 3 delete
            assigned()        an expression as a column's type: a value that does not fit raises TS1603
 INVARIANT  an UPDATE or MERGE that would change a key is refused by the row (TS1518): an upsert of the new key would
            leave the old one behind.
@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.types import spark_ddl
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.sql.statement import Delete, Merge, MergeClause, Update
 
-KIND_COLUMN = "_ROW_KIND"
 _SOURCE_MARK = "__ts_source"
 _PUT, _CHANGE, _DELETE = 0, 2, 3
 
@@ -89,14 +89,14 @@ def update_query(statement: Update, schema: TableSchema, *, keep_others: bool) -
     tail = f"from {_relation(statement)}"
     if keep_others:
         return f"{head} {tail}"
-    return f"{head}, {_kind(_CHANGE)} as {KIND_COLUMN} {tail} where {condition}"
+    return f"{head}, {_kind(_CHANGE)} as {ROW_KIND_COLUMN} {tail} where {condition}"
 
 
 def delete_query(statement: Delete, schema: TableSchema) -> str:
     """The rows that go, as deletes."""
     columns = ", ".join(quote_name(field.name) for field in schema.fields)
     where = f" where {statement.condition}" if statement.condition else ""
-    return f"select {columns}, {_kind(_DELETE)} as {KIND_COLUMN} from {_relation(statement)}{where}"
+    return f"select {columns}, {_kind(_DELETE)} as {ROW_KIND_COLUMN} from {_relation(statement)}{where}"
 
 
 def keep_query(statement: Delete, schema: TableSchema) -> str:
@@ -124,8 +124,9 @@ def merge_query(statement: Merge, schema: TableSchema, source_columns: Sequence[
     join = "full" if any(c.match == "not_matched_by_source" for c in statement.clauses) else "left"
     source = f"(select *, true as {_SOURCE_MARK} from {statement.source}) as {quote_name(alias)}"
     return (
-        f"select * from (select {', '.join(columns)}, cast(case {kind} end as tinyint) as {KIND_COLUMN}"
-        f" from {source} {join} join {_relation(statement)} on {statement.condition}) where {KIND_COLUMN} is not null"
+        f"select * from (select {', '.join(columns)}, cast(case {kind} end as tinyint) as {ROW_KIND_COLUMN}"
+        f" from {source} {join} join {_relation(statement)} on {statement.condition})"
+        f" where {ROW_KIND_COLUMN} is not null"
     )
 
 

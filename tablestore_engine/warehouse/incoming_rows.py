@@ -1,10 +1,10 @@
-"""Rows on their way in: whatever the caller has becomes Arrow or a DataFrame with the table's columns.
+"""Rows on their way in: whatever the caller has becomes Arrow or a DataFrame (spark/incoming_frame.py has its part).
 
 Names      Incoming        one write's rows: Arrow in the driver, or a DataFrame; columns as fields; its kind column
            to_incoming     makes one of what Python users have; from_frame, from_arrow, to_arrow are its parts
-           shape_frame, shape_arrow the table's columns, in order, by name; what is missing is NULL
+           shape_arrow     the table's columns, in order, by name; what is missing is NULL
            split_kinds     rows and their row kinds
-           check_rules     rows that break a check constraint -> FixData TS1605
+           check_rules     rows that break a check constraint -> FixData TS1605; violation is that error
 INVARIANT  names match without case, as in SQL; a value is never changed here, only columns are.
 """
 
@@ -17,22 +17,17 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.data_type import VOID
-from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.sql_literal import count_of, sql_row
 from tablestore_engine.format.types import DataField, field_to_arrow, type_from_arrow
-from tablestore_engine.spark import spark_errors
-from tablestore_engine.spark.types import from_spark_type
-from tablestore_engine.sql.scanner import quote_name
-from tablestore_engine.warehouse.write_spec import ROW_KIND_COLUMN, WriteSpec
+from tablestore_engine.spark.incoming_frame import VIOLATION_COLUMN, frame_fields, with_helpers
+from tablestore_engine.warehouse.write_spec import WriteSpec
 
-VIOLATION_COLUMN = "_TS_VIOLATED"
 _SAMPLES = 5
 
 
@@ -111,61 +106,9 @@ def _check_names(names: Sequence[str]) -> None:
 
 def from_frame(frame: DataFrame, delete_when: str | None, checks: Mapping[str, str]) -> Incoming:
     """A DataFrame with its row kinds from `delete_when` and the names of violated checks as helper columns."""
-    fields = tuple(
-        DataField(0, field.name, from_spark_type(field.dataType, column=field.name))
-        for field in frame.schema.fields
-        if field.name != ROW_KIND_COLUMN
-    )
-    has_kinds = ROW_KIND_COLUMN in frame.columns
-    try:
-        return _with_helpers(frame, fields, has_kinds, delete_when, checks)
-    except PySparkException as error:
-        raise spark_errors.translate(error) from None
-
-
-def _with_helpers(
-    frame: DataFrame,
-    fields: tuple[DataField, ...],
-    has_kinds: bool,
-    delete_when: str | None,
-    checks: Mapping[str, str],
-) -> Incoming:
-    if delete_when is not None:
-        if has_kinds:
-            raise FixRequest(
-                "TS1017",
-                "a write says twice which rows mean delete",
-                why=f"it has delete_when and a column {ROW_KIND_COLUMN}",
-                fix="use one of them",
-            )
-        kind = f"cast(case when {delete_when} then 3 else 0 end as tinyint)"
-        frame, has_kinds = frame.withColumn(ROW_KIND_COLUMN, sf.expr(kind)), True
-    if checks:
-        cases = " ".join(f"when not ({rule}) then '{_quoted(name)}'" for name, rule in checks.items())
-        alive = f"{ROW_KIND_COLUMN} <> 3 and " if has_kinds else ""
-        frame = frame.withColumn(
-            VIOLATION_COLUMN, sf.expr(f"case when not ({alive}true) then cast(null as string) {cases} end")
-        )
-    return Incoming(fields, has_kinds, frame=frame)
-
-
-def _quoted(name: str) -> str:
-    return name.replace("\\", "\\\\").replace("'", "\\'")
-
-
-def shape_frame(incoming: Incoming, schema: TableSchema) -> DataFrame:
-    """The table's columns in order, then the helper columns."""
-    assert incoming.frame is not None
-    frame = incoming.frame
-    have = {name.lower(): name for name in frame.columns}
-    columns = [
-        sf.col(quote_name(have[field.name.lower()])).alias(field.name)
-        if field.name.lower() in have
-        else sf.lit(None).alias(field.name)
-        for field in schema.fields
-    ]
-    helpers = [sf.col(name) for name in (ROW_KIND_COLUMN, VIOLATION_COLUMN) if name in frame.columns]
-    return frame.select(*columns, *helpers)
+    fields = frame_fields(frame)
+    frame = with_helpers(frame, delete_when, checks)
+    return Incoming(fields, ROW_KIND_COLUMN in frame.columns, frame=frame)
 
 
 def shape_arrow(rows: pa.Table, schema: TableSchema) -> pa.Table:

@@ -14,12 +14,11 @@ import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.lsm.key_order import order_columns
 from tablestore_engine.store.table_store import TableStore
 
 ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
-_KIND_BYTES = "_ROW_KIND"
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,8 @@ def read_changes_table(store: TableStore, since: int, until: int | None) -> pa.T
     parts = []
     for snapshot_id in range(since + 1, last + 1):
         for batch in store.read_changes(store.snapshots.get(snapshot_id), schema):
-            kinds = batch.rows.column(_KIND_BYTES)
-            rows = batch.rows.drop_columns([_KIND_BYTES])
+            kinds = batch.rows.column(ROW_KIND_COLUMN)
+            rows = batch.rows.drop_columns([ROW_KIND_COLUMN])
             rows = rows.append_column(ROW_KIND, texts.take(kinds.combine_chunks()))
             rows = rows.append_column(SNAPSHOT_ID, pa.array([snapshot_id] * rows.num_rows, pa.int64()))
             parts.append(pa.Table.from_arrays(rows.columns, schema=target))

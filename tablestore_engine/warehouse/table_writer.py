@@ -17,23 +17,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.errors import FixData, FixRequest, RetryError, Stopped, Unsupported
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.sizes import MessageLimit, check_sizes
 from tablestore_engine.runtime.system import Runtime
-from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.bucket_task import WriteJob
+from tablestore_engine.spark.incoming_frame import (
+    VIOLATION_COLUMN,
+    distinct_keys,
+    find_violations,
+    shape_frame,
+)
 from tablestore_engine.spark.write import collect_small, write_distributed
-from tablestore_engine.sql.scanner import quote_name
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.commit import CommitReport
 from tablestore_engine.store.identity import identity_of
@@ -41,16 +44,14 @@ from tablestore_engine.store.row_filter import EVERY_ROW, RowFilter, SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteMode, WriteRequest
 from tablestore_engine.warehouse.incoming_rows import (
-    VIOLATION_COLUMN,
     Incoming,
     check_rules,
     shape_arrow,
-    shape_frame,
     split_kinds,
     violation,
 )
 from tablestore_engine.warehouse.target_schema import TargetPlan, check_columns, plan_target
-from tablestore_engine.warehouse.write_spec import ROW_KIND_COLUMN, OnSchemaChange, WriteSpec
+from tablestore_engine.warehouse.write_spec import OnSchemaChange, WriteSpec
 
 AfterRefusal = Callable[[Identifier, str], None]
 _LOOKS_MAX = 5
@@ -206,11 +207,14 @@ class Writer:
     def _small_rows(self, incoming: Incoming, schema: TableSchema, identifier: Identifier) -> pa.Table | None:
         if incoming.table is not None:
             return shape_arrow(incoming.table, schema)
-        frame = shape_frame(incoming, schema)
+        frame = _shaped(incoming, schema)
         rows = collect_small(frame)
-        if rows is None and VIOLATION_COLUMN in frame.columns:
-            _check_frame(frame, str(identifier))
-        return None if rows is None else shape_arrow(rows, schema)
+        if rows is not None:
+            return shape_arrow(rows, schema)
+        found = find_violations(frame)  # of a large input before anything is written
+        if found is not None:
+            raise violation(str(identifier), *found)
+        return None
 
     def _write_distributed(
         self,
@@ -221,12 +225,14 @@ class Writer:
         limit: MessageLimit | None,
     ) -> CommitReport:
         """Spark tasks write the files; a lost race runs them again on the new base."""
-        frame = shape_frame(incoming, schema)
+        frame = _shaped(incoming, schema)
         if VIOLATION_COLUMN in frame.columns:
             frame = frame.drop(VIOLATION_COLUMN)
 
         if isinstance(request.replaces, SameKeys):
-            request = replace(request, replaces=request.replaces.among(_distinct(frame, request.replaces)))
+            request = replace(
+                request, replaces=request.replaces.among(distinct_keys(frame, request.replaces.columns))
+            )
         stage = request.stage if request.builds_on_stage else None
 
         def run(base: Snapshot | None, target: TableSchema) -> Sequence[BucketChange]:
@@ -258,12 +264,9 @@ def _changed_twice(identifier: Identifier, spec: WriteSpec) -> FixRequest:
     )
 
 
-def _distinct(frame: DataFrame, keys: SameKeys) -> pa.Table:
-    """The keys of a large input, once each: the tasks need those of all rows."""
-    try:
-        return frame.select(*(sf.col(quote_name(name)) for name in keys.columns)).distinct().toArrow()
-    except PySparkException as error:
-        raise spark_errors.translate(error) from None
+def _shaped(incoming: Incoming, schema: TableSchema) -> DataFrame:
+    assert incoming.frame is not None  # rows are either Arrow or a frame
+    return shape_frame(incoming.frame, schema)
 
 
 def _picks(request: WriteRequest) -> RowFilter | None:
@@ -271,11 +274,3 @@ def _picks(request: WriteRequest) -> RowFilter | None:
     if request.mode is WriteMode.REPLACE:
         return request.replaces
     return EVERY_ROW if request.mode.is_overwrite else None
-
-
-def _check_frame(frame: DataFrame, table: str) -> None:
-    """Large inputs: the rows that break a rule are looked for before anything is written."""
-    bad = frame.where(sf.col(VIOLATION_COLUMN).isNotNull())
-    samples = [row.asDict() for row in bad.limit(5).collect()]
-    if samples:
-        raise violation(table, bad.count(), samples)

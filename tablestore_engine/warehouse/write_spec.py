@@ -19,13 +19,11 @@ from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.store.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write import WriteMode
 
-ROW_KIND_COLUMN = "_ROW_KIND"
 DUPLICATES = ("refuse", "last")
 MISSING_COLUMNS = ("refuse", "null")
 _Word = TypeVar("_Word", bound=StrEnum)
 
 __all__ = [
-    "ROW_KIND_COLUMN",
     "Interval",
     "OnSchemaChange",
     "RowFilter",
