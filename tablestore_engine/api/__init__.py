@@ -1,5 +1,6 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
+from tablestore_engine.api.answers import ColumnInfo, SqlResult, StagedInfo, TableFacts
 from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
@@ -26,16 +27,9 @@ from tablestore_engine.warehouse.gatekeeper import (
     Publication,
     stage_properties,
 )
-from tablestore_engine.warehouse.relations import DAMAGED, describe_damage
+from tablestore_engine.warehouse.relation_list import DAMAGED, RelationInfo, describe_damage
 from tablestore_engine.warehouse.warehouse_folder import local_folder
-from tablestore_engine.warehouse.write_report import (
-    ColumnInfo,
-    RelationInfo,
-    SqlResult,
-    StagedInfo,
-    TableFacts,
-    WriteReport,
-)
+from tablestore_engine.warehouse.write_report import WriteReport
 from tablestore_engine.warehouse.write_spec import (
     Interval,
     OnSchemaChange,

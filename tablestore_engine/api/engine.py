@@ -17,6 +17,7 @@ from typing import Any, Self
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from tablestore_engine.api.answers import ColumnInfo, SqlResult, StagedInfo
 from tablestore_engine.api.environment import check_environment
 from tablestore_engine.api.operations import Operations
 from tablestore_engine.api.table import Table
@@ -31,17 +32,12 @@ from tablestore_engine.spark.types import spark_ddl
 from tablestore_engine.sql.version import TableVersion
 from tablestore_engine.warehouse.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.incoming_rows import from_arrow, from_frame, to_incoming
+from tablestore_engine.warehouse.relation_list import RelationInfo
 from tablestore_engine.warehouse.statement_runner import StatementRunner
 from tablestore_engine.warehouse.successors import Successors
 from tablestore_engine.warehouse.table_actions import TableActions
 from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write_report import (
-    ColumnInfo,
-    RelationInfo,
-    SqlResult,
-    StagedInfo,
-    WriteReport,
-)
+from tablestore_engine.warehouse.write_report import WriteReport
 from tablestore_engine.warehouse.write_spec import SparkSettings, TableSpec, WriteMode, WriteSpec
 
 Versions = Mapping[str, TableVersion]
@@ -67,7 +63,7 @@ class Engine:
         self._warehouse = Warehouse(
             warehouse, spark or SparkSettings(), log or {}, runtime, trusted_sql=trusted_sql
         )
-        self._operations = Operations(self._cancel_jobs)
+        self._operations = Operations(self._warehouse.spark.cancel_jobs)
 
     @property
     def warehouse(self) -> str:
@@ -141,10 +137,6 @@ class Engine:
             with fetch.job_tag(session, operation.tag):
                 yield
 
-    def _cancel_jobs(self, tag: str) -> None:
-        if self._warehouse.has_spark:
-            fetch.cancel(self._warehouse.resolver.session, tag)
-
     # names ---------------------------------------------------------------------------------------
 
     def databases(self) -> tuple[str, ...]:
@@ -157,15 +149,15 @@ class Engine:
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
         """With its tables when `cascade`."""
-        self._warehouse.drop_database(name, cascade=cascade)
+        self._warehouse.relations.drop_database(name, cascade=cascade)
 
     def relations(self, database: str, *, with_unpublished: bool = False) -> tuple[RelationInfo, ...]:
         """Tables and views; tables that only have a staged snapshot are nobody's business yet."""
-        return self._warehouse.relations(database, with_unpublished=with_unpublished)
+        return self._warehouse.relations.list_all(database, with_unpublished=with_unpublished)
 
     def find_relation(self, name: str) -> RelationInfo | None:
         """A table or view by its name."""
-        return self._warehouse.find_relation(Identifier.parse(name))
+        return self._warehouse.relations.find(Identifier.parse(name))
 
     def find_table(self, name: str) -> Table | None:
         """A handle, None when there is no such table."""
@@ -196,23 +188,23 @@ class Engine:
 
     def create_table(self, name: str, schema: pa.Schema, spec: TableSpec) -> Table:
         """An empty table. Raises TS1406, TS1415 when the name is taken."""
-        self._warehouse.create_empty(Identifier.parse(name), from_arrow(schema.empty_table()), spec)
+        self._warehouse.writer.create_empty(Identifier.parse(name), from_arrow(schema.empty_table()), spec)
         return self.table(name)
 
     def drop_table(self, name: str) -> None:
         """With its history, and with its topics when the engine made them."""
-        self._warehouse.drop_table(Identifier.parse(name))
+        self._warehouse.relations.drop_table(Identifier.parse(name))
 
     def clone(self, name: str, new: str) -> None:
         """The newest snapshot of a table as a table of its own, whose files are shared; `new` is replaced.
 
         A clone has no log. Raises NotFound TS1414, FixRequest TS1080, Unsupported TS1380.
         """
-        self._warehouse.clone_table(Identifier.parse(name), Identifier.parse(new))
+        self._warehouse.relations.clone_table(Identifier.parse(name), Identifier.parse(new))
 
     def rename(self, old: str, new: str) -> None:
         """A table or view under a new name."""
-        self._warehouse.rename(Identifier.parse(old), Identifier.parse(new))
+        self._warehouse.relations.rename(Identifier.parse(old), Identifier.parse(new))
 
     def create_view(
         self,
@@ -224,7 +216,7 @@ class Engine:
     ) -> None:
         """Create or replace a view."""
         definition = ViewDefinition(sql, comment, dict(column_comments or {}))
-        self._warehouse.put_view(Identifier.parse(name), definition)
+        self._warehouse.relations.put_view(Identifier.parse(name), definition)
 
     def find_view(self, name: str) -> ViewDefinition | None:
         """Stored text and comments of a view."""
@@ -232,11 +224,11 @@ class Engine:
 
     def drop_view(self, name: str) -> None:
         """A missing one is fine."""
-        self._warehouse.drop_view(Identifier.parse(name))
+        self._warehouse.relations.drop_view(Identifier.parse(name))
 
     def set_comments(self, name: str, comment: str | None, columns: Mapping[str, str]) -> None:
         """Comments of a table (one new schema version) or view."""
-        self._warehouse.set_comments(Identifier.parse(name), comment, columns)
+        self._warehouse.relations.set_comments(Identifier.parse(name), comment, columns)
 
     # writing -------------------------------------------------------------------------------------
 

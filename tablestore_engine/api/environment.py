@@ -20,8 +20,8 @@ def check_environment(warehouse: Warehouse) -> tuple[str, ...]:
     version = warehouse.resolver.session.version
     warehouse.resolver.query("select 1").collect()
     lines.append(f"Spark {version} answers")
-    servers = warehouse.log.get("kafka.bootstrap.servers")
+    servers = warehouse.logs.client.get("kafka.bootstrap.servers")
     if servers:
-        check_brokers(warehouse.log)
+        check_brokers(warehouse.logs.client)
         lines.append(f"brokers {servers} answer")
     return tuple(lines)

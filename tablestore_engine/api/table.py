@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from tablestore_engine.api.answers import StagedInfo, TableFacts
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 from tablestore_engine.catalog.resolved_names import ResolvedTable
@@ -26,7 +27,7 @@ from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.incoming_rows import to_incoming
 from tablestore_engine.warehouse.snapshot_diff import ChangeCounts, count_changes, read_changes_table
 from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write_report import StagedInfo, TableFacts, WriteReport, report_of
+from tablestore_engine.warehouse.write_report import WriteReport, report_of
 from tablestore_engine.warehouse.write_spec import WriteSpec
 
 
@@ -133,13 +134,13 @@ class Table:
 
     def publish(self) -> WriteReport:
         """Send what is committed and not yet in the log; the report has the offsets of this call."""
-        return self.warehouse.published(
+        return self.warehouse.logs.published(
             self.identifier, WriteReport(self.identifier, self.latest_snapshot_id())
         )
 
     def reset_log(self, after_snapshot: int) -> None:
         """Begin the log anew: snapshots up to this one count as published; what the topic holds stays there."""
-        self.warehouse.reset_log(self.identifier, after_snapshot)
+        self.warehouse.logs.reset(self.identifier, after_snapshot)
 
     # staging -------------------------------------------------------------------------------------
 
@@ -197,5 +198,5 @@ class Table:
 
     def log_messages(self) -> list[LogMessage]:
         """All committed messages of the table's topic; [] without a log."""
-        publisher = self.warehouse.find_publisher(self.identifier)
+        publisher = self.warehouse.logs.find_publisher(self.identifier)
         return [] if publisher is None else publisher.messages()

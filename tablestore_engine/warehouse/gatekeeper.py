@@ -211,7 +211,7 @@ class Gatekeeper:
         if one.report is None:
             return one
         try:
-            report = self._warehouse.published(identifier, one.report)
+            report = self._warehouse.logs.published(identifier, one.report)
         except TablestoreError as error:
             return replace(one, error=error)
         self._successors.clear(identifier)

@@ -1,53 +1,132 @@
-"""The tables and views of a database, the damaged ones among them.
+"""The tables and views of a warehouse as wholes: listed, dropped, renamed, cloned, described.
 
-Names      list_relations    what lies in a database; one that cannot be read carries its `problem`
-           DAMAGED           what reading one table's metadata raises when the fault is in that table alone
-           describe_damage   such an error in one line
-INVARIANT  one damaged table is no reason not to see the others, and is never left out in silence.
+Names      Relations   one method for each
+INVARIANT  what a name means afterwards is seen by the next statement: stores and Spark forget it, behind the change.
+INVARIANT  topics are dropped before their table: with the brokers away nothing goes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.open_tables import OpenTables
-from tablestore_engine.errors import FixData, NotFound, StorageError, TablestoreError, Unsupported
-from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.warehouse.write_report import RelationInfo
-
-DAMAGED = (FixData, NotFound, StorageError, Unsupported)
-
-
-def describe_damage(damage: TablestoreError) -> str:
-    """`TS1111 a schema file cannot be read: …`."""
-    return f"{damage.code} {damage.what}: {damage.why}"
+from tablestore_engine.catalog.views import ViewDefinition
+from tablestore_engine.errors import FixRequest, TablestoreError
+from tablestore_engine.format.layout import TableLayout, database_location
+from tablestore_engine.spark.lazy_resolver import LazyResolver
+from tablestore_engine.store.clone import clone_table
+from tablestore_engine.warehouse.comments import set_all_comments
+from tablestore_engine.warehouse.logs import Logs
+from tablestore_engine.warehouse.relation_list import RelationInfo, list_relations
 
 
-def list_relations(
-    catalog: FilesystemCatalog, stores: OpenTables, database: str, *, with_unpublished: bool
-) -> tuple[RelationInfo, ...]:
-    """Tables, then views; tables that only have a staged snapshot when `with_unpublished`."""
-    found = []
-    for name in catalog.list_tables(database):
-        identifier = Identifier(database, name)
-        try:
-            store = stores.find(identifier)
-            if store is not None and (with_unpublished or not is_unpublished(store)):
-                found.append(RelationInfo(identifier, "table", store.schema.comment))
-        except DAMAGED as damage:
-            if catalog.schemas(identifier).list_ids():  # else it was dropped meanwhile
-                found.append(RelationInfo(identifier, "table", problem=describe_damage(damage)))
-    for name in catalog.views.list_names(database):
-        identifier = Identifier(database, name)
-        try:
-            view = catalog.views.find(identifier)
-        except DAMAGED as damage:
-            found.append(RelationInfo(identifier, "view", problem=describe_damage(damage)))
+@dataclass(frozen=True)
+class Relations:
+    """Of one warehouse."""
+
+    catalog: FilesystemCatalog
+    stores: OpenTables
+    names: NameLookup
+    spark: LazyResolver
+    logs: Logs
+
+    def list_all(self, database: str, *, with_unpublished: bool = False) -> tuple[RelationInfo, ...]:
+        """Tables and views; tables that only have a staged snapshot are nobody's business yet."""
+        return list_relations(self.catalog, self.stores, database, with_unpublished=with_unpublished)
+
+    def find(self, identifier: Identifier) -> RelationInfo | None:
+        """A table or view by its name."""
+        store = self.stores.find(identifier)
+        if store is not None:
+            return RelationInfo(identifier, "table", store.schema.comment)
+        view = self.catalog.views.find(identifier)
+        return None if view is None else RelationInfo(identifier, "view", view.comment)
+
+    def forget(self, identifier: Identifier) -> None:
+        """After a drop or rename: what the name meant must not meet what it means now."""
+        self.stores.forget(identifier)
+        self.spark.forget(identifier)
+
+    # tables --------------------------------------------------------------------------------------
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """With its history, and with its topics when the engine made them: these first, since with the brokers away
+        nothing should be dropped, and no topic stay behind that blocks the next table of the name.
+        """
+        self.logs.drop_topics(identifier, self.catalog.find_schema(identifier))
+        self.catalog.drop_table(identifier)
+        self.forget(identifier)
+
+    def drop_unused(self, identifier: Identifier, identity: str) -> None:
+        """The table of this identity, when no snapshot, no stage and no writer has used it."""
+        schema = self.catalog.drop_unused(identifier, identity)
+        if schema is not None:
+            self.forget(identifier)
+            with suppress(
+                TablestoreError
+            ):  # a refusal is what the caller must hear; a left claim is taken over
+                self.logs.drop_topics(identifier, schema)
+
+    def drop_database(self, name: str, *, cascade: bool = False) -> None:
+        """With its tables when `cascade`."""
+        if cascade and self.catalog.has_database(name):
+            for one in self.list_all(name, with_unpublished=True):
+                if one.kind == "table":
+                    self.drop_table(one.identifier)
+        self.catalog.drop_database(name, cascade=cascade)
+
+    def rename(self, source: Identifier, target: Identifier) -> None:
+        """A table or view under a new name."""
+        if self.catalog.find_schema(source) is not None:
+            self.catalog.rename_table(source, target)
         else:
-            found += [] if view is None else [RelationInfo(identifier, "view", view.comment)]
-    return tuple(found)
+            self.catalog.rename_view(source, target)
+        self.forget(source)
 
+    def clone_table(self, source: Identifier, target: Identifier) -> None:
+        """The newest snapshot of a table as another one, complete beside it before what has the name goes."""
+        if not self.catalog.has_database(target.database):
+            self.catalog.create_database(target.database)
+        if source == target:
+            raise FixRequest(
+                "TS1080",
+                f"{source} cannot be cloned onto itself",
+                why="what has the target's name is replaced",
+                fix="give another name",
+            )
+        hidden = f".tablestore-clone-{self.catalog.runtime.new_uuid()}"
+        folder = f"{database_location(self.catalog.warehouse, target.database)}/{hidden}"
+        clone_table(self.stores.get(source).parts, TableLayout(folder))
+        if self.stores.find(target) is not None:
+            self.drop_table(target)
+        self.drop_view(target)
+        self.catalog.place_table(folder, target)
+        self.forget(target)
 
-def is_unpublished(store: TableStore) -> bool:
-    """Whether it has staged snapshots only."""
-    return store.snapshots.find_latest_id() is None and bool(store.staging.list_all())
+    # views and comments --------------------------------------------------------------------------
+
+    def put_view(self, identifier: Identifier, view: ViewDefinition) -> None:
+        """Create or replace; its text is this process's own, which may do what the user may."""
+        self.names.note_own_view(view.sql)
+        self.catalog.put_view(identifier, view)
+
+    def drop_view(self, identifier: Identifier) -> None:
+        """A missing one is fine."""
+        self.catalog.views.drop(identifier)
+        if self.catalog.schemas(identifier.successor).list_ids():
+            self.catalog.drop_table(identifier.successor)
+        self.forget(identifier)
+
+    def set_comments(self, identifier: Identifier, comment: str | None, columns: Mapping[str, str]) -> None:
+        """Comments of a table (one new schema version) or view."""
+        view = self.catalog.views.find(identifier)
+        if view is not None:
+            merged = {**view.column_comments, **columns}
+            self.catalog.put_view(identifier, ViewDefinition(view.sql, comment or view.comment, merged))
+            return
+        self.catalog.alter_table(identifier, lambda schema: set_all_comments(schema, comment, columns))

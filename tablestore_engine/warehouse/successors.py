@@ -60,8 +60,8 @@ class Successors:
         store = self.warehouse.stores.get(identifier.successor)
         report = report_of(identifier, store.staging.publish(stage, keep=True))
         self.warehouse.catalog.succession(identifier).take_place()
-        self.warehouse.forget(identifier)
-        self.warehouse.forget(identifier.successor)
+        self.warehouse.relations.forget(identifier)
+        self.warehouse.relations.forget(identifier.successor)
         return report
 
     def clear(self, identifier: Identifier) -> None:
@@ -74,4 +74,4 @@ class Successors:
         store = self.warehouse.stores.find(waiting)
         if store is not None and (stage is None or store.staging.find(stage) is not None):
             self.warehouse.catalog.drop_table(waiting)
-            self.warehouse.forget(waiting)
+            self.warehouse.relations.forget(waiting)

@@ -89,7 +89,7 @@ class TableActions:
         rows = pa.table({field.name: pa.nulls(0) for field in columns})
         incoming = Incoming(columns, has_kinds=False, table=rows)
         if not exists:
-            self._warehouse.create_empty(identifier, incoming, _spec_of(wish))
+            self._warehouse.writer.create_empty(identifier, incoming, _spec_of(wish))
             return None
         return self._warehouse.write_incoming(identifier, incoming, _replacing(wish))
 
@@ -136,7 +136,7 @@ class TableActions:
 
     def drop(self, kind: str, database: str, name: str, *, if_exists: bool) -> None:
         """DROP TABLE or VIEW; the wrong kind is refused."""
-        found = self._warehouse.find_relation(Identifier(database, name))
+        found = self._warehouse.relations.find(Identifier(database, name))
         if found is None:
             if if_exists:
                 return
@@ -154,13 +154,13 @@ class TableActions:
                 fix=f"use DROP {found.kind.upper()}",
             )
         if found.kind == "table":
-            self._warehouse.drop_table(found.identifier)
+            self._warehouse.relations.drop_table(found.identifier)
         else:
-            self._warehouse.drop_view(found.identifier)
+            self._warehouse.relations.drop_view(found.identifier)
 
     def rename(self, kind: str, database: str, name: str, new_database: str, new_name: str) -> None:  # noqa: ARG002
         """ALTER … RENAME TO."""
-        self._warehouse.rename(Identifier(database, name), Identifier(new_database, new_name))
+        self._warehouse.relations.rename(Identifier(database, name), Identifier(new_database, new_name))
 
     def alter(self, database: str, table: str, action: AlterAction, columns: tuple[DataField, ...]) -> None:
         """Columns and properties, as one new version of the schema."""
@@ -169,7 +169,7 @@ class TableActions:
 
     def comment(self, database: str, table: str, text: str | None) -> None:
         """COMMENT ON TABLE."""
-        self._warehouse.set_comments(Identifier(database, table), text, {})
+        self._warehouse.relations.set_comments(Identifier(database, table), text, {})
 
     # views and databases -------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class TableActions:
             if if_not_exists:
                 return
             raise _exists(identifier)
-        self._warehouse.put_view(identifier, ViewDefinition(sql, comment, dict(column_comments)))
+        self._warehouse.relations.put_view(identifier, ViewDefinition(sql, comment, dict(column_comments)))
 
     def create_schema(self, name: str, *, if_not_exists: bool) -> None:
         """CREATE SCHEMA."""
@@ -203,7 +203,7 @@ class TableActions:
         """DROP SCHEMA."""
         if if_exists and not self._catalog.has_database(name):
             return
-        self._warehouse.drop_database(name, cascade=cascade)
+        self._warehouse.relations.drop_database(name, cascade=cascade)
 
     def list_schemas(self) -> tuple[str, ...]:
         """All databases."""
@@ -212,7 +212,8 @@ class TableActions:
     def list_relations(self, database: str) -> tuple[tuple[str, str, str | None], ...]:
         """(name, table | view, comment)."""
         return tuple(
-            (one.identifier.name, one.kind, one.comment) for one in self._warehouse.relations(database)
+            (one.identifier.name, one.kind, one.comment)
+            for one in self._warehouse.relations.list_all(database)
         )
 
 

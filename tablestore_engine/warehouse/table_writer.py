@@ -1,6 +1,6 @@
 """One write from the front door to its snapshot: rows, schema, route, commit.
 
-Names      Writer       what Engine uses
+Names      TableWriter   write() one commit, create_empty() a table without rows, target() the schema of either
 Steps      1 rows -> Incoming   2 plan_target: schema, created or changed   3 small rows come to the driver as Arrow,
            large ones are written by Spark tasks   4 one commit (main or staged)
 INVARIANT  a table that this write creates has no snapshot until its rows are committed; when they are refused or
@@ -12,9 +12,8 @@ CRASH      between creating the table and the commit: an empty table stays, whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -36,6 +35,7 @@ from tablestore_engine.spark.incoming_frame import (
     find_violations,
     shape_frame,
 )
+from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.write import collect_small, write_distributed
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.commit import CommitReport
@@ -50,29 +50,23 @@ from tablestore_engine.warehouse.incoming_rows import (
     split_kinds,
     violation,
 )
+from tablestore_engine.warehouse.logs import Logs
+from tablestore_engine.warehouse.relations import Relations
 from tablestore_engine.warehouse.target_schema import TargetPlan, check_columns, plan_target
-from tablestore_engine.warehouse.write_spec import OnSchemaChange, WriteSpec
+from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
-AfterRefusal = Callable[[Identifier, str], None]
 _LOOKS_MAX = 5
-OnCreate = Callable[[Identifier, TableSchema], TableSchema]
-FindLimit = Callable[[Identifier, TableSchema], MessageLimit | None]
 
 
 @dataclass(frozen=True)
-class Writer:
-    """Performs writes of one engine.
-
-    `before_create` prepares the log before a table has one; `after_refusal` removes the table again, `find_limit`
-    says how large a row its log can carry (None: it has none).
-    """
+class TableWriter:
+    """Writes into the tables of one warehouse."""
 
     catalog: FilesystemCatalog
     stores: OpenTables
-    before_create: OnCreate
-    after_refusal: AfterRefusal
-    find_limit: FindLimit
-    scratch: Callable[[], Path]
+    relations: Relations
+    logs: Logs
+    spark: LazyResolver
     runtime: Runtime
 
     def write(
@@ -126,7 +120,7 @@ class Writer:
         if plan.is_new:
             return self._create(identifier, incoming, plan, request, is_last=is_last)
         if plan.gains_log:
-            plan = replace(plan, schema=self.before_create(identifier, plan.schema))
+            plan = replace(plan, schema=self.logs.prepare(identifier, plan.schema))
         was_empty = store.latest() is None
         new_schema = plan.schema if plan.is_changed else None
         planned = replace(request, identity=identity, new_schema=new_schema)
@@ -149,7 +143,7 @@ class Writer:
         is_last: bool,
     ) -> CommitReport | None:
         """The table and its first snapshot."""
-        prepared = self.before_create(identifier, plan.schema)
+        prepared = self.logs.prepare(identifier, plan.schema)
         try:
             schema = self.catalog.create_table(identifier, prepared)
         except FixRequest:
@@ -160,7 +154,7 @@ class Writer:
         try:
             return self._commit(identifier, incoming, schema, replace(request, identity=identity))
         except (FixRequest, FixData, Unsupported, Stopped):
-            self.after_refusal(identifier, identity)
+            self.relations.drop_unused(identifier, identity)
             raise
 
     def _commit(
@@ -168,7 +162,7 @@ class Writer:
     ) -> CommitReport:
         """Steps 3 and 4."""
         store = self.stores.open(identifier)
-        limit = self.find_limit(identifier, schema)
+        limit = self.logs.find_limit(identifier, schema)
         rows = self._small_rows(incoming, schema, identifier)
         if rows is not None:
             table, kinds = split_kinds(check_rules(rows, str(identifier)))
@@ -176,6 +170,15 @@ class Writer:
                 check_sizes(table, schema, limit)
             return store.write(replace(request, rows=table, kinds=kinds))
         return self._write_distributed(store, schema, incoming, request, limit)
+
+    def create_empty(self, identifier: Identifier, incoming: Incoming, spec: TableSpec) -> None:
+        """Schema only; its log is prepared first. Raises FixRequest TS1415 when the name is taken."""
+        plan = self.target(identifier, incoming, WriteSpec(spec, on_schema_change=OnSchemaChange.IGNORE))
+        if not plan.is_new:
+            raise FixRequest(
+                "TS1415", f"{identifier} exists already", why="a table has that name", fix="drop it first"
+            )
+        self.catalog.create_table(identifier, self.logs.prepare(identifier, plan.schema))
 
     def target(self, identifier: Identifier, incoming: Incoming, spec: WriteSpec) -> TargetPlan:
         """The schema that the write needs; nothing is written. Raises FixRequest TS1086."""
@@ -249,7 +252,7 @@ class Writer:
                 kind_column=ROW_KIND_COLUMN if ROW_KIND_COLUMN in frame.columns else None,
                 limit=limit,
             )
-            return write_distributed(frame, job, self.scratch())
+            return write_distributed(frame, job, self.spark.scratch())
 
         return store.write_changes(run, request)
 

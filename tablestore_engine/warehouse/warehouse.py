@@ -1,49 +1,31 @@
-"""One warehouse as this process sees it: names, open tables, the Spark session, the log. Engine and Table stand on it.
+"""One warehouse as this process sees it: its parts put together. Engine and Table stand on it.
 
-Names      Warehouse   stores by name, commits followed by publishing, drops and renames
-INVARIANT  no JVM before the first statement that needs one.
-INVARIANT  before every commit the log is checked, after it the outbox is tried: what an earlier process left
-           unpublished goes first, in order; an error behind the commit says so (PublishPending).
-INVARIANT  the lock guards the two dictionaries only; nothing that takes a lock of its own is called under it.
-INVARIANT  a table with a log appears only after its topics are there and claimed (P7).
+Names      Warehouse   catalog, stores, relations, logs, writer and Spark of one folder; commits with their publishing
+Parts      each is given what it needs and knows nothing above it: stores ← names ← spark, logs ← relations ← writer
+INVARIANT  before every commit the log is checked, after it the outbox is tried (logs.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
-from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.format.layout import TableLayout, database_location
-from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.beginning import drop_log
-from tablestore_engine.log.settings import LogSettings, resolve_log
-from tablestore_engine.log.sizes import MessageLimit, message_limit
-from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.resolver import Resolver
-from tablestore_engine.spark.session import open_session, session_scratch
-from tablestore_engine.store.clone import clone_table
-from tablestore_engine.warehouse.comments import set_all_comments
+from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.warehouse.incoming_rows import Incoming
-from tablestore_engine.warehouse.relations import list_relations
-from tablestore_engine.warehouse.table_publisher import TablePublisher, pending_log
-from tablestore_engine.warehouse.table_writer import Writer
+from tablestore_engine.warehouse.logs import Logs
+from tablestore_engine.warehouse.relations import Relations
+from tablestore_engine.warehouse.table_writer import TableWriter
 from tablestore_engine.warehouse.warehouse_folder import own_folder
-from tablestore_engine.warehouse.write_report import RelationInfo, WriteReport, report_of
-from tablestore_engine.warehouse.write_spec import OnSchemaChange, SparkSettings, TableSpec, WriteSpec
-
-_IGNORE = OnSchemaChange.IGNORE
-_MANAGED = "tablestore.managed-topic"
+from tablestore_engine.warehouse.write_report import WriteReport, report_of
+from tablestore_engine.warehouse.write_spec import WriteSpec
 
 
 class Warehouse:
@@ -59,163 +41,18 @@ class Warehouse:
         trusted_sql: bool = False,
     ) -> None:
         self.path = own_folder(path, runtime.users)
-        self.log = {str(key): str(value) for key, value in log.items()}
-        self.runtime = runtime
-        self._settings = spark
-        self._trusted_sql = trusted_sql
         self.catalog = FilesystemCatalog(LocalFileIO(self.path), self.path, runtime)
         self.stores = OpenTables(self.catalog)
-        self._names = NameLookup(self.catalog, self.stores)
-        self.writer = Writer(
-            catalog=self.catalog,
-            stores=self.stores,
-            before_create=self.prepare_log,
-            after_refusal=self.drop_unused,
-            find_limit=self._find_limit,
-            scratch=self._scratch,
-            runtime=runtime,
-        )
-        self._publishers: dict[str, TablePublisher] = {}
-        self._resolver: Resolver | None = None
-        self._starting = OrderedLock("first use of Spark", Rank.ENGINE_SPARK)
-        self._lock = OrderedLock("logs of a warehouse", Rank.WAREHOUSE)
-
-    # Spark ---------------------------------------------------------------------------------------
+        names = NameLookup(self.catalog, self.stores)
+        self.spark = LazyResolver(spark, self.path, names, trusted_sql=trusted_sql)
+        self.logs = Logs(self.catalog, self.stores, log, runtime)
+        self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)
+        self.writer = TableWriter(self.catalog, self.stores, self.relations, self.logs, self.spark, runtime)
 
     @property
     def resolver(self) -> Resolver:
         """Names for SQL; starts the session at first use."""
-        if self._resolver is not None:
-            return self._resolver
-        with self._starting:
-            if self._resolver is None:
-                session = open_session(self._settings, self.path)
-                scratch = self._scratch()
-                self._resolver = Resolver(session, self._names, scratch, trusted_sql=self._trusted_sql)
-            return self._resolver
-
-    @property
-    def has_spark(self) -> bool:
-        """Whether this warehouse has used Spark yet."""
-        return self._resolver is not None
-
-    def _scratch(self) -> Path:
-        return session_scratch(self.path)
-
-    # tables --------------------------------------------------------------------------------------
-
-    def forget(self, identifier: Identifier) -> None:
-        """After a drop or rename: caches of the old table must not meet a new one of the same name."""
-        self.stores.forget(identifier)
-        if self._resolver is not None:  # it calls back for look-ups: never under our lock
-            self._resolver.forget(identifier.database, identifier.name)
-
-    def drop_database(self, name: str, *, cascade: bool = False) -> None:
-        """With its tables when `cascade`."""
-        if cascade and self.catalog.has_database(name):
-            for one in self.relations(name, with_unpublished=True):
-                if one.kind == "table":
-                    self.drop_table(one.identifier)
-        self.catalog.drop_database(name, cascade=cascade)
-
-    def relations(self, database: str, *, with_unpublished: bool = False) -> tuple[RelationInfo, ...]:
-        """Tables and views; tables that only have a staged snapshot are nobody's business yet."""
-        return list_relations(self.catalog, self.stores, database, with_unpublished=with_unpublished)
-
-    def find_relation(self, identifier: Identifier) -> RelationInfo | None:
-        """A table or view by its name."""
-        store = self.stores.find(identifier)
-        if store is not None:
-            return RelationInfo(identifier, "table", store.schema.comment)
-        view = self.catalog.views.find(identifier)
-        return None if view is None else RelationInfo(identifier, "view", view.comment)
-
-    def create_empty(self, identifier: Identifier, incoming: Incoming, spec: TableSpec) -> None:
-        """Schema only; its log is prepared first."""
-        plan = self.writer.target(identifier, incoming, WriteSpec(spec, on_schema_change=_IGNORE))
-        if not plan.is_new:
-            raise FixRequest(
-                "TS1415", f"{identifier} exists already", why="a table has that name", fix="drop it first"
-            )
-        self.catalog.create_table(identifier, self.prepare_log(identifier, plan.schema))
-
-    def drop_table(self, identifier: Identifier) -> None:
-        """With its history, and with its topics when the engine made them: these first, since with the brokers away
-        nothing should be dropped, and no topic stay behind that blocks the next table of the name.
-        """
-        self._drop_topics(identifier, self.catalog.find_schema(identifier))
-        self.catalog.drop_table(identifier)
-        self.forget(identifier)
-
-    def _drop_topics(self, identifier: Identifier, schema: TableSchema | None) -> None:
-        if schema is not None and schema.options.get(_MANAGED) == "true":
-            # a table that could not be published any more (TS1737) must still be droppable
-            options = {**schema.options, "changelog-producer": "lookup"}
-            settings = self._log_settings(identifier, replace(schema, options=options))
-            if settings is not None:
-                self._close_publisher(settings.table_uuid)
-                drop_log(settings)
-
-    def drop_unused(self, identifier: Identifier, identity: str) -> None:
-        """The table of this identity, when no snapshot, no stage and no writer has used it."""
-        schema = self.catalog.drop_unused(identifier, identity)
-        if schema is not None:
-            self.forget(identifier)
-            with suppress(
-                TablestoreError
-            ):  # a refusal is what the caller must hear; a left claim is taken over
-                self._drop_topics(identifier, schema)
-
-    def rename(self, source: Identifier, target: Identifier) -> None:
-        """A table or view under a new name."""
-        if self.catalog.find_schema(source) is not None:
-            self.catalog.rename_table(source, target)
-        else:
-            self.catalog.rename_view(source, target)
-        self.forget(source)
-
-    def clone_table(self, source: Identifier, target: Identifier) -> None:
-        """The newest snapshot of a table as another one, complete beside it before what has the name goes."""
-        if not self.catalog.has_database(target.database):
-            self.catalog.create_database(target.database)
-        if source == target:
-            raise FixRequest(
-                "TS1080",
-                f"{source} cannot be cloned onto itself",
-                why="what has the target's name is replaced",
-                fix="give another name",
-            )
-        hidden = f".tablestore-clone-{self.runtime.new_uuid()}"
-        folder = f"{database_location(self.path, target.database)}/{hidden}"
-        clone_table(self.stores.get(source).parts, TableLayout(folder))
-        if self.stores.find(target) is not None:
-            self.drop_table(target)
-        self.drop_view(target)
-        self.catalog.place_table(folder, target)
-        self.forget(target)
-
-    def put_view(self, identifier: Identifier, view: ViewDefinition) -> None:
-        """Create or replace; its text is this process's own, which may do what the user may."""
-        self._names.note_own_view(view.sql)
-        self.catalog.put_view(identifier, view)
-
-    def drop_view(self, identifier: Identifier) -> None:
-        """A missing one is fine."""
-        self.catalog.views.drop(identifier)
-        if self.catalog.schemas(identifier.successor).list_ids():
-            self.catalog.drop_table(identifier.successor)
-        self.forget(identifier)
-
-    def set_comments(self, identifier: Identifier, comment: str | None, columns: Mapping[str, str]) -> None:
-        """Comments of a table (one new schema version) or view."""
-        view = self.catalog.views.find(identifier)
-        if view is not None:
-            merged = {**view.column_comments, **columns}
-            self.catalog.put_view(identifier, ViewDefinition(view.sql, comment or view.comment, merged))
-            return
-        self.catalog.alter_table(identifier, lambda schema: set_all_comments(schema, comment, columns))
-
-    # commits -------------------------------------------------------------------------------------
+        return self.spark.get()
 
     def write_incoming(
         self,
@@ -230,62 +67,14 @@ class Warehouse:
 
         `computed_from`: the only state that the rows are right on.
         """
-        self._check_log(identifier)
+        self.logs.check(identifier)
         if not self.catalog.has_database(identifier.database):
             self.catalog.create_database(identifier.database)
-        report = self.writer.write(
-            identifier, incoming, spec, partition=partition, computed_from=computed_from
-        )
-        if report.staged is not None or not spec.publish:
-            return report_of(identifier, report)
-        return self._published_behind(identifier, report_of(identifier, report))
-
-    def _check_log(self, identifier: Identifier) -> None:
-        """A log in trouble is told while nothing is committed yet; a new table's comes with its topics."""
-        store = self.stores.find(identifier)
-        publisher = None if store is None else self.find_publisher(identifier)
-        if store is not None and publisher is not None:
-            publisher.check(store)
-
-    def _find_limit(self, identifier: Identifier, schema: TableSchema) -> MessageLimit | None:
-        settings = self._log_settings(identifier, schema)
-        return None if settings is None else message_limit(settings)
-
-    def _published_behind(self, identifier: Identifier, report: WriteReport) -> WriteReport:
-        """`published` behind a commit: what fails now must not be taken for a write that failed."""
-        try:
-            return self.published(identifier, report)
-        except TablestoreError as error:
-            raise pending_log(str(identifier), report.snapshot_id, report, error) from error
-
-    def published(self, identifier: Identifier, report: WriteReport) -> WriteReport:
-        """Send what is committed and not yet in the log; the report with this call's offsets."""
-        store = self.stores.get(identifier)
-        publisher = self.find_publisher(identifier)
-        sent = None if publisher is None else publisher.publish(store)
-        if publisher is None or sent is None:
+        done = self.writer.write(identifier, incoming, spec, partition=partition, computed_from=computed_from)
+        report = report_of(identifier, done)
+        if done.staged is not None or not spec.publish:
             return report
-        return report.with_log(publisher.settings.topic, sent.offsets)
-
-    def reset_log(self, identifier: Identifier, after_snapshot: int) -> None:
-        """Begin the log anew behind a snapshot. Raises FixRequest TS1030, TS1031; TS17xx."""
-        latest = self.stores.get(identifier).snapshots.find_latest_id() or 0
-        publisher = self.find_publisher(identifier)
-        if publisher is None:
-            raise FixRequest(
-                "TS1030",
-                f"{identifier} has no log to begin anew",
-                why="its option log.system is not kafka",
-                fix="set log.system and kafka.topic first",
-            )
-        if not 0 <= after_snapshot <= latest:
-            raise FixRequest(
-                "TS1031",
-                f"the log of {identifier} cannot begin behind snapshot {after_snapshot}",
-                why=f"the table has snapshots up to {latest}",
-                fix=f"give a number from 0 (everything is sent again) to {latest} (only what comes next is sent)",
-            )
-        publisher.reset(after_snapshot)
+        return self.logs.published_behind(identifier, report)
 
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log, then the branch goes. Raises RetryError TS1308 when main moved meanwhile.
@@ -294,7 +83,7 @@ class Warehouse:
         """
         staging = self.stores.get(identifier).staging
         report = report_of(identifier, staging.publish(stage, keep=True))
-        report = self._published_behind(identifier, report)
+        report = self.logs.published_behind(identifier, report)
         staging.discard(stage)
         return report
 
@@ -305,44 +94,8 @@ class Warehouse:
         was_staged = staging.find(stage) is not None
         staging.discard(stage)
         if was_staged and identity is not None:  # a misspelt name must not take an empty table with it
-            self.drop_unused(identifier, identity)
-
-    def find_publisher(self, identifier: Identifier) -> TablePublisher | None:
-        """The table's publisher, None when it has no log. Raises TS1700, TS1701."""
-        settings = self._log_settings(identifier, self.stores.get(identifier).schema)
-        if settings is None:
-            return None
-        with self._lock:
-            known = self._publishers.get(settings.table_uuid)
-            if known is None or known.settings != settings:  # an option may have changed meanwhile
-                self._publishers[settings.table_uuid] = TablePublisher(settings, self.runtime)
-            found = self._publishers[settings.table_uuid]
-        if known is not None and known is not found:
-            known.close()
-        return found
-
-    def _log_settings(self, identifier: Identifier, schema: TableSchema) -> LogSettings | None:
-        """The log that a table's options and the engine's `log` give. Raises TS1700, TS1701, TS1737."""
-        place = self.catalog.location(identifier)
-        return resolve_log(
-            schema.options, self.log, table=str(identifier), is_keyed=schema.is_keyed, place=place
-        )
-
-    def prepare_log(self, identifier: Identifier, schema: TableSchema) -> TableSchema:
-        """Topics before the table; the schema says whether we made them. Raises TS17xx."""
-        settings = self._log_settings(identifier, schema)
-        if settings is None:
-            return schema
-        created = TablePublisher(settings, self.runtime).prepare(after_snapshot=0)
-        return replace(schema, options={**schema.options, _MANAGED: str(created).lower()})
-
-    def _close_publisher(self, table_uuid: str) -> None:
-        with self._lock:
-            publisher = self._publishers.pop(table_uuid, None)
-        if publisher is not None:
-            publisher.close()
+            self.relations.drop_unused(identifier, identity)
 
     def close(self) -> None:
         """Give producers up; the Spark session stays for others in this process."""
-        for table_uuid in list(self._publishers):
-            self._close_publisher(table_uuid)
+        self.logs.close()

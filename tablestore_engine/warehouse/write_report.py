@@ -1,10 +1,7 @@
-"""What comes out of the front door: reports and facts as frozen values.
+"""What one write did, and where its changelog went.
 
-Names      WriteReport    what one write did, and where its changelog went
-           report_of      the store's report of a commit, with the table's name
-           SqlResult      rows of a statement, with the report when it wrote
-           RelationInfo, ColumnInfo, TableFacts   what listings and dbt docs show
-           StagedInfo     a staged snapshot that waits for its tests
+Names      WriteReport   one commit, as the caller sees it
+           report_of     the store's report of a commit, with the table's name
 """
 
 from __future__ import annotations
@@ -59,62 +56,6 @@ class WriteReport:
             )
             text += f" · kafka {self.topic}{ranges}"
         return text
-
-
-@dataclass(frozen=True)
-class SqlResult:
-    """Columns (name, Spark type text) and rows (Python values) of a statement; `report` when it wrote a table."""
-
-    columns: tuple[tuple[str, str], ...] = ()
-    rows: tuple[tuple[object, ...], ...] = ()
-    report: WriteReport | None = None
-
-
-@dataclass(frozen=True)
-class RelationInfo:
-    """One name in a database: `kind` is table or view; `problem` says why its metadata cannot be read."""
-
-    identifier: Identifier
-    kind: str
-    comment: str | None = None
-    problem: str | None = None
-
-
-@dataclass(frozen=True)
-class ColumnInfo:
-    """A column as SQL users see it: `type_text` is Spark SQL's."""
-
-    name: str
-    type_text: str
-    nullable: bool
-    comment: str | None = None
-
-
-@dataclass(frozen=True)
-class TableFacts:
-    """Facts of the current snapshot for catalogs: rows are visible rows, bytes are data files."""
-
-    snapshot_id: int | None
-    committed_at_ms: int | None
-    rows: int
-    files: int
-    bytes: int
-    buckets: int
-    primary_key: tuple[str, ...]
-    partition_by: tuple[str, ...]
-    log_topic: str | None = None
-
-
-@dataclass(frozen=True)
-class StagedInfo:
-    """A staged snapshot: branch `name`, the base it was planned on, outcomes of its tests so far."""
-
-    table: Identifier
-    name: str
-    snapshot_id: int
-    base_snapshot_id: int | None
-    outcomes: Mapping[str, str] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def report_of(identifier: Identifier, report: CommitReport) -> WriteReport:

@@ -296,13 +296,13 @@ def test_a_log_that_fails_is_pending_and_finished_by_the_next_test(
     """The snapshot is in the table: nobody says NOT published; the run fails; dbt retry sends the log."""
     run = Run(engine, "a")
     run.build("orders")
-    warehouse = engine.gate._warehouse
-    real = warehouse.published
+    logs = engine.gate._warehouse.logs
+    real = logs.published
 
     def broker_away(*_: object) -> None:
         raise RetryError("TS1799", "the broker does not answer", why="-", fix="-")
 
-    monkeypatch.setattr(warehouse, "published", broker_away)  # a broker that dies at this moment
+    monkeypatch.setattr(logs, "published", broker_away)  # a broker that dies at this moment
     with pytest.raises(TablestoreError) as failed:
         run.test("unique")
     assert "PENDING" in str(failed.value)
@@ -312,7 +312,7 @@ def test_a_log_that_fails_is_pending_and_finished_by_the_next_test(
     assert not [line for line in run.desk.take_held_back() if "NOT published" in line]
     with pytest.raises(TablestoreError):
         Run(engine, "b").test("unique")
-    monkeypatch.setattr(warehouse, "published", real)
+    monkeypatch.setattr(logs, "published", real)
     assert "demo.orders published" in Run(engine, "c").test("unique")[0]
     assert staged(engine) == []
 

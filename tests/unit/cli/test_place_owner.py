@@ -49,4 +49,4 @@ def test_trusted_sql_reaches_the_engine(tmp_path: Path) -> None:
         REGISTER["sql"](parser)
         arguments = parser.parse_args(["select 1", "--warehouse", str(tmp_path), *words])
         with open_engine(arguments) as engine:
-            assert engine._warehouse._trusted_sql is wanted
+            assert engine._warehouse.spark.trusted_sql is wanted

@@ -1,0 +1,61 @@
+"""What the front door answers, as frozen values.
+
+Names      SqlResult    rows of a statement, with the report when it wrote
+           ColumnInfo   a column, for listings and dbt docs
+           TableFacts   the current snapshot in figures
+           StagedInfo   a staged snapshot that waits for its tests
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.warehouse.write_report import WriteReport
+
+
+@dataclass(frozen=True)
+class SqlResult:
+    """Columns (name, Spark type text) and rows (Python values) of a statement; `report` when it wrote a table."""
+
+    columns: tuple[tuple[str, str], ...] = ()
+    rows: tuple[tuple[object, ...], ...] = ()
+    report: WriteReport | None = None
+
+
+@dataclass(frozen=True)
+class ColumnInfo:
+    """A column as SQL users see it: `type_text` is Spark SQL's."""
+
+    name: str
+    type_text: str
+    nullable: bool
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """Facts of the current snapshot for catalogs: rows are visible rows, bytes are data files."""
+
+    snapshot_id: int | None
+    committed_at_ms: int | None
+    rows: int
+    files: int
+    bytes: int
+    buckets: int
+    primary_key: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    log_topic: str | None = None
+
+
+@dataclass(frozen=True)
+class StagedInfo:
+    """A staged snapshot: branch `name`, the base it was planned on, outcomes of its tests so far."""
+
+    table: Identifier
+    name: str
+    snapshot_id: int
+    base_snapshot_id: int | None
+    outcomes: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)

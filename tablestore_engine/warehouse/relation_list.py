@@ -1,0 +1,65 @@
+"""The tables and views of a database, the damaged ones among them.
+
+Names      RelationInfo      one table or view
+           list_relations    what lies in a database; one that cannot be read carries its `problem`
+           DAMAGED           what reading one table's metadata raises when the fault is in that table alone
+           describe_damage   such an error in one line
+INVARIANT  one damaged table is no reason not to see the others, and is never left out in silence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore_engine.catalog.filesystem import FilesystemCatalog
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.open_tables import OpenTables
+from tablestore_engine.errors import FixData, NotFound, StorageError, TablestoreError, Unsupported
+from tablestore_engine.store.table_store import TableStore
+
+DAMAGED = (FixData, NotFound, StorageError, Unsupported)
+
+
+@dataclass(frozen=True)
+class RelationInfo:
+    """One name in a database: `kind` is table or view; `problem` says why its metadata cannot be read."""
+
+    identifier: Identifier
+    kind: str
+    comment: str | None = None
+    problem: str | None = None
+
+
+def describe_damage(damage: TablestoreError) -> str:
+    """`TS1111 a schema file cannot be read: …`."""
+    return f"{damage.code} {damage.what}: {damage.why}"
+
+
+def list_relations(
+    catalog: FilesystemCatalog, stores: OpenTables, database: str, *, with_unpublished: bool
+) -> tuple[RelationInfo, ...]:
+    """Tables, then views; tables that only have a staged snapshot when `with_unpublished`."""
+    found = []
+    for name in catalog.list_tables(database):
+        identifier = Identifier(database, name)
+        try:
+            store = stores.find(identifier)
+            if store is not None and (with_unpublished or not is_unpublished(store)):
+                found.append(RelationInfo(identifier, "table", store.schema.comment))
+        except DAMAGED as damage:
+            if catalog.schemas(identifier).list_ids():  # else it was dropped meanwhile
+                found.append(RelationInfo(identifier, "table", problem=describe_damage(damage)))
+    for name in catalog.views.list_names(database):
+        identifier = Identifier(database, name)
+        try:
+            view = catalog.views.find(identifier)
+        except DAMAGED as damage:
+            found.append(RelationInfo(identifier, "view", problem=describe_damage(damage)))
+        else:
+            found += [] if view is None else [RelationInfo(identifier, "view", view.comment)]
+    return tuple(found)
+
+
+def is_unpublished(store: TableStore) -> bool:
+    """Whether it has staged snapshots only."""
+    return store.snapshots.find_latest_id() is None and bool(store.staging.list_all())
