@@ -5,7 +5,10 @@ from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.display import shown
+from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.sql.version import TableVersion, find_version, versioned_database
+from tablestore_engine.store.row_filter import Interval, RowFilter, SameKeys
+from tablestore_engine.store.write import WriteMode
 from tablestore_engine.warehouse.gate_rule import (
     GateBook,
     Outcome,
@@ -30,16 +33,7 @@ from tablestore_engine.warehouse.gatekeeper import (
 from tablestore_engine.warehouse.relation_list import DAMAGED, RelationInfo, describe_damage
 from tablestore_engine.warehouse.warehouse_folder import local_folder
 from tablestore_engine.warehouse.write_report import WriteReport
-from tablestore_engine.warehouse.write_spec import (
-    Interval,
-    OnSchemaChange,
-    RowFilter,
-    SameKeys,
-    SparkSettings,
-    TableSpec,
-    WriteMode,
-    WriteSpec,
-)
+from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
 __all__ = [
     "DAMAGED",

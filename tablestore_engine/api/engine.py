@@ -28,8 +28,10 @@ from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.spark import fetch
+from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.types import spark_ddl
 from tablestore_engine.sql.version import TableVersion
+from tablestore_engine.store.write import WriteMode
 from tablestore_engine.warehouse.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.incoming_rows import from_arrow, from_frame, to_incoming
 from tablestore_engine.warehouse.relation_list import RelationInfo
@@ -38,7 +40,7 @@ from tablestore_engine.warehouse.successors import Successors
 from tablestore_engine.warehouse.table_actions import TableActions
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport
-from tablestore_engine.warehouse.write_spec import SparkSettings, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.warehouse.write_spec import TableSpec, WriteSpec
 
 Versions = Mapping[str, TableVersion]
 NO_VERSIONS: Versions = {}

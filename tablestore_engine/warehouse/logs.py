@@ -100,7 +100,7 @@ class Logs:
         try:
             return self.published(identifier, report)
         except TablestoreError as error:
-            raise pending_log(str(identifier), report.snapshot_id, report, error) from error
+            raise pending_log(str(identifier), report, error) from error
 
     # beginning and end ---------------------------------------------------------------------------
 

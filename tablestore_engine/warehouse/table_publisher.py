@@ -20,6 +20,7 @@ from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.warehouse.write_report import WriteReport
 
 
 @dataclass
@@ -76,17 +77,15 @@ class TablePublisher:
                 self._publisher = None
 
 
-def pending_log(
-    table: str, snapshot_id: int | None, report: object, error: TablestoreError
-) -> PublishPending:
+def pending_log(table: str, report: WriteReport, error: TablestoreError) -> PublishPending:
     """What a commit says whose log could not be sent."""
     return PublishPending(
         "TS1070",
-        f"snapshot {snapshot_id} of {table} is committed, its log is pending",
+        f"snapshot {report.snapshot_id} of {table} is committed, its log is pending",
         why=str(error),
         fix=f"do not write these rows again; `tablestore publish {table}`, or the table's next write, "
         "sends what is pending, in order and once",
-        snapshot=snapshot_id,
+        snapshot=report.snapshot_id,
         report=report,
     )
 

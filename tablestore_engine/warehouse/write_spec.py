@@ -1,9 +1,8 @@
-"""What goes into the front door: what a table should be, and what one write should do.
+"""What a caller asks for: what a table should be, and what one write should do.
 
 Names      TableSpec        keys, partitions, options and comments of a table that may have to be created
            WriteSpec        one write: mode, deletes, checks, schema changes, staging, identity
-           WriteMode, OnSchemaChange, SparkSettings
-           Interval, SameKeys   which stored rows a write of mode REPLACE replaces
+           OnSchemaChange   what a write does when the query's columns differ from the table's
 INVARIANT  a spec is checked completely before anything is written (P7).
 """
 
@@ -15,24 +14,12 @@ from enum import StrEnum
 from typing import TypeVar
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.spark.session import SparkSettings
-from tablestore_engine.store.row_filter import Interval, RowFilter, SameKeys
+from tablestore_engine.store.row_filter import RowFilter
 from tablestore_engine.store.write import WriteMode
 
 DUPLICATES = ("refuse", "last")
 MISSING_COLUMNS = ("refuse", "null")
 _Word = TypeVar("_Word", bound=StrEnum)
-
-__all__ = [
-    "Interval",
-    "OnSchemaChange",
-    "RowFilter",
-    "SameKeys",
-    "SparkSettings",
-    "TableSpec",
-    "WriteMode",
-    "WriteSpec",
-]
 
 
 class OnSchemaChange(StrEnum):

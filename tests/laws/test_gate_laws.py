@@ -14,11 +14,11 @@ from random import Random
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from tablestore_engine.catalog.read_log import TableRead
 from tablestore_engine.warehouse.gate_rule import (
     GateBook,
     Outcome,
     Staged,
-    TableRead,
     Verdict,
     World,
     pick_group,

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from tablestore_engine.catalog.read_log import TableRead
 from tablestore_engine.warehouse.gate_rule import (
     GateBook,
     Outcome,
     Staged,
-    TableRead,
     Verdict,
     World,
     bound_group,
