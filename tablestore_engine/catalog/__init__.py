@@ -1,1 +1,1 @@
-"""Names -> tables and views: folders of a warehouse, as Paimon's filesystem catalog lays them out."""
+"""Names -> tables and views: folders as Paimon's filesystem catalog lays them out, and what a name means."""

@@ -1,7 +1,6 @@
 """Spark for one warehouse, started when a statement needs it first.
 
-Names      LazyResolver   get(): the resolver of names, with its session;
-                          forget() a name and cancel_jobs() in a session that runs
+Names      LazyResolver   get(): the resolver of names, with its session; forget() a name and cancel_jobs() in it
 INVARIANT  no JVM before the first statement that needs one.
 """
 

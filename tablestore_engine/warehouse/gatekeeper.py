@@ -2,7 +2,7 @@
 
 Names      Gatekeeper        book, world, outcomes, publishing of one warehouse
            Publication       what became of one staged snapshot: published, pending or refused
-           stage_properties  a staged snapshot's gates, parents and owner as snapshot properties; read_staged back
+           stage_properties  a staged snapshot's gates, parents and owner, as properties of it
 Steps      publish a group: 1 no member's table has moved  2 claims, parents first: each is one exclusive create
            3 logs, in the same order  4 branches of what is in table and log are removed
            A table of its own (is_beside) takes its name in step 2; what it replaced is deleted in step 4.

@@ -1,6 +1,7 @@
 """SHOW and DESCRIBE, answered from our catalog in the columns that Spark uses.
 
-Names      show() describe()
+Names      show()       SCHEMAS, TABLES, VIEWS, COLUMNS, TBLPROPERTIES
+           describe()   the columns of a table, and facts when EXTENDED
 """
 
 from __future__ import annotations
