@@ -1,4 +1,4 @@
-"""Statements change a table through the actions port exactly as SQL says; a dictionary plays the table."""
+"""Statements change a table through TableActions exactly as SQL says; a dictionary plays the table."""
 # ruff: noqa: D102, E501 - the methods are those of TableActions; statements read best on one line
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ def actions(tmp_path: Path) -> DictActions:
 
 
 @pytest.fixture
-def router(spark: SparkSession, warehouse: str, actions: DictActions) -> StatementRunner:
-    """A router over them, with a keyed and an append-only table."""
+def runner(spark: SparkSession, warehouse: str, actions: DictActions) -> StatementRunner:
+    """A runner over them, with a keyed and an append-only table."""
     made = StatementRunner(Resolver(spark, actions.source, session_scratch(warehouse)), actions)
     made.run(
         "create table default.keyed (id bigint not null, v decimal(5,2), at timestamp_ntz, primary key (id))"
@@ -154,151 +154,151 @@ def router(spark: SparkSession, warehouse: str, actions: DictActions) -> Stateme
     return made
 
 
-def _rows(router: StatementRunner, text: str) -> list[tuple[Any, ...]]:
-    return sorted(router.run(text).fetched.rows)
+def _rows(runner: StatementRunner, text: str) -> list[tuple[Any, ...]]:
+    return sorted(runner.run(text).fetched.rows)
 
 
-def test_insert(router: StatementRunner, actions: DictActions) -> None:
+def test_insert(runner: StatementRunner, actions: DictActions) -> None:
     """Values are cast to their columns, columns go by position, by list or by name, missing ones are NULL."""
-    assert _rows(router, "select id, cast(v as string), cast(at as string) from keyed") == [
+    assert _rows(runner, "select id, cast(v as string), cast(at as string) from keyed") == [
         (1, "1.50", "2026-01-01 00:00:00"), (2, "2.50", None), (3, "3.00", None)]  # fmt: skip
-    router.run("insert into keyed (AT, id) values ('2026-02-02 03:04:05.000006', '4')")
-    router.run("insert into keyed by name select 7.25 as v, 1 as id")
-    assert _rows(router, "select id, cast(v as string) from keyed where id in (1, 4)") == [
+    runner.run("insert into keyed (AT, id) values ('2026-02-02 03:04:05.000006', '4')")
+    runner.run("insert into keyed by name select 7.25 as v, 1 as id")
+    assert _rows(runner, "select id, cast(v as string) from keyed where id in (1, 4)") == [
         (1, "7.25"),
         (4, None),
     ]
     assert [request.mode for request in actions.requests] == ["upsert", "append", "upsert", "upsert"]
     with pytest.raises(FixRequest, match="TS1519"):
-        router.run("insert into keyed values (1)")
+        runner.run("insert into keyed values (1)")
     with pytest.raises(
         FixData, match=r"TS1526 (.|\n)*column v: a value does not fit decimal\(5,2\): 1234567"
     ):
-        router.run("insert into keyed values (1, 1234567, null)")
+        runner.run("insert into keyed values (1, 1234567, null)")
     with pytest.raises(NotFound, match="TS1522"):
-        router.run("insert into default.nothing values (1)")
+        runner.run("insert into default.nothing values (1)")
 
 
-def test_insert_overwrite(router: StatementRunner, actions: DictActions) -> None:
+def test_insert_overwrite(runner: StatementRunner, actions: DictActions) -> None:
     """OVERWRITE of a plain table replaces it; of a partitioned one the partitions of the rows, or the named one."""
-    router.run("insert overwrite plain values (9, 'x')")
-    assert _rows(router, "select * from plain") == [(9, "x")]
-    router.run("create table parts (id int, dt date, h int) partitioned by (dt, h)")
-    router.run("insert overwrite parts values (1, '2026-01-01', 2)")
-    router.run("insert overwrite parts partition (dt = '2026-01-02', h) select 1, 2")
+    runner.run("insert overwrite plain values (9, 'x')")
+    assert _rows(runner, "select * from plain") == [(9, "x")]
+    runner.run("create table parts (id int, dt date, h int) partitioned by (dt, h)")
+    runner.run("insert overwrite parts values (1, '2026-01-01', 2)")
+    runner.run("insert overwrite parts partition (dt = '2026-01-02', h) select 1, 2")
     assert actions.requests[-2].mode is WriteMode.OVERWRITE_PARTITIONS
     assert (actions.requests[-1].mode, actions.requests[-1].static_partition) == (
         "overwrite_static",
         {"dt": "2026-01-02"},
     )
-    assert [str(row[1]) for row in _rows(router, "select * from parts")] == ["2026-01-02"]
+    assert [str(row[1]) for row in _rows(runner, "select * from parts")] == ["2026-01-02"]
 
 
-def test_update_and_delete_keyed(router: StatementRunner, actions: DictActions) -> None:
+def test_update_and_delete_keyed(runner: StatementRunner, actions: DictActions) -> None:
     """UPDATE and DELETE change the rows whose condition is true, by key, on the state they were computed from."""
-    router.run("update keyed k set v = k.v + 1, at = '2026-03-03' where v > 2")
-    assert _rows(router, "select id, cast(v as string) from keyed") == [(1, "1.50"), (2, "3.50"), (3, "4.00")]
+    runner.run("update keyed k set v = k.v + 1, at = '2026-03-03' where v > 2")
+    assert _rows(runner, "select id, cast(v as string) from keyed") == [(1, "1.50"), (2, "3.50"), (3, "4.00")]
     assert actions.requests[-1].computed_from is not None
-    router.run("delete from default.keyed where at is null or id = 3 -- and more")
-    assert _rows(router, "select id from keyed") == [(1,), (2,)]
+    runner.run("delete from default.keyed where at is null or id = 3 -- and more")
+    assert _rows(runner, "select id from keyed") == [(1,), (2,)]
     with pytest.raises(FixRequest, match="TS1518"):
-        router.run("update keyed set id = id + 1")
+        runner.run("update keyed set id = id + 1")
     with pytest.raises(FixRequest, match="TS1521"):
-        router.run("update keyed set nope = 1")
-    router.run("delete from keyed")
-    assert _rows(router, "select id from keyed") == []
+        runner.run("update keyed set nope = 1")
+    runner.run("delete from keyed")
+    assert _rows(runner, "select id from keyed") == []
 
 
-def test_update_and_delete_plain(router: StatementRunner, actions: DictActions) -> None:
+def test_update_and_delete_plain(runner: StatementRunner, actions: DictActions) -> None:
     """On append-only tables the same statements overwrite the content; a NULL condition changes nothing."""
-    router.run("insert into plain values (null, null)")
-    router.run("update plain set name = 'u' where id >= 2")
-    assert sorted(_rows(router, "select coalesce(id, 0), coalesce(name, '-') from plain")) == [
+    runner.run("insert into plain values (null, null)")
+    runner.run("update plain set name = 'u' where id >= 2")
+    assert sorted(_rows(runner, "select coalesce(id, 0), coalesce(name, '-') from plain")) == [
         (0, "-"), (1, "n1"), (2, "u"), (3, "u")]  # fmt: skip
-    router.run("delete from plain where id >= 2")
-    assert _rows(router, "select coalesce(id, 0) from plain") == [(0,), (1,)]
+    runner.run("delete from plain where id >= 2")
+    assert _rows(runner, "select coalesce(id, 0) from plain") == [(0,), (1,)]
     assert actions.requests[-1].mode is WriteMode.OVERWRITE_TABLE
 
 
-def test_merge(router: StatementRunner, actions: DictActions) -> None:
+def test_merge(runner: StatementRunner, actions: DictActions) -> None:
     """The first WHEN that holds decides: delete, update, insert, and rows that only the target has."""
-    router.run(
+    runner.run(
         "merge into default.keyed t using (select 1 id, 9 v union all select 2, 8 union all select 5, 7 union all select 6, 0) s"
         " on t.id = s.id when matched and s.v = 9 then delete when matched then update set v = s.v + t.v"
         " when not matched and s.v > 0 then insert (id, v) values (s.id, s.v)"
         " when not matched by source then update set at = timestamp_ntz'2026-05-05'"
     )
-    assert _rows(router, "select id, cast(v as string), cast(at as date) is not null from keyed") == [
+    assert _rows(runner, "select id, cast(v as string), cast(at as date) is not null from keyed") == [
         (2, "10.50", False), (3, "3.00", True), (5, "7.00", False)]  # fmt: skip
-    router.run(
+    runner.run(
         "merge into default.keyed using default.plain as p on keyed.id = p.id when matched then delete"
     )
-    assert _rows(router, "select id from keyed") == [(5,)]
+    assert _rows(runner, "select id from keyed") == [(5,)]
     source = "(select 5L as id, 1 as v, null as at union all select 6L, 2, null)"
-    router.run(
+    runner.run(
         f"merge into keyed t using {source} s on t.id = s.id when matched then update set * when not matched then insert *"
     )
-    assert _rows(router, "select id, int(v) from keyed") == [(5, 1), (6, 2)]
+    assert _rows(runner, "select id, int(v) from keyed") == [(5, 1), (6, 2)]
     with pytest.raises(Unsupported, match="TS1520"):
-        router.run("merge into plain using keyed k on plain.id = k.id when matched then delete")
+        runner.run("merge into plain using keyed k on plain.id = k.id when matched then delete")
 
 
-def test_tables_and_views(router: StatementRunner, actions: DictActions) -> None:
+def test_tables_and_views(runner: StatementRunner, actions: DictActions) -> None:
     """DDL arrives parsed; a dropped or renamed name is gone from the session; views are stored as text."""
-    report = router.run(
+    report = runner.run(
         "create or replace table made tblproperties ('primary-key'='id') as select 1L id, 'a' t"
     ).report
     assert report == f"wrote {actions.snapshots}"
     wish = next(call[1] for call in reversed(actions.calls) if call[0] == "create")
     assert (wish.primary_key, [f.name for f in wish.columns]) == (("id",), ["id", "t"])
-    router.run(
+    runner.run(
         "create view seen (a comment 'the a', b) comment 'c' as select id, t from made where t <> 'x;'"
     )
     assert actions.calls[-1][1]["column_comments"] == {"a": "the a"}
-    assert router.run("select a, b from default.seen").fetched == Fetched(
+    assert runner.run("select a, b from default.seen").fetched == Fetched(
         (("a", "bigint"), ("b", "string")), ((1, "a"),)
     )
-    router.run("alter table made add column d array<decimal(3,1)>")
+    runner.run("alter table made add column d array<decimal(3,1)>")
     action, columns = actions.calls[-1][1:]
     assert isinstance(action, AddColumns)
     assert columns[0].type.element.precision == 3
-    router.run("alter table made alter column t type varchar(20)")
+    runner.run("alter table made alter column t type varchar(20)")
     assert isinstance(actions.calls[-1][1], AlterColumn)
     assert actions.calls[-1][2][0].type.length == 20
-    router.run("drop view if exists seen")
-    router.run("alter table made rename to made2")
+    runner.run("drop view if exists seen")
+    runner.run("alter table made rename to made2")
     for gone in ("seen", "made"):
         with pytest.raises(NotFound, match="TS1515"):
-            router.run(f"select * from default.{gone}")
-    assert _rows(router, "select id from made2") == [(1,)]
+            runner.run(f"select * from default.{gone}")
+    assert _rows(runner, "select id from made2") == [(1,)]
     with pytest.raises(FixRequest, match="TS1505"):
-        router.run("create view broken as select nope from made2")
+        runner.run("create view broken as select nope from made2")
     with pytest.raises(Unsupported, match="TS1502"):
-        router.run("create table t using parquet as select 1")
+        runner.run("create table t using parquet as select 1")
 
 
-def test_catalog_answers(router: StatementRunner) -> None:
+def test_show_and_describe(runner: StatementRunner) -> None:
     """SHOW and DESCRIBE answer from our catalog in Spark's columns."""
-    assert router.run("show schemas like 'd*'").fetched.rows == (("demo",),)
-    assert router.run("show tables in default").fetched.rows == (
+    assert runner.run("show schemas like 'd*'").fetched.rows == (("demo",),)
+    assert runner.run("show tables in default").fetched.rows == (
         ("default", "keyed", False),
         ("default", "seen", False),
     )
-    assert router.run("show views").fetched.rows == (("default", "seen", False),)
-    assert router.run("describe keyed").fetched.rows[1] == ("v", "decimal(5,2)", None)
-    assert ("Primary Key", "id", "") in router.run("describe table extended keyed").fetched.rows
-    assert router.run("show columns in plain").fetched.rows == (("id",), ("name",))
+    assert runner.run("show views").fetched.rows == (("default", "seen", False),)
+    assert runner.run("describe keyed").fetched.rows[1] == ("v", "decimal(5,2)", None)
+    assert ("Primary Key", "id", "") in runner.run("describe table extended keyed").fetched.rows
+    assert runner.run("show columns in plain").fetched.rows == (("id",), ("name",))
 
 
-def test_exact_values(router: StatementRunner) -> None:
+def test_exact_values(runner: StatementRunner) -> None:
     """Fetched values are exact Python values: decimals, big integers, microseconds with and without zone."""
-    row = router.run(
+    row = runner.run(
         "select 12345678901234567890.12BD, 9007199254740993L, timestamp'2026-01-01 00:00:00.000001', "
         "timestamp_ntz'2026-01-01 00:00:00.000001', X'00ff', null, array(1, 2), named_struct('a', 1)"
     ).fetched.rows[0]
     assert [str(value) for value in row[:4]] == [
         "12345678901234567890.12", "9007199254740993", "2026-01-01 00:00:00.000001+00:00", "2026-01-01 00:00:00.000001"]  # fmt: skip
-    plain = router.run(
+    plain = runner.run(
         "select timestamp'2026-01-01 00:00:00.000001', timestamp_ntz'2026-01-01', X'00ff', null"
     ).fetched.rows[0]
     assert [str(value) for value in plain] == [
@@ -307,4 +307,4 @@ def test_exact_values(router: StatementRunner) -> None:
         "b'\\x00\\xff'",
         "None",
     ]
-    assert router.run("select id from keyed", limit=2).fetched.rows.__len__() == 2
+    assert runner.run("select id from keyed", limit=2).fetched.rows.__len__() == 2
