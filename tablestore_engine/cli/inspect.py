@@ -19,7 +19,7 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.commit_report import report_of
-from tablestore_engine.store.scan import ScanFile
+from tablestore_engine.store.stored_file import StoredFile
 
 Run = Callable[[argparse.Namespace], int]
 Record = dict[str, object]
@@ -233,7 +233,7 @@ def _files(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def file_record(file: ScanFile, partition_keys: Sequence[str]) -> Record:
+def file_record(file: StoredFile, partition_keys: Sequence[str]) -> Record:
     """One data file; `rows` counts all in it, `deleted` those that are no longer part of the table."""
     meta, schema = file.meta, file.schema
     types = [field.type for field in schema.fields_of(schema.trimmed_primary_keys)] if schema.is_keyed else []

@@ -57,10 +57,7 @@ class WriteJob:
     def writer(self) -> BucketWriter:
         """The store's writer over this job's files."""
         options = OptionSet({**self.schema.options, **self.options})
-        return BucketWriter(self.fileio, self.layout, self.schema, self._schema_of, SYSTEM, options)
-
-    def _schema_of(self, schema_id: int) -> TableSchema:
-        return self.schema if schema_id == self.schema.id else self.schemas[schema_id]
+        return BucketWriter(self.fileio, self.layout, self.schema, SYSTEM, options)
 
     def change(self, writer: BucketWriter, routed: RoutedRows) -> BucketChange:
         """The rows of one bucket as a change of it."""

@@ -1,7 +1,6 @@
 """What one bucket holds, and what one operation on it changes: the values that `commit` and the writer exchange.
 
-Names      LiveFile       a data file of the current snapshot with its deletion vector
-           BucketState    all live files of one (partition, bucket) at one snapshot: input of every operation
+Names      BucketState    all live files of one (partition, bucket) at one snapshot: input of every operation
            BucketChange   files added and removed, changelog, vectors and counts: output of every operation
 INVARIANT  both are immutable: a lost race throws the change away and plans again on a newer state.
 INVARIANT  `deletion_vectors` of a change is the complete map of the bucket, or None when no vector changed;
@@ -16,21 +15,7 @@ from dataclasses import dataclass, field
 from pyroaring import BitMap
 
 from tablestore_engine.format.data_file import DataFileMeta
-
-
-@dataclass(frozen=True)
-class LiveFile:
-    """One live data file: where it is, which of its row positions are deleted, the schema it was written with."""
-
-    meta: DataFileMeta
-    path: str
-    deleted: BitMap | None
-    schema_id: int
-
-    @property
-    def dead_count(self) -> int:
-        """Rows of the file that its deletion vector hides."""
-        return 0 if self.deleted is None else len(self.deleted)
+from tablestore_engine.store.stored_file import StoredFile
 
 
 @dataclass(frozen=True)
@@ -41,7 +26,7 @@ class BucketState:
     partition_bytes: bytes
     partition_path: str
     bucket: int
-    files: tuple[LiveFile, ...] = ()
+    files: tuple[StoredFile, ...] = ()
 
     @property
     def next_sequence(self) -> int:

@@ -10,7 +10,7 @@ CRASH      the same; orphan cleaning finds them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ from tablestore_engine.lsm.rows import SAMPLES, conform, frame_samples
 from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.options import OptionSet
 from tablestore_engine.runtime.system import Runtime
-from tablestore_engine.store.bucket_state import BucketChange, BucketState, LiveFile
+from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles
 from tablestore_engine.store.fold import fold_unit
 from tablestore_engine.store.level_zero import read_level_zero
@@ -42,16 +42,16 @@ from tablestore_engine.store.lookup import KeyCache, key_range
 from tablestore_engine.store.merge_batch import Batch, Target, merge_batch, sequence_of
 from tablestore_engine.store.replace_rows import replace_rows
 from tablestore_engine.store.row_filter import RowFilter
+from tablestore_engine.store.stored_file import StoredFile
 
 
 @dataclass(frozen=True)
 class BucketWriter:
-    """All operations on one bucket; `schema` is the one written, `schemas` finds older ones by id."""
+    """All operations on one bucket; `schema` is the one written."""
 
     fileio: FileIO
     layout: TableLayout
     schema: TableSchema
-    schemas: Callable[[int], TableSchema]
     runtime: Runtime
     options: OptionSet
     key_cache: KeyCache | None = None
@@ -126,20 +126,24 @@ class BucketWriter:
         change = merge_batch(self.files, below, batch, target, self.key_cache)
         return dataclasses.replace(change, removed=tuple(file.meta for file in taken))
 
-    def read_visible(self, file: LiveFile, columns: Sequence[str] | None = None) -> pa.Table:
+    def read_visible(self, file: StoredFile, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of one file that readers see, as the write schema has them."""
-        return self.files.read_visible(file, columns)
+        return self.files.reader.read_visible(file, columns)
 
     def apply(self, state: BucketState, change: BucketChange) -> BucketState:
         """The state after `change`, so that an upsert can follow its fold without planning again."""
         removed = {(meta.file_name, meta.level) for meta in change.removed}
         kept = [file for file in state.files if (file.meta.file_name, file.meta.level) not in removed]
         added = [
-            LiveFile(
+            StoredFile(
+                state.partition,
+                state.partition_bytes,
+                state.partition_path,
+                state.bucket,
+                self.schema.bucket_count,
                 meta,
                 self.layout.data_file(state.partition_path, state.bucket, meta.file_name),
-                None,
-                meta.schema_id,
+                self.schema,
             )
             for meta in change.added
         ]
@@ -156,7 +160,7 @@ class BucketWriter:
     @property
     def files(self) -> DataFiles:
         """Reading and writing of this bucket's files."""
-        return DataFiles(self.fileio, self.layout, self.schema, self.schemas, self.runtime, self.options)
+        return DataFiles(self.fileio, self.layout, self.schema, self.runtime, self.options)
 
     # ---- from rows to a batch ------------------------------------------------------------------------------
 
@@ -191,8 +195,8 @@ class BucketWriter:
             keys=samples,
         )
 
-    def _summary(self, file: LiveFile) -> FileSummary:
-        low, high = key_range(self.files, file)
+    def _summary(self, file: StoredFile) -> FileSummary:
+        low, high = key_range(self.schema, file)
         return FileSummary(
             name=file.meta.file_name,
             level=file.meta.level,

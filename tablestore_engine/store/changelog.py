@@ -20,7 +20,6 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tablestore_engine.errors import NotFound
-from tablestore_engine.format.capability import check_data_file
 from tablestore_engine.format.data_file import VALUE_KIND
 from tablestore_engine.format.layout import UNAWARE_BUCKET
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
@@ -30,11 +29,10 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.lsm.multiset import numbered_rows
 from tablestore_engine.lsm.take import take_rows
-from tablestore_engine.store.bucket_state import LiveFile
 from tablestore_engine.store.conflict import BucketId
-from tablestore_engine.store.file_read import FileSource, read_file
+from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.parts import Parts
-from tablestore_engine.store.read import read_scan_file
+from tablestore_engine.store.stored_file import StoredFile
 
 ROW_KIND_COLUMN = "_ROW_KIND"
 
@@ -97,21 +95,14 @@ class ChangelogReader:
                 yield entry
 
     def _batch(self, snapshot: Snapshot, entry: ManifestEntry, schema: TableSchema) -> ChangelogBatch:
-        check_data_file(entry.file.file_name)
-        partition = PartitionSpec.of(schema).decode(entry.partition)
-        path = PartitionSpec.of(schema).path(partition)
-        source = FileSource(
-            self.parts.layout.data_file(path, entry.bucket, entry.file.file_name),
-            self.parts.schemas.get(entry.file.schema_id),
-            dict(zip(schema.partition_keys, partition, strict=True)),
-        )
-        rows = read_file(self.parts.fileio, source, schema, keep=(VALUE_KIND,) if schema.is_keyed else ())
+        (file,) = self.parts.scanner.stored_files([entry], PartitionSpec.of(schema))
+        rows = FileReader(self.parts.fileio, schema).read(file, keep=(VALUE_KIND,) if schema.is_keyed else ())
         if schema.is_keyed:
             kinds = rows.column(VALUE_KIND).cast(pa.int8())
             rows = rows.drop_columns([VALUE_KIND]).append_column(ROW_KIND_COLUMN, kinds)
         else:
             rows = with_kind(rows, RowKind.INSERT)
-        return ChangelogBatch(snapshot.id, partition, _bucket(schema, entry.bucket), rows)
+        return ChangelogBatch(snapshot.id, file.partition, _bucket(schema, entry.bucket), rows)
 
     def _difference(self, snapshot: Snapshot, schema: TableSchema) -> Iterator[ChangelogBatch]:
         """Rows that went (-D) and rows that came (+I); equal rows cancel out. A COMPACT only takes away."""
@@ -135,10 +126,11 @@ class ChangelogReader:
         """Visible rows of the files that the snapshot added: a stage of several writes hides some of its own."""
         added = {entry.file.file_name for entry in entries if entry.kind is FileKind.ADD}
         groups: dict[BucketId, list[pa.Table]] = {}
+        reader = FileReader(self.parts.fileio, schema)
         if added:
             for file in self.parts.scanner.plan_scan(snapshot, schema=schema).files:
                 if file.meta.file_name in added:
-                    rows = read_scan_file(self.parts.fileio, file, schema)
+                    rows = reader.read_visible(file)
                     groups.setdefault((file.partition_bytes, file.bucket), []).append(rows)
         return {key: pa.concat_tables(tables) for key, tables in groups.items()}
 
@@ -154,13 +146,14 @@ class ChangelogReader:
         if not removed and not hidden:
             return {}
         groups: dict[BucketId, list[pa.Table]] = {}
+        reader = FileReader(self.parts.fileio, schema)
         for file in self.parts.scanner.plan_scan(self._previous(snapshot), schema=schema).files:
             newly = hidden.get(file.path)
             if file.meta.file_name in removed:
-                rows = read_scan_file(self.parts.fileio, file, schema)
+                rows = reader.read_visible(file)
             elif newly is not None:
                 others = BitMap(range(file.meta.row_count)) - newly
-                rows = read_scan_file(self.parts.fileio, replace(file, deleted=others), schema)
+                rows = reader.read_visible(replace(file, deleted=others))
             else:
                 continue
             groups.setdefault((file.partition_bytes, file.bucket), []).append(rows)
@@ -193,7 +186,7 @@ class ChangelogReader:
 
     def _files(
         self, snapshot: Snapshot, schema: TableSchema, buckets: Collection[BucketId]
-    ) -> list[LiveFile]:
+    ) -> list[StoredFile]:
         states = self.parts.scanner.bucket_states(snapshot, schema, lambda key: key in buckets)
         return [file for state in states.values() for file in state.files]
 

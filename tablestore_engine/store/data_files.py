@@ -1,9 +1,8 @@
-"""Writing and reading the Parquet files of one bucket: data, changelog and append files with their metadata.
+"""Writing the Parquet files of one bucket: data, changelog and append files with their metadata.
 
 Names      DataFiles     the parts that every file operation needs, and the operations
            RunRows       sorted rows with their sequence numbers (and kinds), ready to be written
-Steps      write: key and system columns → row groups → roll at the target size → exact size, statistics, key range
-           read:  file schema → wanted columns by field id → casts → deleted positions left out
+Steps      key and system columns → row groups → roll at the target size → exact size, statistics, key range
 INVARIANT  a file is complete and durable before its metadata exists; its rows are sorted by key, one per key
            (changelog: -U before +U).
 PAIMON     `_KEY_` columns, field ids, integer decimals and ms/us timestamps are what Java readers expect (§7).
@@ -11,7 +10,7 @@ PAIMON     `_KEY_` columns, field ids, integer decimals and ms/us timestamps are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -31,18 +30,15 @@ from tablestore_engine.format.data_file import (
     key_value_schema,
 )
 from tablestore_engine.format.data_type import DataType
-from tablestore_engine.format.evolution import evolve, plan_columns, source_columns
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.statistics import collect_stats, empty_stats
-from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.options import OptionSet, StatsMode
 from tablestore_engine.runtime.system import Runtime
-from tablestore_engine.store.bucket_state import BucketState, LiveFile
-from tablestore_engine.store.parquet_input import ParquetInput
+from tablestore_engine.store.bucket_state import BucketState
+from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.parquet_output import ParquetOutput
-from tablestore_engine.store.visible import visible_mask as mask_of
 
 KEYED_FILE_BYTES = 128 << 20
 APPEND_FILE_BYTES = 256 << 20
@@ -68,14 +64,18 @@ class RunRows:
 
 @dataclass(frozen=True)
 class DataFiles:
-    """Reads with any schema of the table, writes with `schema`."""
+    """Writes files of `schema`; `reader` gives rows of stored files the same columns."""
 
     fileio: FileIO
     layout: TableLayout
     schema: TableSchema
-    schemas: Callable[[int], TableSchema]
     runtime: Runtime
     options: OptionSet
+
+    @property
+    def reader(self) -> FileReader:
+        """Rows of stored files as they would be written now."""
+        return FileReader(self.fileio, self.schema)
 
     @property
     def target_bytes(self) -> int:
@@ -83,8 +83,6 @@ class DataFiles:
         if self.options.find("target-file-size") is None:
             return KEYED_FILE_BYTES if self.schema.is_keyed else APPEND_FILE_BYTES
         return self.options.size_bytes("target-file-size")
-
-    # ---- writing -------------------------------------------------------------------------------------------
 
     def write_run(
         self, state: BucketState, run: RunRows, *, level: int, source: int = SOURCE_APPEND
@@ -252,68 +250,12 @@ class DataFiles:
         for meta in metas:
             self.fileio.delete(self._path(state, meta.file_name))
 
-    # ---- reading -------------------------------------------------------------------------------------------
-
-    def read(
-        self,
-        file: LiveFile,
-        columns: Sequence[str] | None = None,
-        *,
-        keep: Sequence[str] = (),
-        groups: Sequence[int] | None = None,
-    ) -> pa.Table:
-        """All physical rows (of some row groups) as the write schema has them; `keep` are system columns, first."""
-        file_schema = self.schemas(file.schema_id)
-        names = self._stored_names(file_schema, columns, keep)
-        with ParquetInput(self.fileio, file.path) as parquet:
-            rows = parquet.read(names, groups)
-        return evolve(rows, file_schema, self.schema, columns, keep=keep)
-
-    def read_positions(
-        self,
-        file: LiveFile,
-        positions: npt.NDArray[np.int64],
-        columns: Sequence[str] | None = None,
-        *,
-        keep: Sequence[str] = (),
-    ) -> pa.Table:
-        """The rows at `positions`, in that order; only the row groups that hold them are decoded."""
-        file_schema = self.schemas(file.schema_id)
-        names = self._stored_names(file_schema, columns, keep)
-        with ParquetInput(self.fileio, file.path) as parquet:
-            starts = parquet.group_starts
-            group_of = np.searchsorted(starts, positions, side="right") - 1
-            groups = np.unique(group_of)
-            rows = parquet.read(names, groups.tolist())
-        lengths = starts[groups + 1] - starts[groups]
-        offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])  # where each group begins in what was read
-        local = positions - starts[group_of] + offsets[np.searchsorted(groups, group_of)]
-        return evolve(take_rows(rows, local), file_schema, self.schema, columns, keep=keep)
-
-    def read_visible(
-        self, file: LiveFile, columns: Sequence[str] | None = None, *, keep: Sequence[str] = ()
-    ) -> pa.Table:
-        """The rows of a file that its deletion vector does not hide, in file order."""
-        rows = self.read(file, columns, keep=keep)
-        return rows if not file.deleted else rows.filter(pa.array(visible_mask(file)))
-
-    def _stored_names(
-        self, file_schema: TableSchema, columns: Sequence[str] | None, keep: Sequence[str]
-    ) -> list[str]:
-        """The file's columns that are needed for `columns` of the write schema."""
-        return list(dict.fromkeys([*keep, *source_columns(plan_columns(file_schema, self.schema, columns))]))
-
 
 def _bounded(rows: pa.Table) -> pa.Table:
     """The first of the rows, as many as make a row group that every reader holds in one array."""
     while rows.num_rows > 1 and rows.nbytes > GROUP_BYTES_MAX:
         rows = rows.slice(0, rows.num_rows // 2)
     return rows
-
-
-def visible_mask(file: LiveFile) -> npt.NDArray[np.bool_]:
-    """For each physical row, whether it is visible."""
-    return mask_of(file.path, file.meta.row_count, file.deleted)
 
 
 def _encoded_key(row: pa.Table, types: Sequence[DataType]) -> bytes:

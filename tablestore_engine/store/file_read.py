@@ -1,65 +1,123 @@
-"""Reading one data file with any newer schema of its table.
+"""Reading one stored file with any newer schema of its table: the only way to rows of a file.
 
-Names      FileSource  one file and what is known of it
-           read_file   its wanted columns as `schema` has them, hidden positions left out
+Names      FileReader     rows of stored files, with the columns and types of one schema
 Steps      plan by field id → read the needed columns → old types to new, partition columns as constants →
            drop hidden positions
-INVARIANT  partition columns come from the manifest when they are given, never from the file (format section 2.1).
+INVARIANT  partition columns come from the manifest, never from the file (format section 2.1).
 PAIMON     `ParquetInput` is one open file: dataset readers would add partition columns of the path (trap 21).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-from pyroaring import BitMap
 
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.evolution import evolve, plan_columns
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.store.parquet_input import ParquetInput
-from tablestore_engine.store.visible import visible_mask
+from tablestore_engine.store.stored_file import StoredFile, visible_mask
 
 
 @dataclass(frozen=True)
-class FileSource:
-    """A file, the schema it was written with, its partition values (by today's names), positions to leave out."""
+class FileReader:
+    """`schema` says what rows look like; `keep` everywhere: system columns of the file, which then come first.
 
-    path: str
+    All methods raise FixData TS1160, TS1360 (damage), TS1117, TS1124 (values, columns), NotFound TS1201, TS1110.
+    """
+
+    fileio: FileIO
     schema: TableSchema
-    partition: Mapping[str, object] = field(default_factory=dict, hash=False)
-    deleted: BitMap | None = None
+
+    def read(
+        self,
+        file: StoredFile,
+        columns: Sequence[str] | None = None,
+        *,
+        keep: Sequence[str] = (),
+        groups: Sequence[int] | None = None,
+        parallel: bool = False,
+    ) -> pa.Table:
+        """All physical rows (of some row groups) in file order, hidden ones too."""
+        rows = self._decode(file, columns, keep=keep, groups=groups, parallel=parallel)
+        return self._evolved(rows, file, columns, keep)
+
+    def read_visible(
+        self,
+        file: StoredFile,
+        columns: Sequence[str] | None = None,
+        *,
+        keep: Sequence[str] = (),
+        parallel: bool = False,
+    ) -> pa.Table:
+        """The rows that the deletion vector does not hide, in file order. Raises FixData TS1390 as well."""
+        rows = self._decode(file, columns, keep=keep, parallel=parallel)
+        if file.deleted:  # before the casts: hidden rows need none
+            rows = rows.filter(pa.array(visible_mask(file, rows.num_rows)))
+        return self._evolved(rows, file, columns, keep)
+
+    def read_positions(
+        self,
+        file: StoredFile,
+        positions: npt.NDArray[np.int64],
+        columns: Sequence[str] | None = None,
+        *,
+        keep: Sequence[str] = (),
+    ) -> pa.Table:
+        """The rows at `positions`, in that order; only the row groups that hold them are decoded."""
+        with ParquetInput(self.fileio, file.path) as parquet:
+            starts = parquet.group_starts
+            group_of = np.searchsorted(starts, positions, side="right") - 1
+            groups = np.unique(group_of)
+            rows = _rows_of(parquet, self._stored_names(file, columns, keep), groups.tolist())
+        lengths = starts[groups + 1] - starts[groups]
+        offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])  # where each group begins in what was read
+        local = positions - starts[group_of] + offsets[np.searchsorted(groups, group_of)]
+        return self._evolved(take_rows(rows, local), file, columns, keep)
+
+    # --------------------------------------------------------------------------------------------------------
+
+    def _decode(
+        self,
+        file: StoredFile,
+        columns: Sequence[str] | None,
+        *,
+        keep: Sequence[str],
+        groups: Sequence[int] | None = None,
+        parallel: bool = False,
+    ) -> pa.Table:
+        with ParquetInput(self.fileio, file.path) as parquet:
+            return _rows_of(parquet, self._stored_names(file, columns, keep), groups, parallel=parallel)
+
+    def _stored_names(
+        self, file: StoredFile, columns: Sequence[str] | None, keep: Sequence[str]
+    ) -> list[str]:
+        """The file's own names of what has to be read from it."""
+        constants = self.schema.partition_keys
+        wanted = [
+            plan.source
+            for plan in plan_columns(file.schema, self.schema, columns)
+            if plan.source is not None and plan.field.name not in constants
+        ]
+        return list(dict.fromkeys([*keep, *wanted]))
+
+    def _evolved(
+        self, rows: pa.Table, file: StoredFile, columns: Sequence[str] | None, keep: Sequence[str]
+    ) -> pa.Table:
+        constants: Mapping[str, object] = dict(zip(self.schema.partition_keys, file.partition, strict=True))
+        return evolve(rows, file.schema, self.schema, columns, partition=constants, keep=keep)
 
 
-def read_file(
-    fileio: FileIO,
-    source: FileSource,
-    schema: TableSchema,
-    *,
-    columns: Sequence[str] | None = None,
-    keep: Sequence[str] = (),
-    parallel: bool = False,
+def _rows_of(
+    parquet: ParquetInput, names: Sequence[str], groups: Sequence[int] | None, *, parallel: bool = False
 ) -> pa.Table:
-    """Rows of a file in file order: `keep` (system columns of the file) first, then the wanted columns."""
-    wanted = [
-        plan.source
-        for plan in plan_columns(source.schema, schema, columns)
-        if plan.source is not None and plan.field.name not in source.partition
-    ]
-    names = list(dict.fromkeys([*keep, *wanted]))
-    with ParquetInput(fileio, source.path) as parquet:
-        rows = (
-            parquet.read(names, parallel=parallel) if names else _without_columns(parquet.metadata.num_rows)
-        )
-    if source.deleted:
-        rows = rows.filter(pa.array(visible_mask(source.path, rows.num_rows, source.deleted)))
-    if columns is not None and not columns and not keep:
-        return rows.select([])
-    return evolve(rows, source.schema, schema, columns, partition=source.partition, keep=keep)
-
-
-def _without_columns(rows: int) -> pa.Table:
-    """A table of that many rows for evolve to fill with nulls and constants."""
-    return pa.table({"_": pa.nulls(rows)})
+    """These columns of some row groups; without any: as many rows, for evolve to fill with nulls and constants."""
+    if names:
+        return parquet.read(names, groups, parallel=parallel)
+    sizes = np.diff(parquet.group_starts)
+    return pa.table({"_": pa.nulls(int(sizes.sum() if groups is None else sizes[list(groups)].sum()))})

@@ -16,8 +16,9 @@ from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_COMPACT, 
 from tablestore_engine.lsm.compaction import CompactionUnit
 from tablestore_engine.lsm.key_order import order_columns, order_permutation, starts_of_groups
 from tablestore_engine.lsm.take import take_rows
-from tablestore_engine.store.bucket_state import BucketChange, BucketState, LiveFile
+from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles, RunRows
+from tablestore_engine.store.stored_file import StoredFile
 
 
 def fold_unit(files: DataFiles, state: BucketState, unit: CompactionUnit) -> BucketChange:
@@ -38,8 +39,8 @@ def fold_unit(files: DataFiles, state: BucketState, unit: CompactionUnit) -> Buc
     )
 
 
-def _folded(files: DataFiles, group: list[LiveFile]) -> RunRows:
-    rows = pa.concat_tables([files.read_visible(file, keep=(SEQUENCE_NUMBER,)) for file in group])
+def _folded(files: DataFiles, group: list[StoredFile]) -> RunRows:
+    rows = pa.concat_tables([files.reader.read_visible(file, keep=(SEQUENCE_NUMBER,)) for file in group])
     keys = order_columns(rows, files.schema.trimmed_primary_keys)
     order = order_permutation(keys)
     if not bool(starts_of_groups(keys[order]).all()):

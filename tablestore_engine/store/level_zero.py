@@ -19,14 +19,16 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.lsm.batch import SequenceOrder, resolve_batch
 from tablestore_engine.lsm.key_order import order_columns
 from tablestore_engine.lsm.take import take_rows
-from tablestore_engine.store.bucket_state import LiveFile
 from tablestore_engine.store.data_files import DataFiles
 from tablestore_engine.store.merge_batch import Batch, sequence_of
+from tablestore_engine.store.stored_file import StoredFile
 
 
-def read_level_zero(files: DataFiles, taken: Sequence[LiveFile]) -> Batch:
+def read_level_zero(files: DataFiles, taken: Sequence[StoredFile]) -> Batch:
     """The merged rows of level 0 files in key order; `taken` has at least one file."""
-    rows = pa.concat_tables([files.read_visible(file, keep=(SEQUENCE_NUMBER, VALUE_KIND)) for file in taken])
+    rows = pa.concat_tables(
+        [files.reader.read_visible(file, keep=(SEQUENCE_NUMBER, VALUE_KIND)) for file in taken]
+    )
     kinds = np.asarray(rows.column(VALUE_KIND)).astype(np.int8)
     numbers = np.asarray(rows.column(SEQUENCE_NUMBER))
     deletes = (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.format.binary_row import decode_row
+from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.types import type_to_arrow
 from tablestore_engine.lsm.key_order import (
     Index,
@@ -34,9 +35,9 @@ from tablestore_engine.lsm.key_order import (
     order_frame,
 )
 from tablestore_engine.runtime.locks import OrderedLock, Rank
-from tablestore_engine.store.bucket_state import LiveFile
-from tablestore_engine.store.data_files import DataFiles, visible_mask
+from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.parquet_input import ParquetInput
+from tablestore_engine.store.stored_file import StoredFile, visible_mask
 
 KEY_CACHE_BYTES = 256 << 20
 WHOLE_FILE_SHARE = 0.5  # from here on the whole key column is read, and remembered
@@ -79,7 +80,7 @@ class KeyCache:
 class FileHits:
     """Hits in one file, ascending by incoming row."""
 
-    file: LiveFile
+    file: StoredFile
     incoming: Index
     positions: Index
 
@@ -108,21 +109,23 @@ class Hits:
         return cls(tuple(by_file), incoming, order)
 
 
-def find_hits(files: DataFiles, live: Sequence[LiveFile], keys: pl.DataFrame, cache: KeyCache | None) -> Hits:
+def find_hits(
+    reader: FileReader, live: Sequence[StoredFile], keys: pl.DataFrame, cache: KeyCache | None
+) -> Hits:
     """The visible stored row of each incoming key; `keys` are sorted and without repeats."""
     if not keys.height:
         return Hits.of(())
-    found = (_hits_of_file(files, file, keys, cache) for file in live if _may_hit(files, file, keys))
+    found = (_hits_of_file(reader, file, keys, cache) for file in live if _may_hit(reader.schema, file, keys))
     return Hits.of([one for one in found if len(one.incoming)])
 
 
-def _may_hit(files: DataFiles, file: LiveFile, keys: pl.DataFrame) -> bool:
+def _may_hit(schema: TableSchema, file: StoredFile, keys: pl.DataFrame) -> bool:
     """Whether a file has a visible row and its key range meets that of the incoming keys."""
-    low, high = key_range(files, file)
+    low, high = key_range(schema, file)
     return file.dead_count < file.meta.row_count and low <= key_at(keys, -1) and key_at(keys, 0) <= high
 
 
-def absent_rows(live: Sequence[LiveFile], hits: Hits, picked: Mapping[str, Mask]) -> tuple[FileHits, ...]:
+def absent_rows(live: Sequence[StoredFile], hits: Hits, picked: Mapping[str, Mask]) -> tuple[FileHits, ...]:
     """The picked rows (path → positions) of each file that no incoming row hits (a difference commit deletes them)."""
     hit = {one.file.path: one.positions for one in hits.by_file}
     absent = []
@@ -138,30 +141,34 @@ def absent_rows(live: Sequence[LiveFile], hits: Hits, picked: Mapping[str, Mask]
 
 
 def fetch(
-    files: DataFiles, by_file: Sequence[FileHits], columns: Sequence[str] | None, *, keep: Sequence[str] = ()
+    reader: FileReader,
+    by_file: Sequence[FileHits],
+    columns: Sequence[str] | None,
+    *,
+    keep: Sequence[str] = (),
 ) -> pa.Table | None:
     """The hit rows, file by file; None when there are none. Only row groups that were hit are decoded."""
-    tables = [files.read_positions(one.file, one.positions, columns, keep=keep) for one in by_file]
+    tables = [reader.read_positions(one.file, one.positions, columns, keep=keep) for one in by_file]
     return pa.concat_tables(tables) if tables else None
 
 
 def key_columns(
-    files: DataFiles, file: LiveFile, cache: KeyCache | None, groups: Sequence[int] | None = None
+    reader: FileReader, file: StoredFile, cache: KeyCache | None, groups: Sequence[int] | None = None
 ) -> pl.DataFrame:
     """Comparable key columns of a file; whole files are remembered."""
-    names = files.schema.trimmed_primary_keys
+    names = reader.schema.trimmed_primary_keys
     known = cache.find(file.path, names) if cache is not None else None
     if known is not None and groups is None:
         return known
-    frame = order_columns(files.read(file, names, groups=groups), names)
+    frame = order_columns(reader.read(file, names, groups=groups), names)
     if cache is not None and groups is None:
         cache.put(file.path, names, frame)
     return frame
 
 
-def key_range(files: DataFiles, file: LiveFile) -> tuple[tuple[object, ...], tuple[object, ...]]:
+def key_range(schema: TableSchema, file: StoredFile) -> tuple[tuple[object, ...], tuple[object, ...]]:
     """Smallest and largest key of a file, comparable as key_at makes them."""
-    types = [column.type for column in files.schema.fields_of(files.schema.trimmed_primary_keys)]
+    types = [column.type for column in schema.fields_of(schema.trimmed_primary_keys)]
     bounds = zip(decode_row(file.meta.min_key, types), decode_row(file.meta.max_key, types), strict=True)
     frame = order_frame(
         [pa.array(both, type_to_arrow(type_)) for both, type_ in zip(bounds, types, strict=True)]
@@ -169,17 +176,19 @@ def key_range(files: DataFiles, file: LiveFile) -> tuple[tuple[object, ...], tup
     return key_at(frame, 0), key_at(frame, 1)
 
 
-def _hits_of_file(files: DataFiles, file: LiveFile, keys: pl.DataFrame, cache: KeyCache | None) -> FileHits:
-    known = cache.find(file.path, files.schema.trimmed_primary_keys) if cache is not None else None
+def _hits_of_file(
+    reader: FileReader, file: StoredFile, keys: pl.DataFrame, cache: KeyCache | None
+) -> FileHits:
+    known = cache.find(file.path, reader.schema.trimmed_primary_keys) if cache is not None else None
     first = 0
     if known is None:
-        starts, groups = _groups_in_range(files, file, keys)
+        starts, groups = _groups_in_range(reader, file, keys)
         if not len(groups):
             return FileHits(file, _NONE, _NONE)
         if len(groups) < WHOLE_FILE_SHARE * (len(starts) - 1):
-            known, first = key_columns(files, file, None, groups.tolist()), int(starts[groups[0]])
+            known, first = key_columns(reader, file, None, groups.tolist()), int(starts[groups[0]])
         else:
-            known = key_columns(files, file, cache)
+            known = key_columns(reader, file, cache)
     incoming, positions = match_sorted(keys, known)
     positions = positions + first
     if file.deleted and len(positions):
@@ -188,16 +197,16 @@ def _hits_of_file(files: DataFiles, file: LiveFile, keys: pl.DataFrame, cache: K
     return FileHits(file, incoming, positions)
 
 
-def _groups_in_range(files: DataFiles, file: LiveFile, keys: pl.DataFrame) -> tuple[Index, Index]:
+def _groups_in_range(reader: FileReader, file: StoredFile, keys: pl.DataFrame) -> tuple[Index, Index]:
     """Row group starts, and the neighbouring groups from the first to the last that can hold one of `keys`.
 
     Statistics of one fixed-width integer key are trusted; any other key takes all groups.
     """
-    with ParquetInput(files.fileio, file.path) as parquet:
+    with ParquetInput(reader.fileio, file.path) as parquet:
         metadata, starts = parquet.metadata, parquet.group_starts
     everything = np.arange(metadata.num_row_groups, dtype=np.int64)
     words = fixed_words(keys)
-    bounds = None if words is None else _integer_bounds(metadata, _stored_key_name(files, file))
+    bounds = None if words is None else _integer_bounds(metadata, _stored_key_name(reader.schema, file))
     if words is None or bounds is None:
         return starts, everything
     low, high = bounds
@@ -205,10 +214,10 @@ def _groups_in_range(files: DataFiles, file: LiveFile, keys: pl.DataFrame) -> tu
     return starts, within if not len(within) else np.arange(within[0], within[-1] + 1)
 
 
-def _stored_key_name(files: DataFiles, file: LiveFile) -> str:
+def _stored_key_name(schema: TableSchema, file: StoredFile) -> str:
     """Today's key column under the name it has in the file."""
-    column = files.schema.field(files.schema.trimmed_primary_keys[0])
-    names = {field.id: field.name for field in files.schemas(file.schema_id).fields}
+    column = schema.field(schema.trimmed_primary_keys[0])
+    names = {field.id: field.name for field in file.schema.fields}
     return names[column.id]
 
 

@@ -177,7 +177,7 @@ def _tier(file: DataFileMeta) -> int:
 def _join_files(writer: BucketWriter, state: BucketState, names: Collection[str]) -> BucketChange:
     """Visible rows of the named files in their order, as one file (or several of the target size)."""
     taken = [file for file in state.files if file.meta.file_name in names]
-    rows = pa.concat_tables([writer.files.read_visible(file) for file in taken])
+    rows = pa.concat_tables([writer.files.reader.read_visible(file) for file in taken])
     first = min(file.meta.min_sequence_number for file in taken)
     added = writer.files.write_append(state, rows, first)
     kept = {name: bits for name, bits in state.deletion_vectors.items() if name not in names}

@@ -130,13 +130,13 @@ def writes_changelog(files: DataFiles) -> bool:
 def _find(
     files: DataFiles, state: BucketState, batch: Batch, target: Target, cache: KeyCache | None
 ) -> _Found:
-    hits = find_hits(files, state.files, batch.keys, cache)
+    hits = find_hits(files.reader, state.files, batch.keys, cache)
     masks = _picked_masks(files, state, target)
     absent = absent_rows(state.files, hits, masks)
     columns = _old_columns(files, batch, target)
     old = None
     if columns is None or columns:
-        old = fetch(files, hits.by_file, columns, keep=(SEQUENCE_NUMBER,))
+        old = fetch(files.reader, hits.by_file, columns, keep=(SEQUENCE_NUMBER,))
         old = None if old is None else _take(old, hits.order)
     return _Found(hits, old, absent, _picked_hits(hits, masks))
 
@@ -145,7 +145,7 @@ def _picked_masks(files: DataFiles, state: BucketState, target: Target) -> dict[
     """Path → positions of rows that give way, for the files that have any."""
     if target.picks is None:
         return {}
-    found = ((file.path, picked_rows(files, file, target.picks)) for file in state.files)
+    found = ((file.path, picked_rows(files.reader, file, target.picks)) for file in state.files)
     return {path: mask for path, mask in found if mask is not None}
 
 
@@ -192,7 +192,7 @@ def _changelog(files: DataFiles, batch: Batch, found: _Found, decision: Decision
     kinds = wanted.kinds
     parts = [*(old.select(names) for old in olds), batch.rows]
     numbers = [*(np.asarray(old.column(SEQUENCE_NUMBER)) for old in olds), number_of]
-    gone = fetch(files, found.absent, None, keep=(SEQUENCE_NUMBER,))
+    gone = fetch(files.reader, found.absent, None, keep=(SEQUENCE_NUMBER,))
     if gone is not None:
         at = np.concatenate([at, old_count + batch.rows.num_rows + np.arange(gone.num_rows)])
         kinds = np.concatenate([kinds, np.full(gone.num_rows, RowKind.DELETE, dtype=np.int8)])

@@ -7,52 +7,38 @@ INVARIANT  only the deduplicate engine comes here: capability refuses the others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pyroaring import BitMap
 
-from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND
-from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.key_order import order_columns
 from tablestore_engine.lsm.merge_on_read import VersionFile, deleted_positions
 from tablestore_engine.options import OptionSet
-from tablestore_engine.store.bucket_state import LiveFile
-from tablestore_engine.store.file_read import FileSource, read_file
+from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.merge_batch import sequence_of
+from tablestore_engine.store.stored_file import StoredFile
 
 
-def merged_positions(
-    fileio: FileIO,
-    files: Sequence[LiveFile],
-    schema: TableSchema,
-    schemas: Callable[[int], TableSchema],
-) -> Mapping[str, BitMap]:
+def merged_positions(reader: FileReader, files: Sequence[StoredFile]) -> Mapping[str, BitMap]:
     """Positions that merging would drop; files without any are left out."""
     if _is_raw(files):
         return {}
-    return deleted_positions([_version_file(fileio, file, schema, schemas(file.schema_id)) for file in files])
+    return deleted_positions([_version_file(reader, file) for file in files])
 
 
-def _is_raw(files: Sequence[LiveFile]) -> bool:
+def _is_raw(files: Sequence[StoredFile]) -> bool:
     """One sorted run above level 0 whose files say that they hold no deletes."""
     levels = {file.meta.level for file in files}
     return len(levels) == 1 and 0 not in levels and all(file.meta.delete_row_count == 0 for file in files)
 
 
-def _version_file(
-    fileio: FileIO, file: LiveFile, schema: TableSchema, file_schema: TableSchema
-) -> VersionFile:
-    options = OptionSet(schema.options)
+def _version_file(reader: FileReader, file: StoredFile) -> VersionFile:
+    """All physical rows: a vector of such a table is none of ours, and merging alone decides."""
+    schema, options = reader.schema, OptionSet(reader.schema.options)
     columns = dict.fromkeys([*schema.trimmed_primary_keys, *options.columns("sequence.field")])
-    rows = read_file(
-        fileio,
-        FileSource(file.path, file_schema),
-        schema,
-        columns=list(columns),
-        keep=(SEQUENCE_NUMBER, VALUE_KIND),
-    )
+    rows = reader.read(file, list(columns), keep=(SEQUENCE_NUMBER, VALUE_KIND))
     return VersionFile(
         name=file.meta.file_name,
         keys=order_columns(rows, schema.trimmed_primary_keys),

@@ -98,7 +98,6 @@ class Parts:
             self.fileio,
             self.layout,
             schema,
-            lambda number: schema if number == schema.id else self.schemas.get(number),
             self.runtime,
             OptionSet({**schema.options, **(options or {})}),
             self.key_cache,

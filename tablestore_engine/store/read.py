@@ -2,7 +2,6 @@
 
 Names      read_plan      all rows as one Arrow table
            read_batches   the same as a stream of record batches, one file in memory at a time
-           read_scan_file one file of a plan
 INVARIANT  the order of rows is the order of the plan's files, then of rows in the file: equal for equal plans.
 """
 
@@ -16,24 +15,22 @@ import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.store.file_read import FileSource, read_file
-from tablestore_engine.store.scan import ScanFile, ScanPlan
+from tablestore_engine.store.file_read import FileReader
+from tablestore_engine.store.scan import ScanPlan
 
 THREADS_MAX = 8
 
 
 def read_plan(fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = None) -> pa.Table:
     """All visible rows. `columns` None: all, in table order. Raises NotFound TS1110, FixData TS1117, TS1124."""
-    target = result_schema(plan.schema, columns)
+    target, reader = result_schema(plan.schema, columns), FileReader(fileio, plan.schema)
     if not plan.files:
         return target.empty_table()
     if len(plan.files) == 1:
-        tables = [read_scan_file(fileio, plan.files[0], plan.schema, columns, parallel=True)]
+        tables = [reader.read_visible(plan.files[0], columns, parallel=True)]
     else:
         with ThreadPoolExecutor(min(THREADS_MAX, os.cpu_count() or 1, len(plan.files))) as pool:
-            tables = list(
-                pool.map(lambda file: read_scan_file(fileio, file, plan.schema, columns), plan.files)
-            )
+            tables = list(pool.map(lambda file: reader.read_visible(file, columns), plan.files))
     return pa.concat_tables(tables)
 
 
@@ -41,22 +38,9 @@ def read_batches(
     fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """As read_plan, without holding more than one file."""
+    reader = FileReader(fileio, plan.schema)
     for file in plan.files:
-        yield from read_scan_file(fileio, file, plan.schema, columns, parallel=True).to_batches()
-
-
-def read_scan_file(
-    fileio: FileIO,
-    file: ScanFile,
-    schema: TableSchema,
-    columns: Sequence[str] | None = None,
-    *,
-    parallel: bool = False,
-) -> pa.Table:
-    """The visible rows of one file of a plan."""
-    partition = dict(zip(schema.partition_keys, file.partition, strict=True))
-    source = FileSource(file.path, file.schema, partition, file.deleted)
-    return read_file(fileio, source, schema, columns=columns, parallel=parallel)
+        yield from reader.read_visible(file, columns, parallel=True).to_batches()
 
 
 def result_schema(schema: TableSchema, columns: Sequence[str] | None) -> pa.Schema:

@@ -25,9 +25,11 @@ from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.lsm.key_order import Mask
 from tablestore_engine.lsm.multiset import RowPool
 from tablestore_engine.lsm.take import take_rows
-from tablestore_engine.store.bucket_state import BucketChange, BucketState, LiveFile
-from tablestore_engine.store.data_files import DataFiles, visible_mask
+from tablestore_engine.store.bucket_state import BucketChange, BucketState
+from tablestore_engine.store.data_files import DataFiles
+from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.row_filter import RowFilter, picked_rows
+from tablestore_engine.store.stored_file import StoredFile, visible_mask
 
 DEAD_SHARE_MAX = 0.5
 COMPARED_ROWS = 1_000_000  # stored rows that are always worth reading to find equal ones
@@ -39,7 +41,7 @@ _CHUNK_ROWS = 500_000
 class _Picked:
     """One file and its picked positions."""
 
-    file: LiveFile
+    file: StoredFile
     mask: Mask
 
 
@@ -47,12 +49,13 @@ def replace_rows(
     files: DataFiles, state: BucketState, rows: pa.Table, wanted: RowFilter, *, compares: bool = True
 ) -> BucketChange:
     """The change that replaces the picked rows by `rows`, which have the table's schema."""
+    reader = files.reader
     picked = [
-        _Picked(file, mask) for file in state.files if (mask := picked_rows(files, file, wanted)) is not None
+        _Picked(file, mask) for file in state.files if (mask := picked_rows(reader, file, wanted)) is not None
     ]
     pool, kept = RowPool(rows), 0
     if compares and rows.num_rows and _is_worth_comparing(rows.num_rows, _count(picked)):
-        lost = [one for chunk in _chunks(picked) for one in _without_equal(files, chunk, pool)]
+        lost = [one for chunk in _chunks(picked) for one in _without_equal(reader, chunk, pool)]
         kept = _count(picked) - _count(lost)
         picked = lost
     came = rows if not kept else take_rows(rows, pool.left)
@@ -102,11 +105,11 @@ def _chunks(picked: list[_Picked]) -> Iterator[list[_Picked]]:
         yield chunk
 
 
-def _without_equal(files: DataFiles, chunk: list[_Picked], pool: RowPool) -> list[_Picked]:
+def _without_equal(reader: FileReader, chunk: list[_Picked], pool: RowPool) -> list[_Picked]:
     """The same files with the positions that have no equal new row; files without any are left out."""
     positions = [np.flatnonzero(one.mask) for one in chunk]
     stored = pa.concat_tables(
-        [files.read_positions(one.file, at) for one, at in zip(chunk, positions, strict=True)]
+        [reader.read_positions(one.file, at) for one, at in zip(chunk, positions, strict=True)]
     )
     stays, start, lost = pool.take(stored), 0, []
     for one, at in zip(chunk, positions, strict=True):
@@ -140,7 +143,7 @@ def _settle(files: DataFiles, state: BucketState, lost: list[_Picked]) -> _Settl
         removed.append(one.file.meta)
         vectors.pop(name, None)
         if bool(left.any()):
-            rows = files.read_positions(one.file, np.flatnonzero(left))
+            rows = files.reader.read_positions(one.file, np.flatnonzero(left))
             try:
                 rewritten += files.write_append(state, rows, one.file.meta.min_sequence_number)
             except StorageError:

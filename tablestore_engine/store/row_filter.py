@@ -28,8 +28,9 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.types import type_to_arrow, type_to_text
 from tablestore_engine.lsm.key_order import Index, Mask, key_at, order_columns, order_frame
 from tablestore_engine.lsm.safe_cast import safe_cast
-from tablestore_engine.store.bucket_state import BucketState, LiveFile
-from tablestore_engine.store.data_files import DataFiles, visible_mask
+from tablestore_engine.store.bucket_state import BucketState
+from tablestore_engine.store.file_read import FileReader
+from tablestore_engine.store.stored_file import StoredFile, visible_mask
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
@@ -109,9 +110,9 @@ def check_positions(wanted: RowPositions, states: Collection[BucketState]) -> No
         )
 
 
-def picked_rows(files: DataFiles, file: LiveFile, wanted: RowFilter) -> Mask | None:
+def picked_rows(reader: FileReader, file: StoredFile, wanted: RowFilter) -> Mask | None:
     """Positions that are visible and picked; None when there are none. Only the columns that decide are read."""
-    if not _may_hold(files, file, wanted):
+    if not _may_hold(reader.schema, file, wanted):
         return None
     visible = visible_mask(file)
     match wanted:
@@ -122,38 +123,38 @@ def picked_rows(files: DataFiles, file: LiveFile, wanted: RowFilter) -> Mask | N
             mask[np.asarray(by_file[file.meta.file_name].to_array(), dtype=np.int64)] = True
             mask &= visible
         case Interval():
-            inside = _inside(files.read(file, [wanted.column]).column(0), wanted)
+            inside = _inside(reader.read(file, [wanted.column]).column(0), wanted)
             mask = visible & inside
         case SameKeys():
-            mask = visible & _has_key(files.read(file, list(wanted.columns)), wanted)
+            mask = visible & _has_key(reader.read(file, list(wanted.columns)), wanted)
     return mask if bool(mask.any()) else None
 
 
 # ---- by statistics -----------------------------------------------------------------------------------------
 
 
-def _may_hold(files: DataFiles, file: LiveFile, wanted: RowFilter) -> bool:
+def _may_hold(schema: TableSchema, file: StoredFile, wanted: RowFilter) -> bool:
     if file.dead_count >= file.meta.row_count:
         return False
     match wanted:
         case RowPositions(by_file=by_file):
             return file.meta.file_name in by_file
         case Interval():
-            bounds = _bounds(files, file, wanted.column)
+            bounds = _bounds(schema, file, wanted.column)
             if bounds is None:
                 return True
             low, high = (int(value) for value in _micros(pa.chunked_array([bounds]))[0])
             start, end = _edges(bounds.type, wanted)
             return low < end and high >= start
         case SameKeys(columns=columns, keys=keys):
-            return keys is not None and keys.num_rows > 0 and _keys_may_meet(files, file, columns, keys)
+            return keys is not None and keys.num_rows > 0 and _keys_may_meet(schema, file, columns, keys)
         case _:
             return True
 
 
-def _keys_may_meet(files: DataFiles, file: LiveFile, columns: Sequence[str], keys: pa.Table) -> bool:
+def _keys_may_meet(schema: TableSchema, file: StoredFile, columns: Sequence[str], keys: pa.Table) -> bool:
     for name in columns:
-        bounds = _bounds(files, file, name)
+        bounds = _bounds(schema, file, name)
         if bounds is None or pa.types.is_nested(keys.column(name).type):
             continue
         stored, asked = order_frame([bounds]), order_frame([keys.column(name)])
@@ -163,10 +164,10 @@ def _keys_may_meet(files: DataFiles, file: LiveFile, columns: Sequence[str], key
     return True
 
 
-def _bounds(files: DataFiles, file: LiveFile, name: str) -> pa.Array | None:
+def _bounds(schema: TableSchema, file: StoredFile, name: str) -> pa.Array | None:
     """[smallest, largest] of a column by the manifest; None when unknown or written with another type."""
-    column = files.schema.field(name)
-    stored = files.schemas(file.schema_id)
+    column = schema.field(name)
+    stored = file.schema
     listed = (
         stored.fields if file.meta.value_stats_cols is None else stored.fields_of(file.meta.value_stats_cols)
     )

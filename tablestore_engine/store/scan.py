@@ -1,7 +1,7 @@
 """Planning a read: a snapshot becomes the list of its live files, each with the row positions to skip.
 
-Names      ScanPlan, ScanFile   what to read; merge-free: dropping `deleted` positions gives the table
-           Scanner              snapshot → plan for readers, snapshot → bucket states for writers
+Names      ScanPlan   what to read; merge-free: dropping `deleted` positions of its files gives the table
+           Scanner    snapshot → plan for readers, snapshot → bucket states for writers
 Steps      base list, then delta list → manifests → entries merged → partition and bucket filters → vectors attached
            keyed table without vectors (written by others): positions computed from the key columns (merge_scan)
 INVARIANT  level 0 of a table with deletion vectors is no part of the table yet: readers skip it, writers see it.
@@ -11,8 +11,9 @@ INVARIANT  files come ordered by partition bytes, bucket, level, smallest sequen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from pyroaring import BitMap
 
@@ -20,46 +21,22 @@ from tablestore_engine.errors import FixData
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.binary_row import EMPTY_ROW
 from tablestore_engine.format.capability import check_data_file, check_readable
-from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.index_manifest import DELETION_VECTORS
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.manifest import FileKind, ManifestEntry, merge_entries
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.bucket_state import BucketState, LiveFile
+from tablestore_engine.store.bucket_state import BucketState
+from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.manifests import ManifestStore
 from tablestore_engine.store.merge_scan import merged_positions
 from tablestore_engine.store.schemas import SchemaStore
+from tablestore_engine.store.stored_file import StoredFile
 
 PartitionFilter = Callable[[tuple[object, ...]], bool]
 BucketId = tuple[bytes, int]
 _REMEMBERED = 4
-
-
-@dataclass(frozen=True)
-class ScanFile:
-    """One file to read: `schema` is the one it was written with, `deleted` the positions to leave out."""
-
-    partition: tuple[object, ...]
-    partition_bytes: bytes
-    partition_path: str
-    bucket: int
-    total_buckets: int
-    meta: DataFileMeta
-    path: str
-    deleted: BitMap | None
-    schema: TableSchema
-
-    @property
-    def visible_rows(self) -> int:
-        """Rows that a reader returns."""
-        return self.meta.row_count - (0 if self.deleted is None else len(self.deleted))
-
-    @property
-    def live(self) -> LiveFile:
-        """The same file as writers see it."""
-        return LiveFile(self.meta, self.path, self.deleted, self.meta.schema_id)
 
 
 @dataclass(frozen=True)
@@ -68,7 +45,7 @@ class ScanPlan:
 
     snapshot: Snapshot | None
     schema: TableSchema
-    files: tuple[ScanFile, ...]
+    files: tuple[StoredFile, ...]
 
     @property
     def visible_rows(self) -> int:
@@ -130,10 +107,8 @@ class Scanner:
             for entry in self.live_entries(snapshot)
             if wanted is None or wanted((entry.partition, entry.bucket))
         ]
-        groups: dict[BucketId, list[ScanFile]] = {}
-        for file in self._files(snapshot, entries, PartitionSpec.of(schema)):
-            groups.setdefault((file.partition_bytes, file.bucket), []).append(file)
-        return {key: _state(files) for key, files in groups.items()}
+        found = bucket_files(self._files(snapshot, entries, PartitionSpec.of(schema)))
+        return {key: _state(files) for key, files in found.items()}
 
     def live_entries(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
         """The merged entries of a snapshot in plan order. Raises FixData TS1304 for a DELETE without its ADD."""
@@ -156,8 +131,17 @@ class Scanner:
 
     def _files(
         self, snapshot: Snapshot, entries: Collection[ManifestEntry], spec: PartitionSpec
-    ) -> list[ScanFile]:
+    ) -> list[StoredFile]:
         vectors = self._vectors(snapshot, {(entry.partition, entry.bucket) for entry in entries})
+        return self.stored_files(entries, spec, vectors)
+
+    def stored_files(
+        self,
+        entries: Iterable[ManifestEntry],
+        spec: PartitionSpec,
+        vectors: Mapping[BucketId, Mapping[str, BitMap]] = MappingProxyType({}),
+    ) -> list[StoredFile]:
+        """The files of manifest entries as values, with these vectors. Raises Unsupported TS1128 (another format)."""
         places: dict[bytes, tuple[tuple[object, ...], str]] = {}
         files = []
         for entry in entries:
@@ -167,7 +151,7 @@ class Scanner:
                 places[entry.partition] = (values, spec.path(values))
             values, path = places[entry.partition]
             files.append(
-                ScanFile(
+                StoredFile(
                     partition=values,
                     partition_bytes=entry.partition,
                     partition_path=path,
@@ -175,8 +159,8 @@ class Scanner:
                     total_buckets=entry.total_buckets,
                     meta=entry.file,
                     path=self.layout.data_file(path, entry.bucket, entry.file.file_name),
-                    deleted=vectors.get((entry.partition, entry.bucket), {}).get(entry.file.file_name),
                     schema=self.schemas.get(entry.file.schema_id),
+                    deleted=vectors.get((entry.partition, entry.bucket), {}).get(entry.file.file_name),
                 )
             )
         return files
@@ -196,14 +180,11 @@ class Scanner:
                 )
         return found
 
-    def _merged(self, files: list[ScanFile], schema: TableSchema) -> list[ScanFile]:
+    def _merged(self, files: list[StoredFile], schema: TableSchema) -> list[StoredFile]:
         """The same files with the positions that merging would drop, bucket by bucket."""
-        groups: dict[BucketId, list[ScanFile]] = {}
-        for file in files:
-            groups.setdefault((file.partition_bytes, file.bucket), []).append(file)
         positions: dict[str, BitMap] = {}
-        for group in groups.values():
-            hidden = merged_positions(self.fileio, [file.live for file in group], schema, self.schemas.get)
+        for group in bucket_files(files).values():
+            hidden = merged_positions(FileReader(self.fileio, schema), group)
             positions.update({f"{group[0].partition_path}{name}": dead for name, dead in hidden.items()})
         return [
             replace(file, deleted=positions.get(f"{file.partition_path}{file.meta.file_name}"))
@@ -218,22 +199,22 @@ def has_vectors(schema: TableSchema) -> bool:
     )
 
 
-def bucket_files(files: Iterable[ScanFile]) -> Mapping[BucketId, tuple[ScanFile, ...]]:
+def bucket_files(files: Iterable[StoredFile]) -> Mapping[BucketId, tuple[StoredFile, ...]]:
     """Files grouped by (partition bytes, bucket), in plan order."""
-    groups: dict[BucketId, list[ScanFile]] = {}
+    groups: dict[BucketId, list[StoredFile]] = {}
     for file in files:
         groups.setdefault((file.partition_bytes, file.bucket), []).append(file)
     return {key: tuple(group) for key, group in groups.items()}
 
 
-def _state(files: list[ScanFile]) -> BucketState:
+def _state(files: Sequence[StoredFile]) -> BucketState:
     first = files[0]
     return BucketState(
         partition=first.partition,
         partition_bytes=first.partition_bytes,
         partition_path=first.partition_path,
         bucket=first.bucket,
-        files=tuple(file.live for file in files),
+        files=tuple(files),
     )
 
 

@@ -27,12 +27,13 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.lsm.key_order import order_columns, order_permutation, starts_of_groups
-from tablestore_engine.store.bucket_state import BucketState, LiveFile
-from tablestore_engine.store.file_read import FileSource, read_file
+from tablestore_engine.store.bucket_state import BucketState
+from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.lookup import key_range
 from tablestore_engine.store.parquet_input import ParquetInput, verify_parquet
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.scan import has_vectors
+from tablestore_engine.store.stored_file import StoredFile, visible_mask
 
 
 def verify_table(parts: Parts, *, deep: bool = True) -> tuple[str, ...]:
@@ -192,17 +193,16 @@ class _Check:
         if deep and all(self._is_whole(file) for file in state.files):
             yield from (f"{place}: {problem}" for problem in self._keys(state))
 
-    def _is_whole(self, file: LiveFile) -> bool:
+    def _is_whole(self, file: StoredFile) -> bool:
         fileio = self.parts.fileio
         return fileio.exists(file.path) and fileio.size(file.path) == file.meta.file_size
 
     def _levels(self, state: BucketState) -> Iterator[str]:
-        reader = self.parts.writer(self.schema).files
-        by_level: dict[int, list[LiveFile]] = {}
+        by_level: dict[int, list[StoredFile]] = {}
         for file in state.files:
             by_level.setdefault(file.meta.level, []).append(file)
         for level, files in by_level.items():
-            ranges = sorted(key_range(reader, file) for file in files)
+            ranges = sorted(key_range(self.schema, file) for file in files)
             for before, after in pairwise(ranges):
                 if level > 0 and after[0] <= before[1]:
                     yield f"files of level {level} overlap"
@@ -210,12 +210,11 @@ class _Check:
     def _keys(self, state: BucketState) -> Iterator[str]:
         """Each file sorted; each key visible once over all levels above 0."""
         visible: list[pl.DataFrame] = []
-        names = self.schema.trimmed_primary_keys
+        names, reader = self.schema.trimmed_primary_keys, FileReader(self.parts.fileio, self.schema)
         for file in state.files:
-            source = FileSource(file.path, self.parts.schemas.get(file.schema_id))
-            system = (SEQUENCE_NUMBER, VALUE_KIND)
             try:
-                rows = read_file(self.parts.fileio, source, self.schema, columns=names, keep=system)
+                rows = reader.read(file, names, keep=(SEQUENCE_NUMBER, VALUE_KIND))
+                alive = visible_mask(file, rows.num_rows)
             except TablestoreError as broken:
                 yield f"{broken.code} {broken.what}"
                 return
@@ -234,9 +233,6 @@ class _Check:
             if file.meta.delete_row_count not in (None, retracts):
                 yield f"{file.meta.file_name} has {retracts} delete rows, not {file.meta.delete_row_count}"
             if file.meta.level > 0:
-                alive = np.ones(keys.height, dtype=np.bool_)
-                if file.deleted:
-                    alive[np.asarray(file.deleted.to_array())] = False
                 visible.append(keys.filter(pl.Series(alive)))
         if visible and has_vectors(self.schema):
             stacked = pl.concat(visible)

@@ -43,7 +43,6 @@ class World:
 
     root: Path
     schema: TableSchema
-    older: dict[int, TableSchema] = field(default_factory=dict)
     state: BucketState = field(default_factory=lambda: BucketState((), bytes(12), "", 0))
     cache: KeyCache = field(default_factory=KeyCache)
 
@@ -54,7 +53,6 @@ class World:
             LocalFileIO(str(self.root)),
             TableLayout(str(self.root / "t")),
             self.schema,
-            lambda number: {**self.older, self.schema.id: self.schema}[number],
             SYSTEM,
             OptionSet(self.schema.options),
             self.cache,
@@ -109,7 +107,7 @@ class World:
         """Row text → sequence number, of visible rows."""
         found = {}
         for file in self.state.files:
-            for row in self.writer.files.read_visible(file, keep=(SEQUENCE_NUMBER,)).to_pylist():
+            for row in self.writer.files.reader.read_visible(file, keep=(SEQUENCE_NUMBER,)).to_pylist():
                 number = row.pop(SEQUENCE_NUMBER)
                 found[repr(row)] = number
         return found

@@ -257,7 +257,6 @@ def test_schema_change_between_commits(world: World) -> None:
     """Old rows of a file with an older schema appear in the changelog as the present schema has them."""
     world.upsert([_row(1, "a"), _row(2, "b")])
     newer = make_schema({**COLUMNS, "extra": "INT"})
-    world.older[0] = world.schema
     world.schema = type(newer)(
         1, newer.fields, newer.highest_field_id, primary_keys=newer.primary_keys, options=newer.options
     )
