@@ -23,13 +23,13 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.sizes import MessageLimit, check_sizes
-from tablestore_engine.options import OptionSet
 from tablestore_engine.runtime.system import SYSTEM
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.bucket_writer import BucketWriter
 from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.routing import RoutedRows, route_rows
 from tablestore_engine.store.row_filter import RowFilter
+from tablestore_engine.store.table_traits import TableTraits
 
 BUCKET_COLUMN = "__ts_bucket"
 OUTCOME_DDL = "outcome binary"
@@ -56,8 +56,7 @@ class WriteJob:
 
     def writer(self) -> BucketWriter:
         """The store's writer over this job's files."""
-        options = OptionSet({**self.schema.options, **self.options})
-        return BucketWriter(self.fileio, self.layout, self.schema, SYSTEM, options)
+        return BucketWriter(self.fileio, self.layout, TableTraits(self.schema, self.options), SYSTEM)
 
     def change(self, writer: BucketWriter, routed: RoutedRows) -> BucketChange:
         """The rows of one bucket as a change of it."""

@@ -30,6 +30,7 @@ from tablestore_engine.spark import bucket_task, shipping, spark_errors
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
 from tablestore_engine.spark.bucket_task import BUCKET_COLUMN, WriteJob
 from tablestore_engine.store.bucket_state import BucketChange
+from tablestore_engine.store.table_traits import TableTraits
 
 TASK_COLUMN = "__ts_task"
 SMALL_ROWS = 1_000_000
@@ -131,7 +132,7 @@ def _with_bucket(frame: DataFrame, schema: TableSchema) -> DataFrame:
     """The bucket as a native expression; an Arrow function for the key types that have none."""
     keys = [(field.name, field.type) for field in schema.fields_of(schema.bucket_keys)]
     types = [type_ for _, type_ in keys]
-    function = schema.options.get("bucket-function.type", "default")
+    function = TableTraits(schema).bucket_function
     if is_native(types) and function in ("default", "mod"):
         text = bucket_query("{rows}", keys, schema.bucket_count, bucket=BUCKET_COLUMN, function=function)
         return frame.sparkSession.sql(text, rows=frame)

@@ -17,12 +17,12 @@ from dataclasses import replace
 from tablestore_engine.errors import RetryError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.options import OptionSet
 from tablestore_engine.store.commit import CommitIdentity, Committer
 from tablestore_engine.store.conflict import Scope
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.schemas import is_described, is_same_schema
 from tablestore_engine.store.snapshot_files import Planned
+from tablestore_engine.store.table_traits import TableTraits
 
 SchemaChange = Callable[[TableSchema], TableSchema]
 _ATTEMPTS = 20
@@ -68,6 +68,6 @@ def _commit_change(parts: Parts, committer: Committer, change: SchemaChange) -> 
         kind = CommitKind.COMPACT if is_described(changed, current) else CommitKind.APPEND
         return Planned(kind, planned[0], (), Scope(), is_forced=is_new, claims_schema=is_new, operation=None)
 
-    retries = OptionSet(parts.latest_schema().options).integer("commit.max-retries")
+    retries = TableTraits(parts.latest_schema()).retries_max
     committer.commit(plan, CommitIdentity.of(parts.runtime, None, None), retries_max=retries)
     return planned[0]

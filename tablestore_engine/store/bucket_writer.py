@@ -29,10 +29,9 @@ from tablestore_engine.format.sql_literal import count_of, sql_row
 from tablestore_engine.lsm.batch import SequenceOrder, resolve_batch, without_update_before
 from tablestore_engine.lsm.compaction import CompactionUnit
 from tablestore_engine.lsm.key_order import Mask, order_columns
-from tablestore_engine.lsm.levels import FileSummary, Levels, level_count
+from tablestore_engine.lsm.levels import FileSummary, Levels
 from tablestore_engine.lsm.rows import SAMPLES, conform, frame_samples
 from tablestore_engine.lsm.take import take_rows
-from tablestore_engine.options import OptionSet
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles
@@ -43,18 +42,23 @@ from tablestore_engine.store.merge_batch import Batch, Target, merge_batch, sequ
 from tablestore_engine.store.replace_rows import replace_rows
 from tablestore_engine.store.row_filter import RowFilter
 from tablestore_engine.store.stored_file import StoredFile
+from tablestore_engine.store.table_traits import TableTraits
 
 
 @dataclass(frozen=True)
 class BucketWriter:
-    """All operations on one bucket; `schema` is the one written."""
+    """All operations on one bucket; the schema of `traits` is the one written."""
 
     fileio: FileIO
     layout: TableLayout
-    schema: TableSchema
+    traits: TableTraits
     runtime: Runtime
-    options: OptionSet
     key_cache: KeyCache | None = None
+
+    @property
+    def schema(self) -> TableSchema:
+        """The schema that is written."""
+        return self.traits.schema
 
     # ---- operations ----------------------------------------------------------------------------------------
 
@@ -86,7 +90,7 @@ class BucketWriter:
         target = Target(
             level=self.levels(state).get_next_level(),
             picks=picks,
-            skip_identical=picks is not None or self.options.boolean("changelog-producer.row-deduplicate"),
+            skip_identical=picks is not None or self.traits.skips_identical,
         )
         return merge_batch(self.files, state, batch, target, self.key_cache)
 
@@ -155,12 +159,12 @@ class BucketWriter:
 
     def levels(self, state: BucketState) -> Levels:
         """The bucket's shape, for compaction.pick and needs_fold."""
-        return Levels.of((self._summary(file) for file in state.files), level_count(self.schema.options))
+        return Levels.of((self._summary(file) for file in state.files), self.traits.level_count)
 
     @property
     def files(self) -> DataFiles:
         """Reading and writing of this bucket's files."""
-        return DataFiles(self.fileio, self.layout, self.schema, self.runtime, self.options)
+        return DataFiles(self.fileio, self.layout, self.traits, self.runtime)
 
     # ---- from rows to a batch ------------------------------------------------------------------------------
 
@@ -169,9 +173,8 @@ class BucketWriter:
         if kinds is not None and bool((kinds == RowKind.UPDATE_BEFORE).any()):
             keep = without_update_before(keys, kinds)
             rows, kinds, keys = rows.filter(pa.array(keep)), kinds[keep], keys.filter(pl.Series(keep))
-        sequence = sequence_of(rows, self.options)
-        last_wins = self.options.text("tablestore.duplicates") == "last"
-        resolved = resolve_batch(keys, sequence, last_wins=last_wins)
+        sequence = sequence_of(rows, self.traits)
+        resolved = resolve_batch(keys, sequence, last_wins=self.traits.last_wins)
         if len(resolved.tied):
             self._refuse_ties(rows, resolved.tied)
         order = resolved.winners

@@ -33,6 +33,7 @@ from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.stored_file import StoredFile
+from tablestore_engine.store.table_traits import TableTraits
 
 ROW_KIND_COLUMN = "_ROW_KIND"
 
@@ -88,7 +89,7 @@ class ChangelogReader:
             return
         if schema.is_keyed and snapshot.commit_kind is CommitKind.OVERWRITE:
             return  # streams skip these too: what was there before is not in the files
-        if schema.is_keyed and schema.options.get("changelog-producer", "none") != "none":
+        if schema.is_keyed and TableTraits(schema).writes_changelog:
             return  # the changes of these rows come with the compaction that takes them in: never twice
         for entry in self.parts.manifests.read_entries(snapshot.delta_manifest_list):
             if entry.kind is FileKind.ADD or not schema.is_keyed:

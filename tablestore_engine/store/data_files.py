@@ -34,15 +34,13 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.statistics import collect_stats, empty_stats
-from tablestore_engine.options import OptionSet, StatsMode
+from tablestore_engine.options import StatsMode
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.parquet_output import ParquetOutput
+from tablestore_engine.store.table_traits import TableTraits
 
-KEYED_FILE_BYTES = 128 << 20
-APPEND_FILE_BYTES = 256 << 20
-APPEND_GROUP_ROWS = 131_072
 GROUP_BYTES_MAX = 512 << 20  # 32-bit offsets of other readers end at 2 GiB
 DICTIONARY_PAGE_BYTES = 128 << 10  # a row group whose values do not repeat gives up its dictionary early
 DICTIONARY_SHARE = (
@@ -64,25 +62,22 @@ class RunRows:
 
 @dataclass(frozen=True)
 class DataFiles:
-    """Writes files of `schema`; `reader` gives rows of stored files the same columns."""
+    """Writes files of the schema of `traits`; `reader` gives rows of stored files the same columns."""
 
     fileio: FileIO
     layout: TableLayout
-    schema: TableSchema
+    traits: TableTraits
     runtime: Runtime
-    options: OptionSet
+
+    @property
+    def schema(self) -> TableSchema:
+        """The schema that is written."""
+        return self.traits.schema
 
     @property
     def reader(self) -> FileReader:
         """Rows of stored files as they would be written now."""
         return FileReader(self.fileio, self.schema)
-
-    @property
-    def target_bytes(self) -> int:
-        """Size at which a file is closed: option `target-file-size`, 128 MB for keyed and 256 MB for append tables."""
-        if self.options.find("target-file-size") is None:
-            return KEYED_FILE_BYTES if self.schema.is_keyed else APPEND_FILE_BYTES
-        return self.options.size_bytes("target-file-size")
 
     def write_run(
         self, state: BucketState, run: RunRows, *, level: int, source: int = SOURCE_APPEND
@@ -170,15 +165,12 @@ class DataFiles:
         self, state: BucketState, table: pa.Table, schema: pa.Schema, prefix: str
     ) -> list[tuple[str, int, int, int]]:
         """Write all rows into one or more files: (name, first row, row after the last, bytes) of each."""
-        group_rows = (
-            self.options.integer("parquet.row-group-rows") if self.schema.is_keyed else APPEND_GROUP_ROWS
-        )
         written: list[tuple[str, int, int, int]] = []
         start = 0
         try:
             while start < table.num_rows:
                 name = self._new_name(prefix)
-                stop, size = self._write_file(state, name, table.slice(start), schema, group_rows)
+                stop, size = self._write_file(state, name, table.slice(start), schema)
                 written.append((name, start, start + stop, size))
                 start += stop
         except StorageError:
@@ -188,21 +180,20 @@ class DataFiles:
         return written
 
     def _write_file(
-        self, state: BucketState, name: str, table: pa.Table, schema: pa.Schema, group_rows: int
+        self, state: BucketState, name: str, table: pa.Table, schema: pa.Schema
     ) -> tuple[int, int]:
         """The first rows of `table` as one file of about the target size: (rows, bytes)."""
-        stop = 0
+        stop, traits = 0, self.traits
         with self.fileio.open_output(self._path(state, name)) as sink:
             options = self._parquet_options(table.slice(0, _SAMPLE_ROWS))
             with ParquetOutput(sink, schema, options) as output:
-                while stop < table.num_rows and (stop == 0 or sink.tell() < self.target_bytes):
-                    group = _bounded(table.slice(stop, min(group_rows, table.num_rows - stop)))
+                while stop < table.num_rows and (stop == 0 or sink.tell() < traits.target_bytes):
+                    group = _bounded(table.slice(stop, min(traits.group_rows, table.num_rows - stop)))
                     output.write_group(group.cast(schema))
                     stop += group.num_rows
             return stop, sink.tell()
 
     def _parquet_options(self, sample: pa.Table) -> dict[str, object]:
-        codec = self.options.text("file.compression")
         never = {*self.schema.trimmed_primary_keys}
         repeating = [
             field.name
@@ -212,10 +203,8 @@ class DataFiles:
             and _repeats(sample.column(field.name))
         ]
         return {
-            "compression": codec,
-            "compression_level": self.options.integer("file.compression.zstd-level")
-            if codec == "zstd"
-            else None,
+            "compression": self.traits.compression,
+            "compression_level": self.traits.compression_level,
             "use_dictionary": [VALUE_KIND, *repeating],
             "dictionary_pagesize_limit": DICTIONARY_PAGE_BYTES,
             "store_decimal_as_integer": True,
@@ -224,10 +213,9 @@ class DataFiles:
 
     def _meta(self, part: pa.Table, **facts: object) -> DataFileMeta:
         types = [field.type for field in self.schema.fields]
-        modes = [self.options.stats_mode(field.name) for field in self.schema.fields]
         return DataFileMeta(
             row_count=part.num_rows,
-            value_stats=collect_stats(part, types, modes),
+            value_stats=collect_stats(part, types, self.traits.stats_modes),
             schema_id=self.schema.id,
             creation_time=self._creation_time(),
             **facts,  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ def read_level_zero(files: DataFiles, taken: Sequence[StoredFile]) -> Batch:
     table = rows.drop_columns([SEQUENCE_NUMBER, VALUE_KIND])
     keys = order_columns(table, files.schema.trimmed_primary_keys)
     arrival = pl.DataFrame({"number": numbers, "adds": ~deletes})
-    field = sequence_of(table, files.options)
+    field = sequence_of(table, files.traits)
     versions = SequenceOrder(arrival, (False, False))
     if field is not None:
         versions = SequenceOrder(
@@ -43,4 +43,4 @@ def read_level_zero(files: DataFiles, taken: Sequence[StoredFile]) -> Batch:
         )
     order = resolve_batch(keys, versions, last_wins=True).winners
     made = take_rows(table, order)
-    return Batch(made, keys[order], deletes[order], sequence_of(made, files.options), numbers[order])
+    return Batch(made, keys[order], deletes[order], sequence_of(made, files.traits), numbers[order])

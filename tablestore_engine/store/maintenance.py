@@ -29,8 +29,8 @@ from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.bucket_writer import BucketWriter
 from tablestore_engine.store.conflict import BucketId, Scope
 from tablestore_engine.store.parts import Parts
-from tablestore_engine.store.scan import has_vectors
 from tablestore_engine.store.snapshot_files import Planned
+from tablestore_engine.store.table_traits import TableTraits
 
 THREADS_MAX = 4
 SMALL_FILE_SHARE = 0.7
@@ -69,7 +69,7 @@ def plan_preparation(
     parts: Parts, base: Snapshot | None, schema: TableSchema, touched: Callable[[BucketId], bool]
 ) -> Planned | None:
     """Folds of touched buckets that need one, and level 0 of all buckets; None when a write may go ahead."""
-    if base is None or not has_vectors(schema):
+    if base is None or not TableTraits(schema).has_inbox:
         return None
     inbox = {(one.partition, one.bucket) for one in parts.scanner.live_entries(base) if one.file.level == 0}
     states = parts.scanner.bucket_states(base, schema, lambda key: key in inbox or touched(key))
@@ -88,8 +88,8 @@ def _pick_task(
     """A fold if one is due, else taking in level 0, else nothing."""
     unit = pick(
         writer.levels(state),
-        target_bytes=writer.files.target_bytes,
-        amplification_max=writer.options.find_integer("compaction.max-size-amplification-percent"),
+        target_bytes=writer.traits.target_bytes,
+        amplification_max=writer.traits.amplification_max,
     )
     if unit is not None:
         return lambda: writer.fold(state, unit)
@@ -110,7 +110,7 @@ def plan_compaction(
     writer = parts.writer(schema)
     work: list[tuple[BucketState, CompactionUnit]] = []
     for state in parts.scanner.bucket_states(base, schema, touched).values():
-        unit = pick_full(writer.levels(state), target_bytes=writer.files.target_bytes)
+        unit = pick_full(writer.levels(state), target_bytes=writer.traits.target_bytes)
         if unit is not None and (unit.groups or unit.dropped):
             work.append((state, unit))
     return _compact_plan(schema, run_buckets(parts, schema, lambda one: writer.fold(*one), work))
@@ -131,12 +131,12 @@ def plan_append_compaction(
     if base is None or schema.bucket_count > 0:
         return None
     writer = parts.writer(schema)
-    least = files_min or writer.options.integer("compaction.min.file-num")
+    least = files_min or writer.traits.joined_files_min
     work: list[tuple[BucketState, tuple[str, ...]]] = []
     for state in parts.scanner.bucket_states(base, schema, touched).values():
         names = plan_small_files(
             [file.meta for file in state.files],
-            target_bytes=writer.files.target_bytes,
+            target_bytes=writer.traits.target_bytes,
             files_min=least,
             all_tiers=files_min is not None,
         )

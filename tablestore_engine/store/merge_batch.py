@@ -27,11 +27,11 @@ from tablestore_engine.lsm.key_order import Index, Mask, order_columns, order_pe
 from tablestore_engine.lsm.merge import Decision, changelog_rows, decide
 from tablestore_engine.lsm.rows import rows_identical
 from tablestore_engine.lsm.take import take_rows
-from tablestore_engine.options import OptionSet
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles, RunRows
 from tablestore_engine.store.lookup import FileHits, Hits, KeyCache, absent_rows, fetch, find_hits
 from tablestore_engine.store.row_filter import RowFilter, picked_rows
+from tablestore_engine.store.table_traits import TableTraits
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,12 @@ class _Found:
     picked: Mask
 
 
-def sequence_of(rows: pa.Table, options: OptionSet) -> SequenceOrder | None:
+def sequence_of(rows: pa.Table, traits: TableTraits) -> SequenceOrder | None:
     """Comparable columns of option `sequence.field`, None without it."""
-    names = options.columns("sequence.field")
+    names = traits.sequence_fields
     if not names:
         return None
-    descending = options.text("sequence.field.sort-order") == "descending"
-    return SequenceOrder.of(order_columns(rows, names), descending=descending)
+    return SequenceOrder.of(order_columns(rows, names), descending=traits.is_sequence_descending)
 
 
 def merge_batch(
@@ -92,7 +91,7 @@ def merge_batch(
     added = files.write_run(state, run, level=target.level, source=target.source)
     changelog: tuple[DataFileMeta, ...] = ()
     try:
-        if writes_changelog(files):
+        if files.traits.writes_changelog:
             changelog = _write_changelog(
                 files, state, _changelog(files, batch, found, decision, run), added, target
             )
@@ -120,11 +119,6 @@ def _write_changelog(
     if log.kinds is None:
         return files.copy_as_changelog(state, added)
     return files.write_changelog(state, log, level=target.level)
-
-
-def writes_changelog(files: DataFiles) -> bool:
-    """Whether the table has a changelog producer: the schema's own word, `none` when it says nothing."""
-    return files.schema.options.get("changelog-producer", "none") != "none"
 
 
 def _find(
@@ -161,16 +155,16 @@ def _picked_hits(hits: Hits, masks: dict[str, Mask]) -> Mask:
 
 def _old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, ...] | None:
     """Which columns of the old rows are needed: None is all of them."""
-    if writes_changelog(files) or target.skip_identical:
+    if files.traits.writes_changelog or target.skip_identical:
         return None
-    return files.options.columns("sequence.field") if batch.sequence is not None else ()
+    return files.traits.sequence_fields if batch.sequence is not None else ()
 
 
 def _decide(files: DataFiles, batch: Batch, target: Target, found: _Found) -> Decision:
     hits = found.hits.incoming
     newer = identical = None
     if found.old is not None and batch.sequence is not None and not bool(found.picked.all()):
-        stored = sequence_of(found.old, files.options)
+        stored = sequence_of(found.old, files.traits)
         mine = SequenceOrder(batch.sequence.frame[hits], batch.sequence.descending)
         newer = None if stored is None else newest_wins(mine, stored) & ~found.picked
     if found.old is not None and target.skip_identical:

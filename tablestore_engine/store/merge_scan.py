@@ -15,10 +15,10 @@ from pyroaring import BitMap
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND
 from tablestore_engine.lsm.key_order import order_columns
 from tablestore_engine.lsm.merge_on_read import VersionFile, deleted_positions
-from tablestore_engine.options import OptionSet
 from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.merge_batch import sequence_of
 from tablestore_engine.store.stored_file import StoredFile
+from tablestore_engine.store.table_traits import TableTraits
 
 
 def merged_positions(reader: FileReader, files: Sequence[StoredFile]) -> Mapping[str, BitMap]:
@@ -36,13 +36,13 @@ def _is_raw(files: Sequence[StoredFile]) -> bool:
 
 def _version_file(reader: FileReader, file: StoredFile) -> VersionFile:
     """All physical rows: a vector of such a table is none of ours, and merging alone decides."""
-    schema, options = reader.schema, OptionSet(reader.schema.options)
-    columns = dict.fromkeys([*schema.trimmed_primary_keys, *options.columns("sequence.field")])
+    schema, traits = reader.schema, TableTraits(reader.schema)
+    columns = dict.fromkeys([*schema.trimmed_primary_keys, *traits.sequence_fields])
     rows = reader.read(file, list(columns), keep=(SEQUENCE_NUMBER, VALUE_KIND))
     return VersionFile(
         name=file.meta.file_name,
         keys=order_columns(rows, schema.trimmed_primary_keys),
         sequence_numbers=np.asarray(rows.column(SEQUENCE_NUMBER)),
         kinds=np.asarray(rows.column(VALUE_KIND)).astype(np.int8),
-        sequence=sequence_of(rows, options),
+        sequence=sequence_of(rows, traits),
     )

@@ -16,7 +16,6 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.options import OptionSet
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.bucket_writer import BucketWriter
 from tablestore_engine.store.identity import TableGuard
@@ -25,6 +24,7 @@ from tablestore_engine.store.manifests import ManifestStore
 from tablestore_engine.store.scan import Scanner
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.snapshots import SnapshotStore
+from tablestore_engine.store.table_traits import TableTraits
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,7 @@ class Parts:
         return BucketWriter(
             self.fileio,
             self.layout,
-            schema,
+            TableTraits(schema, options or {}),
             self.runtime,
-            OptionSet({**schema.options, **(options or {})}),
             self.key_cache,
         )

@@ -78,11 +78,6 @@ def replace_rows(
     )
 
 
-def may_have_vectors(files: DataFiles) -> bool:
-    """Whether readers of the table look for vectors; the format's default is no."""
-    return files.schema.options.get("deletion-vectors.enabled", "false").strip().lower() == "true"
-
-
 def _count(picked: list[_Picked]) -> int:
     return sum(int(one.mask.sum()) for one in picked)
 
@@ -133,7 +128,7 @@ def _settle(files: DataFiles, state: BucketState, lost: list[_Picked]) -> _Settl
     vectors = state.deletion_vectors
     removed: list[DataFileMeta] = []
     rewritten: list[DataFileMeta] = []
-    marks = may_have_vectors(files)
+    marks = files.traits.has_vectors
     for one in lost:
         name, left = one.file.meta.file_name, visible_mask(one.file) & ~one.mask
         dead = one.file.meta.row_count - int(left.sum())

@@ -21,6 +21,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.commit_history import follows
 from tablestore_engine.store.destination import MainDestination
 from tablestore_engine.store.parts import Parts
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tags import TagStore
 
 
@@ -34,7 +35,7 @@ def roll_back(parts: Parts, snapshot_id: int, *, confirm: Callable[[], bool] | N
     later = [number for number in parts.snapshots.list_ids() if number > snapshot_id]
     if not later:
         return 0
-    has_log = parts.latest_schema().options.get("log.system", "none") != "none"
+    has_log = TableTraits(parts.latest_schema()).has_log
     if has_log and not (confirm is not None and confirm()):
         raise FixRequest(
             "TS1322",

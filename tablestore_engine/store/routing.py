@@ -23,6 +23,7 @@ from tablestore_engine.format.scalar import python_values
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.rows import conform
 from tablestore_engine.lsm.take import take_rows
+from tablestore_engine.store.table_traits import TableTraits
 
 Kinds = npt.NDArray[np.int8]
 
@@ -87,7 +88,7 @@ def _buckets(rows: pa.Table, schema: TableSchema) -> npt.NDArray[np.int32]:
         [rows.column(field.name) for field in fields],
         [field.type for field in fields],
         schema.bucket_count,
-        schema.options.get("bucket-function.type", "default"),
+        TableTraits(schema).bucket_function,
     )
 
 

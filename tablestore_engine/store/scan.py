@@ -33,6 +33,7 @@ from tablestore_engine.store.manifests import ManifestStore
 from tablestore_engine.store.merge_scan import merged_positions
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.stored_file import StoredFile
+from tablestore_engine.store.table_traits import TableTraits
 
 PartitionFilter = Callable[[tuple[object, ...]], bool]
 BucketId = tuple[bytes, int]
@@ -88,7 +89,7 @@ class Scanner:
             for entry in self.live_entries(snapshot)
             if wanted.get(entry.partition) is not None and (buckets is None or entry.bucket in buckets)
         ]
-        hides_inbox = has_vectors(schema)
+        hides_inbox = TableTraits(schema).has_inbox
         if hides_inbox:
             entries = [entry for entry in entries if entry.file.level > 0]
         files = self._files(snapshot, entries, spec)
@@ -190,13 +191,6 @@ class Scanner:
             replace(file, deleted=positions.get(f"{file.partition_path}{file.meta.file_name}"))
             for file in files
         ]
-
-
-def has_vectors(schema: TableSchema) -> bool:
-    """Whether level 0 is an inbox: keyed tables with deletion vectors, whose own default in the format is off."""
-    return (
-        schema.is_keyed and schema.options.get("deletion-vectors.enabled", "false").strip().lower() == "true"
-    )
 
 
 def bucket_files(files: Iterable[StoredFile]) -> Mapping[BucketId, tuple[StoredFile, ...]]:

@@ -39,6 +39,7 @@ from tablestore_engine.store.manifests import ManifestStore
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.schemas import is_described, is_same_schema
 from tablestore_engine.store.snapshot_files import Planned
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write import WriteRequest
 from tablestore_engine.store.write_plan import WritePlanner
 
@@ -186,7 +187,7 @@ class _Plans:
 
     def _replayed(self, base: Snapshot) -> Planned:
         schema = self._own_schema
-        engine = schema.options.get("merge-engine", "deduplicate")
+        engine = TableTraits(schema).merge_engine
         has_changelog = self.staged.snapshot.changelog_manifest_list is not None
         if not schema.is_keyed or engine != "deduplicate" or not has_changelog:
             raise self._moved(base)

@@ -19,7 +19,6 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.options import OptionSet
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.store.alter import SchemaChange, alter_table
 from tablestore_engine.store.bucket_state import BucketState
@@ -45,6 +44,7 @@ from tablestore_engine.store.staging import (
     staged_branch,
     staged_parts,
 )
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tags import TagStore
 from tablestore_engine.store.verify import verify_table
 from tablestore_engine.store.write import WriteRequest
@@ -235,7 +235,7 @@ def _commit(parts: Parts, planner: Callable[[Parts], Plan], request: WriteReques
         raise table_gone(parts.layout.location, is_replaced=parts.guard.identity is not None)
     committer, stage = committer_of(parts), request.stage
     identity = CommitIdentity.of(parts.runtime, request.commit_user, request.commit_identifier)
-    retries_max = OptionSet(parts.latest_schema().options).integer("commit.max-retries")
+    retries_max = TableTraits(parts.latest_schema()).retries_max
     if stage is not None and request.builds_on_stage and find_staged(parts, stage) is not None:
         plan = planner(parts.on_branch(staged_branch(stage)))
         return write_more(

@@ -32,8 +32,8 @@ from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.lookup import key_range
 from tablestore_engine.store.parquet_input import ParquetInput, verify_parquet
 from tablestore_engine.store.parts import Parts
-from tablestore_engine.store.scan import has_vectors
 from tablestore_engine.store.stored_file import StoredFile, visible_mask
+from tablestore_engine.store.table_traits import TableTraits
 
 
 def verify_table(parts: Parts, *, deep: bool = True) -> tuple[str, ...]:
@@ -234,7 +234,7 @@ class _Check:
                 yield f"{file.meta.file_name} has {retracts} delete rows, not {file.meta.delete_row_count}"
             if file.meta.level > 0:
                 visible.append(keys.filter(pl.Series(alive)))
-        if visible and has_vectors(self.schema):
+        if visible and TableTraits(self.schema).has_inbox:
             stacked = pl.concat(visible)
             if stacked.unique().height != stacked.height:
                 yield f"{stacked.height - stacked.unique().height} keys are visible twice"

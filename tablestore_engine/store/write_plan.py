@@ -26,9 +26,9 @@ from tablestore_engine.store.maintenance import plan_append_compaction, plan_pre
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.routing import RoutedRows, route_rows
 from tablestore_engine.store.row_filter import RowFilter, RowPositions, SameKeys, check_positions
-from tablestore_engine.store.scan import has_vectors
 from tablestore_engine.store.schemas import is_same_schema
 from tablestore_engine.store.snapshot_files import Planned
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write import (
     Extent,
     WriteMode,
@@ -268,7 +268,7 @@ def target_schema(parts: Parts, base: Snapshot | None, request: WriteRequest, cl
         changed = replace(wanted, time_millis=parts.runtime.now_ms())
         schema = parts.schemas.numbered(changed, claim, above=current)
     check_writable(schema)
-    if schema.is_keyed and not has_vectors(schema):
+    if schema.is_keyed and not TableTraits(schema).has_inbox:
         raise Unsupported(
             "TS1309",
             f"{parts.layout.location} cannot be written",
@@ -359,7 +359,7 @@ def check_bucket_count(
     } - {schema.bucket_count}
     if not others:
         return False
-    if not extent.rewrites or schema.options.get("log.system", "none") != "none":
+    if not extent.rewrites or TableTraits(schema).has_log:
         raise FixRequest(
             "TS1314",
             f"rows cannot be written into {schema.bucket_count} buckets",

@@ -16,13 +16,13 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.types import DataField, parse_type
 from tablestore_engine.lsm.compaction import needs_fold, pick, pick_full
-from tablestore_engine.options import OptionSet
 from tablestore_engine.runtime.system import SYSTEM
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.bucket_writer import BucketWriter
 from tablestore_engine.store.data_files import RunRows
 from tablestore_engine.store.lookup import KeyCache
 from tablestore_engine.store.row_filter import EVERY_ROW
+from tablestore_engine.store.table_traits import TableTraits
 
 Row = dict[str, object]
 TABLE_OPTIONS = {"changelog-producer": "lookup", "num-levels": "20", "deletion-vectors.enabled": "true"}
@@ -52,9 +52,8 @@ class World:
         return BucketWriter(
             LocalFileIO(str(self.root)),
             TableLayout(str(self.root / "t")),
-            self.schema,
+            TableTraits(self.schema),
             SYSTEM,
-            OptionSet(self.schema.options),
             self.cache,
         )
 
@@ -76,7 +75,7 @@ class World:
     def fold(self, *, full: bool = False) -> BucketChange | None:
         """Fold what pick (or pick_full) chooses."""
         choose = pick_full if full else pick
-        unit = choose(self.writer.levels(self.state), target_bytes=self.writer.files.target_bytes)
+        unit = choose(self.writer.levels(self.state), target_bytes=self.writer.traits.target_bytes)
         return None if unit is None else self.take(self.writer.fold(self.state, unit))
 
     def take(self, change: BucketChange) -> BucketChange:

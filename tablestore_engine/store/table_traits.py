@@ -1,0 +1,142 @@
+"""What a table's options mean for its rows and files: each option is read here, and nowhere else in `store`.
+
+Names      TableTraits   one schema (and what a write says otherwise) → answers, parsed when first asked for
+INVARIANT  a value like its schema: equal schemas have equal traits, wherever they are computed.
+INVARIANT  absent on disk is not absent in our option table: what other engines decide by an absent option
+           (`changelog-producer`, `deletion-vectors.enabled`) has the format's default here. Tables of ours name both.
+WHY        parsed when asked: a strange value of an option that a reader does not need must not keep it from reading.
+Elsewhere  options of manifests: snapshot_files. Which values are refused: format.capability, options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.lsm.levels import level_count
+from tablestore_engine.options import OptionSet, StatsMode
+
+KEYED_FILE_BYTES = 128 << 20
+APPEND_FILE_BYTES = 256 << 20
+APPEND_GROUP_ROWS = 131_072
+
+
+@dataclass(frozen=True)
+class TableTraits:
+    """`overrides`: options of one write, which go before the table's. Answers raise what OptionSet raises."""
+
+    schema: TableSchema
+    overrides: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @cached_property
+    def _options(self) -> OptionSet:
+        return OptionSet({**self.schema.options, **self.overrides})
+
+    def _stored(self, key: str, default: str) -> str:
+        """As the table says; `default` is the format's, since the table may be another engine's."""
+        return self.schema.options.get(key, default)
+
+    # ---- merging -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def has_vectors(self) -> bool:
+        """Whether readers look for deletion vectors."""
+        return self._stored("deletion-vectors.enabled", "false").strip().lower() == "true"
+
+    @property
+    def has_inbox(self) -> bool:
+        """Whether level 0 is other writers' inbox: keyed with vectors. Else readers merge, and we do not write."""
+        return self.schema.is_keyed and self.has_vectors
+
+    @cached_property
+    def writes_changelog(self) -> bool:
+        """Whether commits of a keyed table carry their changelog."""
+        return self._stored("changelog-producer", "none") != "none"
+
+    @cached_property
+    def merge_engine(self) -> str:
+        """How versions of a key become one row."""
+        return self._stored("merge-engine", "deduplicate")
+
+    @cached_property
+    def sequence_fields(self) -> tuple[str, ...]:
+        """Columns that say which row of a key is newer; () without."""
+        return self._options.columns("sequence.field")
+
+    @cached_property
+    def is_sequence_descending(self) -> bool:
+        """Whether the smaller value is newer."""
+        return self._options.text("sequence.field.sort-order") == "descending"
+
+    @cached_property
+    def skips_identical(self) -> bool:
+        """Whether an update that changes nothing is left out."""
+        return self._options.boolean("changelog-producer.row-deduplicate")
+
+    @cached_property
+    def last_wins(self) -> bool:
+        """Whether of repeated keys with nothing to order them the last is taken, instead of a refusal."""
+        return self._options.text("tablestore.duplicates") == "last"
+
+    @cached_property
+    def level_count(self) -> int:
+        """Levels of a keyed table. Raises FixRequest TS1651."""
+        return level_count(self.schema.options)
+
+    @cached_property
+    def amplification_max(self) -> int | None:
+        """Percent: upper runs with more bytes than this share of the lowest are folded into it."""
+        return self._options.find_integer("compaction.max-size-amplification-percent")
+
+    @cached_property
+    def joined_files_min(self) -> int:
+        """So many small files of an append-only table are joined."""
+        return self._options.integer("compaction.min.file-num")
+
+    # ---- places --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def bucket_function(self) -> str:
+        """Which hash finds the bucket of a row."""
+        return self._stored("bucket-function.type", "default")
+
+    @cached_property
+    def has_log(self) -> bool:
+        """Whether changes go to a topic, which has one partition per bucket."""
+        return self._stored("log.system", "none") != "none"
+
+    @cached_property
+    def retries_max(self) -> int:
+        """How often a commit that others overtook is planned again."""
+        return self._options.integer("commit.max-retries")
+
+    # ---- files ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def target_bytes(self) -> int:
+        """Size at which a file is closed: option `target-file-size`, 128 MB for keyed and 256 MB for append tables."""
+        if self._options.find("target-file-size") is None:
+            return KEYED_FILE_BYTES if self.schema.is_keyed else APPEND_FILE_BYTES
+        return self._options.size_bytes("target-file-size")
+
+    @cached_property
+    def group_rows(self) -> int:
+        """Rows of a row group: few where single keys are looked up."""
+        return self._options.integer("parquet.row-group-rows") if self.schema.is_keyed else APPEND_GROUP_ROWS
+
+    @cached_property
+    def compression(self) -> str:
+        """Codec of data files."""
+        return self._options.text("file.compression")
+
+    @cached_property
+    def compression_level(self) -> int | None:
+        """Level of the codec; None where it has none."""
+        return self._options.integer("file.compression.zstd-level") if self.compression == "zstd" else None
+
+    @cached_property
+    def stats_modes(self) -> tuple[StatsMode, ...]:
+        """How much of each column's values goes into the metadata, in the order of the columns."""
+        return tuple(self._options.stats_mode(column.name) for column in self.schema.fields)
