@@ -15,10 +15,10 @@ import pyarrow as pa
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.spark.bucket_task import WriteJob
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings, open_session, session_scratch
 from tablestore_engine.spark.write import write_distributed
+from tablestore_engine.spark.write_job import WriteJob
 
 ROWS = 20_000
 

@@ -19,7 +19,6 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.dev_broker import BrokerInfo
-from tablestore_engine.spark.bucket_task import WriteJob
 from tablestore_engine.spark.session import session_scratch
 from tablestore_engine.spark.write import (
     SMALL_BYTES,
@@ -29,6 +28,7 @@ from tablestore_engine.spark.write import (
     plan_route,
     write_distributed,
 )
+from tablestore_engine.spark.write_job import WriteJob
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore

@@ -1,8 +1,11 @@
 """One batch of rows → at most one row per key: the newest by the sequence field, or a refusal.
 
 Names      Resolved        the winners in key order, and the keys that nothing orders
-           resolve_batch   the only entry
+           SequenceOrder   comparable columns of the sequence field, and which direction is newer
+           resolve_batch   rows → winners and ties
+           without_update_before   -U rows that say nothing
            newest_wins     which stored rows are newer than the incoming ones
+           retracts        which rows take their key away
 Steps      1 sort by key, sequence field, arrival  2 the last row of each key wins
            3 a key whose two last rows have equal sequence is tied (every repeated key, without sequence field)
 INVARIANT  NULL in a sequence field loses in both directions (format section 10).
@@ -15,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from tablestore_engine.format.row_kind import RowKind
@@ -73,6 +77,11 @@ def without_update_before(keys: pl.DataFrame, kinds: np.ndarray) -> Mask:
     rows = shadowed.get_column("row").to_numpy()
     keep[rows[before[rows]]] = False
     return keep
+
+
+def retracts(kinds: npt.NDArray[np.int8]) -> Mask:
+    """-U and -D. A -U whose +U did not come along deletes its key."""
+    return np.asarray((kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE))
 
 
 def newest_wins(incoming: SequenceOrder, stored: SequenceOrder) -> Mask:

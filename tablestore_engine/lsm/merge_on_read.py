@@ -1,6 +1,7 @@
 """Deletion bitmaps for tables without deletion vectors: which rows a merging reader would not return.
 
 Names      VersionFile         one file's keys, kinds and order among versions, as columns
+           to_bitmap           positions as a bitmap
            deleted_positions   files → bitmaps: all versions but the newest of each key, and keys that end deleted
 Steps      1 files whose key range meets no other need only their delete rows dropped
            2 the others: sort by key, sequence field, sequence number, adds last; keep the last if it adds
@@ -19,8 +20,7 @@ import numpy.typing as npt
 import polars as pl
 from pyroaring import BitMap
 
-from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.lsm.batch import SequenceOrder
+from tablestore_engine.lsm.batch import SequenceOrder, retracts
 from tablestore_engine.lsm.key_order import key_at, order_permutation, starts_of_groups
 
 
@@ -44,16 +44,12 @@ def deleted_positions(files: Sequence[VersionFile]) -> Mapping[str, BitMap]:
 
 
 def _of_one(file: VersionFile) -> dict[str, BitMap]:
-    return {file.name: to_bitmap(np.flatnonzero(_retracts(file.kinds)))}
-
-
-def _retracts(kinds: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
-    return np.asarray((kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE))
+    return {file.name: to_bitmap(np.flatnonzero(retracts(file.kinds)))}
 
 
 def _of_section(files: Sequence[VersionFile]) -> dict[str, BitMap]:
     """All versions of the section in merge order; the last of each key survives if it adds."""
-    adds = ~_retracts(np.concatenate([file.kinds for file in files]))
+    adds = ~retracts(np.concatenate([file.kinds for file in files]))
     columns = [pl.concat([file.keys for file in files])]
     directions = [False] * columns[0].width
     sequences = [file.sequence for file in files if file.sequence is not None]

@@ -2,7 +2,8 @@
 
 Names      collect_small()   the rows as Arrow when they are few, else None
            write_distributed()   one Spark job; returns the changes that the driver commits
-           plan_route()      pure choice: driver or tasks, and how many tasks
+           plan_route()      pure choice: InputSize → Route (driver or tasks, and how many tasks)
+           input_size()      what the optimizer says of a frame
 Steps      distributed: bucket column (native) → repartition so that a bucket is in one task → run_job in Python
            → outcomes back to the driver
 INVARIANT  all rows of one (partition, bucket) are in one task, so no bucket gets two changes.
@@ -26,9 +27,9 @@ from pyspark.sql.pandas.functions import arrow_udf
 from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark import bucket_task, shipping, spark_errors
+from tablestore_engine.spark import shipping, spark_errors, write_job
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
-from tablestore_engine.spark.bucket_task import BUCKET_COLUMN, WriteJob
+from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -98,15 +99,15 @@ def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> tuple[B
     try:
         routed = _routed(frame, job) if job.schema.bucket_count > 0 else frame
         task = functools.partial(_run_task, job)
-        rows = routed.mapInArrow(task, bucket_task.OUTCOME_DDL).collect()
+        rows = routed.mapInArrow(task, write_job.OUTCOME_DDL).collect()
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
-    return bucket_task.decode_outcomes([bytes(row["outcome"]) for row in rows])
+    return write_job.decode_outcomes([bytes(row["outcome"]) for row in rows])
 
 
 def _run_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs in the worker; shipped by name, so the worker imports our package."""
-    return bucket_task.run_job(job, batches)
+    return write_job.run_job(job, batches)
 
 
 def _routed(frame: DataFrame, job: WriteJob) -> DataFrame:

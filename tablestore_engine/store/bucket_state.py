@@ -1,7 +1,8 @@
-"""What one bucket holds, and what one operation on it changes: the values that `commit` and the writer exchange.
+"""What one bucket holds, and what one task changes of it: the values that planning, tasks and commits exchange.
 
-Names      BucketState    all live files of one (partition, bucket) at one snapshot: input of every operation
-           BucketChange   files added and removed, changelog, vectors and counts: output of every operation
+Names      BucketState    all live files of one (partition, bucket) at one snapshot: input of every task
+           BucketChange   files added and removed, changelog, vectors and counts: output of every task
+           empty_bucket   the state of a bucket without files
 INVARIANT  both are immutable: a lost race throws the change away and plans again on a newer state.
 INVARIANT  `deletion_vectors` of a change is the complete map of the bucket, or None when no vector changed;
            the index manifest has exactly one entry per bucket, which holds all of them.
@@ -15,6 +16,8 @@ from dataclasses import dataclass, field
 from pyroaring import BitMap
 
 from tablestore_engine.format.data_file import DataFileMeta
+from tablestore_engine.format.partition import PartitionSpec
+from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.stored_file import StoredFile
 
 
@@ -58,3 +61,9 @@ class BucketChange:
     def is_empty(self) -> bool:
         """Whether nothing has to be committed for this bucket."""
         return not (self.added or self.removed or self.changelog) and self.deletion_vectors is None
+
+
+def empty_bucket(schema: TableSchema, partition: tuple[object, ...], bucket: int) -> BucketState:
+    """A bucket that has no files yet."""
+    spec = PartitionSpec.of(schema)
+    return BucketState(partition, spec.encode(partition), spec.path(partition), bucket)

@@ -2,6 +2,7 @@
 
 Names      ChangelogBatch   rows of one file (or one bucket) with `_ROW_KIND`
            ChangelogReader  changes of a snapshot; whether there are any; changes of a range of snapshots
+           with_kind        rows and one kind for all; multiset_difference: what went and what came
 Steps      changelog files, when the snapshot has them → their rows
            append-only: APPEND → added rows as +I; OVERWRITE → multiset difference of rows that went (removed files,
            new deletion vectors) and added rows; COMPACT → rows that new vectors hide (some writers delete that way)

@@ -70,11 +70,12 @@ class FileReader:
         keep: Sequence[str] = (),
     ) -> pa.Table:
         """The rows at `positions`, in that order; only the row groups that hold them are decoded."""
+        names = self._stored_names(file, columns, keep)
         with ParquetInput(self.fileio, file.path) as parquet:
             starts = parquet.group_starts
             group_of = np.searchsorted(starts, positions, side="right") - 1
             groups = np.unique(group_of)
-            rows = _rows_of(parquet, self._stored_names(file, columns, keep), groups.tolist())
+            rows = _rows_of(parquet, names, groups.tolist())
         lengths = starts[groups + 1] - starts[groups]
         offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])  # where each group begins in what was read
         local = positions - starts[group_of] + offsets[np.searchsorted(groups, group_of)]
@@ -91,8 +92,9 @@ class FileReader:
         groups: Sequence[int] | None = None,
         parallel: bool = False,
     ) -> pa.Table:
+        names = self._stored_names(file, columns, keep)
         with ParquetInput(self.fileio, file.path) as parquet:
-            return _rows_of(parquet, self._stored_names(file, columns, keep), groups, parallel=parallel)
+            return _rows_of(parquet, names, groups, parallel=parallel)
 
     def _stored_names(
         self, file: StoredFile, columns: Sequence[str] | None, keep: Sequence[str]

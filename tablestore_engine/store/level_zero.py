@@ -15,8 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND
-from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.lsm.batch import SequenceOrder, resolve_batch
+from tablestore_engine.lsm.batch import SequenceOrder, resolve_batch, retracts
 from tablestore_engine.lsm.key_order import order_columns
 from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.store.data_files import DataFiles
@@ -31,7 +30,7 @@ def read_level_zero(files: DataFiles, taken: Sequence[StoredFile]) -> Batch:
     )
     kinds = np.asarray(rows.column(VALUE_KIND)).astype(np.int8)
     numbers = np.asarray(rows.column(SEQUENCE_NUMBER))
-    deletes = (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)
+    deletes = retracts(kinds)
     table = rows.drop_columns([SEQUENCE_NUMBER, VALUE_KIND])
     keys = order_columns(table, files.schema.trimmed_primary_keys)
     arrival = pl.DataFrame({"number": numbers, "adds": ~deletes})

@@ -17,7 +17,7 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.system import Runtime
-from tablestore_engine.store.bucket_writer import BucketWriter
+from tablestore_engine.store.bucket_task import TaskTable
 from tablestore_engine.store.identity import TableGuard
 from tablestore_engine.store.lookup import KeyCache
 from tablestore_engine.store.manifests import ManifestStore
@@ -25,6 +25,7 @@ from tablestore_engine.store.scan import Scanner
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.snapshots import SnapshotStore
 from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.store.task_runner import FileAccess
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,11 @@ class Parts:
             )
         return found
 
-    def writer(self, schema: TableSchema, options: Mapping[str, str] | None = None) -> BucketWriter:
-        """The operations on one bucket; `schema` may not exist yet; `options` replace the table's for this write."""
-        return BucketWriter(
-            self.fileio,
-            self.layout,
-            TableTraits(schema, options or {}),
-            self.runtime,
-            self.key_cache,
-        )
+    @property
+    def access(self) -> FileAccess:
+        """What performing a task needs beside the task."""
+        return FileAccess(self.fileio, self.runtime, self.key_cache)
+
+    def task_table(self, schema: TableSchema, options: Mapping[str, str] | None = None) -> TaskTable:
+        """The table as tasks see it; `schema` may not exist yet; `options` replace the table's for this write."""
+        return TaskTable(self.layout, TableTraits(schema, options or {}))

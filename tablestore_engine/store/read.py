@@ -2,6 +2,7 @@
 
 Names      read_plan      all rows as one Arrow table
            read_batches   the same as a stream of record batches, one file in memory at a time
+           result_schema  the Arrow schema of a read
 INVARIANT  the order of rows is the order of the plan's files, then of rows in the file: equal for equal plans.
 """
 

@@ -46,23 +46,22 @@ class _Picked:
 
 
 def replace_rows(
-    files: DataFiles, state: BucketState, rows: pa.Table, wanted: RowFilter, *, compares: bool = True
+    files: DataFiles, state: BucketState, rows: pa.Table, wanted: RowFilter, *, first_sequence: int
 ) -> BucketChange:
-    """The change that replaces the picked rows by `rows`, which have the table's schema."""
+    """The change that replaces the picked rows by `rows`; those that are new are numbered from `first_sequence`."""
     reader = files.reader
     picked = [
         _Picked(file, mask) for file in state.files if (mask := picked_rows(reader, file, wanted)) is not None
     ]
     pool, kept = RowPool(rows), 0
-    if compares and rows.num_rows and _is_worth_comparing(rows.num_rows, _count(picked)):
+    if rows.num_rows and _is_worth_comparing(rows.num_rows, _count(picked)):
         lost = [one for chunk in _chunks(picked) for one in _without_equal(reader, chunk, pool)]
         kept = _count(picked) - _count(lost)
         picked = lost
     came = rows if not kept else take_rows(rows, pool.left)
     settled = _settle(files, state, picked)
-    first = state.next_sequence if files.schema.bucket_count > 0 else 0
     try:
-        added = files.write_append(state, came, first)
+        added = files.write_append(state, came, first_sequence)
     except StorageError:
         files.discard(state, settled.rewritten)
         raise

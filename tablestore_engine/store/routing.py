@@ -1,9 +1,11 @@
 """Rows on their way to (partition, bucket): one pass, order within a bucket kept.
 
 Names      RoutedRows   rows of one bucket
+           first_values partition values of a row
            route_rows   rows of one batch → RoutedRows, ordered by partition bytes and bucket
 Steps      conform → partition codes and bucket numbers per row → stable sort by group → slices
-INVARIANT  every rule that rows can break is checked here, before the first file is written (P7).
+INVARIANT  every rule that rows can break is checked here, before the first file is written (P7), and nowhere again:
+           but for repeated keys, which only sorting finds (incoming_batch).
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ import pyarrow.compute as pc
 
 from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.partition import PartitionSpec
-from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.scalar import python_values
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.lsm.batch import retracts
 from tablestore_engine.lsm.rows import conform
 from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.store.table_traits import TableTraits
@@ -41,7 +43,7 @@ class RoutedRows:
 
 def route_rows(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> tuple[RoutedRows, ...]:
     """Split a batch. Raises what lsm.rows.conform raises: FixData TS1602, TS1603, TS1604."""
-    made = conform(rows, schema, None if kinds is None else _retracts(kinds))
+    made = conform(rows, schema, None if kinds is None else retracts(kinds))
     if not made.num_rows:
         return ()
     groups, count = _groups(made, schema)
@@ -108,7 +110,3 @@ def first_values(rows: pa.Table, schema: TableSchema) -> tuple[object, ...]:
     """Partition values of the first row."""
     fields = schema.fields_of(schema.partition_keys)
     return tuple(python_values(rows.column(field.name), field.type)[0] for field in fields)
-
-
-def _retracts(kinds: Kinds) -> npt.NDArray[np.bool_]:
-    return np.asarray((kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE))

@@ -1,6 +1,6 @@
 """Which stored rows a write replaces: decided by the store on every base anew, so that a lost race plans again.
 
-Names      EVERY_ROW, Interval, SameKeys, RowPositions   the kinds of choice (RowFilter)
+Names      EveryRow (EVERY_ROW), Interval, SameKeys, RowPositions   the kinds of choice (RowFilter)
            picked_rows     the visible rows of one file that are picked, None when it has none
            check_filter    columns and types, before anything is read or written
            check_positions the files that positions name are there

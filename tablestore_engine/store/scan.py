@@ -2,6 +2,7 @@
 
 Names      ScanPlan   what to read; merge-free: dropping `deleted` positions of its files gives the table
            Scanner    snapshot → plan for readers, snapshot → bucket states for writers
+           bucket_files   files grouped by bucket
 Steps      base list, then delta list → manifests → entries merged → partition and bucket filters → vectors attached
            keyed table without vectors (written by others): positions computed from the key columns (merge_scan)
 INVARIANT  level 0 of a table with deletion vectors is no part of the table yet: readers skip it, writers see it.
@@ -122,11 +123,6 @@ class Scanner:
                 self._live.pop(next(iter(self._live)), None)
             self._live[key] = found
         return found
-
-    def empty_state(self, schema: TableSchema, partition: tuple[object, ...], bucket: int) -> BucketState:
-        """The state of a bucket that has no files yet."""
-        spec = PartitionSpec.of(schema)
-        return BucketState(partition, spec.encode(partition), spec.path(partition), bucket)
 
     # --------------------------------------------------------------------------------------------------------
 

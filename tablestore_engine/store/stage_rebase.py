@@ -41,7 +41,7 @@ from tablestore_engine.store.schemas import is_described, is_same_schema
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write import WriteRequest
-from tablestore_engine.store.write_plan import WritePlanner
+from tablestore_engine.store.write_on_base import RowsWrite
 
 _COUNTED = ("tablestore.inserted", "tablestore.updated", "tablestore.deleted")
 _RETRIES_MAX = 20
@@ -94,7 +94,7 @@ class _Plans:
     branch: Parts
     committer: Committer
     staged: StagedSnapshot
-    _replay: WritePlanner | None = None
+    _replay: RowsWrite | None = None
 
     def plan(self, base: Snapshot | None) -> Planned:
         """The plan on this base. Raises RetryError TS1308."""
@@ -192,7 +192,7 @@ class _Plans:
         if not schema.is_keyed or engine != "deduplicate" or not has_changelog:
             raise self._moved(base)
         if self._replay is None:
-            self._replay = WritePlanner(self.parts, self._request(schema, base))
+            self._replay = RowsWrite(self.parts, self._request(schema, base))
         planned = self._replay(base)
         if not planned.then_again:
             counted, kept = count_properties(planned), self.staged.snapshot.properties or {}

@@ -1,6 +1,7 @@
 """One table's files: the handle that everything above uses.
 
 Names      TableStore   scan, read, write, compact, changes, staging, tags, rollback, verify of one table and branch
+           committer_of   its commit loop
 INVARIANT  the handle keeps no table state but caches of immutable files: any number of handles may be open.
 INVARIANT  it stands for a name: when another table lies there, the next call begins with fresh caches, and a write
            that had begun is refused (TS1365).
@@ -27,7 +28,7 @@ from tablestore_engine.store.commit import CommitIdentity, CommitReport, Committ
 from tablestore_engine.store.conflict import BucketId, Scope
 from tablestore_engine.store.destination import MainDestination
 from tablestore_engine.store.identity import find_identity, table_gone
-from tablestore_engine.store.maintenance import plan_compaction
+from tablestore_engine.store.maintenance import compaction_step
 from tablestore_engine.store.parquet_input import FooterChecks
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.read import read_batches, read_plan
@@ -48,7 +49,7 @@ from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tags import TagStore
 from tablestore_engine.store.verify import verify_table
 from tablestore_engine.store.write import WriteRequest
-from tablestore_engine.store.write_plan import ChangesPlanner, PlanChanges, WritePlanner
+from tablestore_engine.store.write_on_base import ChangesWrite, MakeChanges, RowsWrite
 
 
 @dataclass(frozen=True)
@@ -206,12 +207,12 @@ class TableStore:
     def write(self, request: WriteRequest) -> CommitReport:
         """Write rows of this process in one commit. See WriteRequest for what can be asked."""
         parts = self.parts
-        return _commit(parts, lambda where: WritePlanner(where, request), request)
+        return _commit(parts, lambda where: RowsWrite(where, request), request)
 
-    def write_changes(self, plan_changes: PlanChanges, request: WriteRequest) -> CommitReport:
-        """Commit changes that `plan_changes` computes for a base snapshot, again when the base moved beneath them."""
+    def write_changes(self, make_changes: MakeChanges, request: WriteRequest) -> CommitReport:
+        """Commit changes that `make_changes` writes for a base snapshot, again when the base moved beneath them."""
         parts = self.parts
-        return _commit(parts, lambda where: ChangesPlanner(where, request, plan_changes), request)
+        return _commit(parts, lambda where: ChangesWrite(where, request, make_changes), request)
 
     def alter(self, change: SchemaChange) -> TableSchema:
         """Change the schema by a snapshot of its own; the schema then. See store.alter."""
@@ -222,27 +223,26 @@ class TableStore:
         """Bring every bucket into its best shape; each step is a COMPACT snapshot."""
         parts = self.parts
 
-        def plan(base: Snapshot | None) -> Planned:
+        def step(base: Snapshot | None) -> Planned:
             schema = parts.schema_at(base)
-            step = plan_compaction(parts, base, schema, lambda _: True)
-            return step or Planned(CommitKind.COMPACT, schema, (), Scope())
+            return compaction_step(parts, base, schema) or Planned(CommitKind.COMPACT, schema, (), Scope())
 
-        return committer_of(parts).commit(plan, CommitIdentity.of(parts.runtime, None, None))
+        return committer_of(parts).commit(step, CommitIdentity.of(parts.runtime, None, None))
 
 
-def _commit(parts: Parts, planner: Callable[[Parts], Plan], request: WriteRequest) -> CommitReport:
+def _commit(parts: Parts, write_on: Callable[[Parts], Plan], request: WriteRequest) -> CommitReport:
     if request.identity is not None and request.identity != parts.guard.identity:
         raise table_gone(parts.layout.location, is_replaced=parts.guard.identity is not None)
     committer, stage = committer_of(parts), request.stage
     identity = CommitIdentity.of(parts.runtime, request.commit_user, request.commit_identifier)
     retries_max = TableTraits(parts.latest_schema()).retries_max
     if stage is not None and request.builds_on_stage and find_staged(parts, stage) is not None:
-        plan = planner(parts.on_branch(staged_branch(stage)))
+        plan = write_on(parts.on_branch(staged_branch(stage)))
         return write_more(
             More(parts, committer, stage, plan, identity, request.properties or {}, retries_max)
         )
     return committer.commit(
-        planner(parts),
+        write_on(parts),
         identity,
         destination=None
         if stage is None

@@ -28,7 +28,6 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.sizes import MessageLimit, check_sizes
 from tablestore_engine.runtime.system import Runtime
-from tablestore_engine.spark.bucket_task import WriteJob
 from tablestore_engine.spark.incoming_frame import (
     VIOLATION_COLUMN,
     distinct_keys,
@@ -37,6 +36,7 @@ from tablestore_engine.spark.incoming_frame import (
 )
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.write import collect_small, write_distributed
+from tablestore_engine.spark.write_job import WriteJob
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.commit import CommitReport
 from tablestore_engine.store.identity import identity_of

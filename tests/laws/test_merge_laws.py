@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tablestore_engine.lsm.compaction import RUNS_MAX, pick
 from tablestore_engine.store.bucket_state import BucketChange
+from tablestore_engine.store.bucket_task import Fold
 from tests.unit.store.bucket_world import Row, World, make_schema
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
@@ -160,10 +161,10 @@ def test_levels_never_run_out_on_disk(batches: list[list[int]], levels: str) -> 
         world = World(Path(folder), make_schema({"id": "INT", "v": "INT"}, options={"num-levels": levels}))
         oracle: dict[str, Row] = {}
         for number, keys in enumerate(batches):
-            while (unit := pick(world.writer.levels(world.state), target_bytes=1 << 20)) is not None:
-                world.take(world.writer.fold(world.state, unit))
+            while (unit := pick(world.levels, target_bytes=1 << 20)) is not None:
+                world.take(world.run(Fold(world.task_table, world.state, unit)))
             rows: list[Row] = [{"id": key, "v": number} for key in keys]
-            world.take(world.writer.upsert(world.state, world.table(rows)))
+            world.take(world.run(world.plan(rows)))
             oracle.update({str(row["id"]): row for row in rows})
             assert len(world.state.files) <= RUNS_MAX + 1
         _check(world, oracle, ("id",))
@@ -198,7 +199,7 @@ def test_level_zero_equals_replaying_its_rows(data: st.DataObject) -> None:
             )
         for file in files.values():
             world.add_level_zero([file[key] for key in sorted(file)])
-        change = world.take(world.writer.take_in_level_zero(world.state))
+        change = world.take_in()
         assert {meta.level for meta in change.removed} == {0}
         assert all(file.meta.level > 0 for file in world.state.files)
         _check(world, oracle, ("id",))

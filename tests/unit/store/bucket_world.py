@@ -1,9 +1,9 @@
-"""One bucket on disk with its writer, for tests: apply changes, read back rows and changelogs as Python values."""
+"""One bucket on disk with its tasks, for tests: apply changes, read back rows and changelogs as Python values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,18 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.types import DataField, parse_type
 from tablestore_engine.lsm.compaction import needs_fold, pick, pick_full
+from tablestore_engine.lsm.levels import Levels
 from tablestore_engine.runtime.system import SYSTEM
+from tablestore_engine.store.bucket_plan import levels_of, plan_bucket, plan_preparation
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
-from tablestore_engine.store.bucket_writer import BucketWriter
-from tablestore_engine.store.data_files import RunRows
+from tablestore_engine.store.bucket_task import BucketTask, Fold, TakeIn, TaskTable
+from tablestore_engine.store.data_files import DataFiles, RunRows
 from tablestore_engine.store.lookup import KeyCache
+from tablestore_engine.store.routing import route_rows
 from tablestore_engine.store.row_filter import EVERY_ROW
+from tablestore_engine.store.stored_file import StoredFile
 from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.store.task_runner import FileAccess, run_task
 
 Row = dict[str, object]
 TABLE_OPTIONS = {"changelog-producer": "lookup", "num-levels": "20", "deletion-vectors.enabled": "true"}
@@ -47,15 +52,29 @@ class World:
     cache: KeyCache = field(default_factory=KeyCache)
 
     @property
-    def writer(self) -> BucketWriter:
-        """The writer of the present schema."""
-        return BucketWriter(
-            LocalFileIO(str(self.root)),
-            TableLayout(str(self.root / "t")),
-            TableTraits(self.schema),
-            SYSTEM,
-            self.cache,
-        )
+    def task_table(self) -> TaskTable:
+        """The table as tasks see it, with the present schema."""
+        return TaskTable(TableLayout(str(self.root / "t")), TableTraits(self.schema))
+
+    @property
+    def access(self) -> FileAccess:
+        """Real files, real clock."""
+        return FileAccess(LocalFileIO(str(self.root)), SYSTEM, self.cache)
+
+    @property
+    def files(self) -> DataFiles:
+        """Writing and reading of single files."""
+        table = self.task_table
+        return DataFiles(self.access.fileio, table.layout, table.traits, self.access.runtime)
+
+    @property
+    def levels(self) -> Levels:
+        """The bucket's runs."""
+        return levels_of(self.state, self.task_table.traits)
+
+    def run(self, task: BucketTask) -> BucketChange:
+        """Perform a task; the state stays."""
+        return run_task(task, self.access)
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
         """Rows as Arrow in the table's types."""
@@ -65,27 +84,56 @@ class World:
         self, rows: Sequence[Row], kinds: Sequence[int] | None = None, *, replace: bool = False
     ) -> BucketChange:
         """Fold if it must be, upsert, and take the change as committed."""
-        if needs_fold(self.writer.levels(self.state)):
+        if needs_fold(self.levels):
             self.fold()
-        given = None if kinds is None else pa.array(kinds, pa.int8())
-        return self.take(
-            self.writer.upsert(self.state, self.table(rows), given, picks=EVERY_ROW if replace else None)
-        )
+        return self.take(self.run(self.plan(rows, kinds, replace=replace)))
+
+    def plan(
+        self, rows: Sequence[Row], kinds: Sequence[int] | None = None, *, replace: bool = False
+    ) -> BucketTask:
+        """The task of these rows, checked and routed as in a write."""
+        given = None if kinds is None else np.array(kinds, np.int8)
+        routed = route_rows(self.table(rows), given, self.schema)
+        (one,) = routed or (None,)
+        return plan_bucket(self.task_table, self.state, one, EVERY_ROW if replace else None)
 
     def fold(self, *, full: bool = False) -> BucketChange | None:
         """Fold what pick (or pick_full) chooses."""
-        choose = pick_full if full else pick
-        unit = choose(self.writer.levels(self.state), target_bytes=self.writer.traits.target_bytes)
-        return None if unit is None else self.take(self.writer.fold(self.state, unit))
+        unit = (pick_full if full else pick)(self.levels, target_bytes=self.task_table.traits.target_bytes)
+        return None if unit is None else self.take(self.run(Fold(self.task_table, self.state, unit)))
+
+    def take_in(self) -> BucketChange:
+        """Take in what lies in level 0."""
+        (task,) = plan_preparation(self.task_table, [self.state])
+        assert isinstance(task, TakeIn)
+        return self.take(self.run(task))
 
     def take(self, change: BucketChange) -> BucketChange:
         """Make the change the present state."""
-        self.state = self.writer.apply(self.state, change)
+        state, layout = self.state, self.task_table.layout
+        removed = {(meta.file_name, meta.level) for meta in change.removed}
+        kept = [file for file in state.files if (file.meta.file_name, file.meta.level) not in removed]
+        added = [
+            StoredFile(
+                state.partition,
+                state.partition_bytes,
+                state.partition_path,
+                state.bucket,
+                self.schema.bucket_count,
+                meta,
+                layout.data_file(state.partition_path, state.bucket, meta.file_name),
+                self.schema,
+            )
+            for meta in change.added
+        ]
+        vectors = state.deletion_vectors if change.deletion_vectors is None else change.deletion_vectors
+        files = (replace(file, deleted=vectors.get(file.meta.file_name)) for file in [*kept, *added])
+        self.state = replace(state, files=tuple(files))
         return change
 
     def rows(self) -> list[Row]:
         """All visible rows, sorted by their text."""
-        tables = [self.writer.read_visible(file) for file in self.state.files]
+        tables = [self.files.reader.read_visible(file) for file in self.state.files]
         return sorted((row for table in tables for row in table.to_pylist()), key=repr)
 
     def changelog(self, change: BucketChange) -> list[tuple[int, Row]]:
@@ -99,14 +147,14 @@ class World:
 
     def physical(self, meta: DataFileMeta) -> list[Row]:
         """All rows of a file with all its columns, deleted ones included."""
-        path = self.writer.layout.data_file("", self.state.bucket, meta.file_name)
+        path = self.task_table.layout.data_file("", self.state.bucket, meta.file_name)
         return list(pq.ParquetFile(path).read().to_pylist())
 
     def numbers(self) -> dict[str, int]:
         """Row text → sequence number, of visible rows."""
         found = {}
         for file in self.state.files:
-            for row in self.writer.files.reader.read_visible(file, keep=(SEQUENCE_NUMBER,)).to_pylist():
+            for row in self.files.reader.read_visible(file, keep=(SEQUENCE_NUMBER,)).to_pylist():
                 number = row.pop(SEQUENCE_NUMBER)
                 found[repr(row)] = number
         return found
@@ -118,6 +166,6 @@ class World:
             np.array([number for number, _, _ in rows], dtype=np.int64),
             np.array([kind for _, kind, _ in rows], dtype=np.int8),
         )
-        (meta,) = self.writer.files.write_run(self.state, run, level=0)
+        (meta,) = self.files.write_run(self.state, run, level=0)
         self.take(BucketChange(self.state.partition_bytes, self.state.bucket, added=(meta,)))
         return meta

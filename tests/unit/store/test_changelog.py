@@ -10,13 +10,14 @@ import pytest
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.snapshot import CommitKind
-from tablestore_engine.store.bucket_state import BucketChange
+from tablestore_engine.store.bucket_state import BucketChange, empty_bucket
 from tablestore_engine.store.changelog import multiset_difference
 from tablestore_engine.store.commit_report import CommitIdentity
 from tablestore_engine.store.conflict import Scope
-from tablestore_engine.store.data_files import RunRows
+from tablestore_engine.store.data_files import DataFiles, RunRows
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.table_store import TableStore, committer_of
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write import WriteMode
 from tests.unit.store.table_world import as_table, changes, changes_of, delete, make_table, put, row, rows_of
 
@@ -26,10 +27,13 @@ def foreign_level_zero(store: TableStore, rows: list[dict[str, object]], kinds: 
     schema = store.schema
     latest = store.latest()
     states = store.bucket_states(latest)
-    state = states[0] if states else store.parts.scanner.empty_state(schema, (), 0)
+    state = states[0] if states else empty_bucket(schema, (), 0)
     first = state.next_sequence
+    parts = store.parts
     run = RunRows(as_table(rows, schema), np.arange(first, first + len(rows)), np.array(kinds, np.int8))
-    files = store.parts.writer(schema).files.write_run(state, run, level=0)
+    files = DataFiles(parts.fileio, parts.layout, TableTraits(schema), parts.runtime).write_run(
+        state, run, level=0
+    )
     change = BucketChange(state.partition_bytes, state.bucket, added=files)
     plan = Planned(CommitKind.APPEND, schema, (change,), Scope(everything=True))
     committer_of(store.parts).commit(lambda _: plan, CommitIdentity("java", 1, is_new=True))

@@ -145,7 +145,7 @@ def test_reading_some_columns_and_row_groups(tmp_path: Path) -> None:
     world = World(tmp_path, make_schema({"id": "INT", "v": "INT"}, options={"parquet.row-group-rows": "2"}))
     world.upsert([{"id": key, "v": -key} for key in range(5)])
     (file,) = world.state.files
-    rows = world.writer.files.reader.read(file, ("v",), keep=(SEQUENCE_NUMBER,), groups=[0, 2])
+    rows = world.files.reader.read(file, ("v",), keep=(SEQUENCE_NUMBER,), groups=[0, 2])
     assert rows.column_names == [SEQUENCE_NUMBER, "v"]
     assert rows.column("v").to_pylist() == [0, -1, -4]
     assert rows.schema.field("v").type == pa.int32()

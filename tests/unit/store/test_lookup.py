@@ -26,7 +26,7 @@ def world(tmp_path: Path) -> World:
 
 def _find(world: World, keys: list[int], cache: KeyCache | None):
     frame = order_columns(pa.table({"id": pa.array(keys, pa.int64())}), ("id",))
-    return find_hits(world.writer.files.reader, world.state.files, frame, cache)
+    return find_hits(world.files.reader, world.state.files, frame, cache)
 
 
 @pytest.mark.parametrize("cached", [True, False])
@@ -39,7 +39,7 @@ def test_hits_and_rows(world: World, keys: list[int], cached: bool) -> None:
     for _ in range(2):
         hits = _find(world, keys, cache)
         assert [keys[at] for at in hits.incoming] == [key for key in keys if key in range(0, 1000, 2)]
-        rows = fetch(world.writer.files.reader, hits.by_file, None)
+        rows = fetch(world.files.reader, hits.by_file, None)
         found = [] if rows is None else rows.to_pylist()
         assert found == [{"id": keys[at], "v": str(keys[at] // 2)} for at in hits.incoming]
 
@@ -56,7 +56,7 @@ def test_only_the_newest_of_several_runs(world: World) -> None:
     world.upsert([{"id": 4, "v": "x"}])
     world.upsert([{"id": 4, "v": "y"}, {"id": 6, "v": "z"}])
     hits = _find(world, [2, 4, 6], None)
-    rows = fetch(world.writer.files.reader, hits.by_file, ("v",))
+    rows = fetch(world.files.reader, hits.by_file, ("v",))
     assert rows is not None
     assert rows.take(pa.array(hits.order)).column("v").to_pylist() == ["1", "y", "z"]
 
@@ -75,7 +75,7 @@ def test_string_keys_of_other_files_are_skipped(tmp_path: Path) -> None:
     world.upsert([{"id": "b", "v": 1}, {"id": "d", "v": 2}])
     Path(world.state.files[0].path).unlink()
     frame = pl.DataFrame({"0": ["e", "f"]})
-    assert find_hits(world.writer.files.reader, world.state.files, frame, None).incoming.tolist() == []
+    assert find_hits(world.files.reader, world.state.files, frame, None).incoming.tolist() == []
 
 
 def test_cache_is_bounded_and_forgets_the_oldest() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tablestore_engine.format.snapshot import CommitKind
-from tablestore_engine.store.maintenance import plan_small_files
+from tablestore_engine.store.bucket_plan import plan_small_files
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
 
 

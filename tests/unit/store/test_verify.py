@@ -7,8 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyroaring import BitMap
 
-from tablestore_engine.format.snapshot import encode_snapshot
+from tablestore_engine.format.snapshot import CommitKind, encode_snapshot
+from tablestore_engine.store.bucket_state import BucketChange
+from tablestore_engine.store.commit import CommitIdentity
+from tablestore_engine.store.conflict import Scope
+from tablestore_engine.store.snapshot_files import Planned
+from tablestore_engine.store.table_store import committer_of
 from tests.unit.store.table_world import delete, make_table, open_table, put, row
 
 
@@ -89,3 +95,18 @@ def test_it_can_stay_with_the_metadata(tmp_path: Path) -> None:
     good(tmp_path)
     rewrite(tmp_path, index_manifest=None)
     assert open_table(tmp_path).verify(deep=False) == ()
+
+
+def test_a_vector_that_points_behind_its_file(tmp_path: Path) -> None:
+    """It is named together with what else is found, by metadata alone and by reading."""
+    store = make_table(tmp_path)
+    put(store, row(1))
+    (file,) = store.plan_scan().files
+    vectors = {file.meta.file_name: BitMap([7])}
+    change = BucketChange(file.partition_bytes, file.bucket, deletion_vectors=vectors)
+    plan = Planned(CommitKind.COMPACT, store.schema, (change,), Scope())
+    committer_of(store.parts).commit(lambda _: plan, CommitIdentity.of(store.runtime, None, None))
+    behind = f"the vector of {file.meta.file_name} points behind its rows"
+    assert [behind in problem for problem in store.verify(deep=False)] == [True]
+    assert [behind in problem for problem in store.verify()] == [True, False]
+    assert "TS1390" in store.verify()[1]

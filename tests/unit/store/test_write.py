@@ -10,8 +10,12 @@ import pytest
 
 from tablestore_engine.errors import FixData, FixRequest, RetryError, Unsupported
 from tablestore_engine.format.snapshot import CommitKind
+from tablestore_engine.store.bucket_plan import plan_bucket
+from tablestore_engine.store.file_read import FileReader
+from tablestore_engine.store.routing import route_rows
 from tablestore_engine.store.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.task_runner import run_task
 from tablestore_engine.store.write import WriteMode, WriteRequest
 from tests.unit.store.table_world import (
     Row,
@@ -233,9 +237,10 @@ def test_changes_from_elsewhere_are_committed_like_rows(tmp_path: Path) -> None:
 
     def tasks(base, _):  # type: ignore[no-untyped-def]
         state = next(one for one in worker.bucket_states(base) if one.partition == ("x",))
-        writer = worker.parts.writer(worker.schema)
-        kept = writer.read_visible(state.files[0]).slice(0, 1)
-        return [writer.upsert(state, kept, None, picks=EVERY_ROW)]
+        table, parts = worker.parts.task_table(worker.schema), worker.parts
+        kept = FileReader(parts.fileio, worker.schema).read_visible(state.files[0]).slice(0, 1)
+        (routed,) = route_rows(kept, None, worker.schema)
+        return [run_task(plan_bucket(table, state, routed, EVERY_ROW), parts.access)]
 
     report = store.write_changes(tasks, WriteRequest(mode=WriteMode.OVERWRITE_PARTITIONS))
     assert report.deleted == 9

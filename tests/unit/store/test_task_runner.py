@@ -1,4 +1,4 @@
-"""bucket_writer: upserts, deletes, difference commits and appends give the right rows, files, vectors and changelog."""
+"""task_runner: upserts, deletes, difference commits and appends give the right rows, files, vectors and changelog."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from tablestore_engine.errors import EngineBug, FixData
 from tablestore_engine.format.binary_row import EMPTY_ROW, decode_row
+from tablestore_engine.store.bucket_task import Append
 from tests.unit.store.bucket_world import Row, World, make_schema
 
 COLUMNS = {"id": "BIGINT", "v": "STRING", "at": "INT"}
@@ -272,11 +273,11 @@ def test_append_rows_keep_their_order(tmp_path: Path) -> None:
     """Append-only rows are stored as given, without keys, numbered from the given start."""
     world = World(tmp_path, make_schema(COLUMNS, keys=()))
     rows = [_row(3, "x"), _row(1, "y"), _row(1, "y")]
-    change = world.writer.append((), -1, world.table(rows), 10)
+    change = world.run(Append(world.task_table, world.state, world.table(rows), 10))
     (meta,) = change.added
     assert (meta.level, meta.min_key, meta.max_key, meta.file_source) == (0, EMPTY_ROW, EMPTY_ROW, 0)
     assert (meta.min_sequence_number, meta.max_sequence_number, change.inserted) == (10, 12, 3)
-    path = Path(world.writer.layout.data_file("", 0, meta.file_name))
+    path = Path(world.task_table.layout.data_file("", 0, meta.file_name))
     assert pq.ParquetFile(path).read().to_pylist() == rows
     assert pa.int64() == pq.ParquetFile(path).schema_arrow.field("id").type
 

@@ -1,8 +1,9 @@
-"""What one Spark task does: its rows, routed to their buckets, through the same store code as the driver.
+"""What one Spark task of a write does: its rows, routed to their buckets, as the same tasks that the driver performs.
 
 Names      WriteJob     everything a task needs, frozen and picklable; no driver state
            run_job()    Arrow batches of one task -> one Arrow batch of encoded outcomes
            encode_failure() decode_outcomes()   errors of ours cross the wire as data, with their code and text
+Steps      rows of all batches → buckets (store.routing) → one BucketTask each (store.bucket_plan) → store.task_runner
 INVARIANT  a task commits nothing: a task that runs twice (retry, speculation) leaves files that nothing names.
 INVARIANT  errors of ours never fail the Spark job: its message would bury them in a stack trace.
 """
@@ -10,7 +11,7 @@ INVARIANT  errors of ours never fail the Spark job: its message would bury them 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,16 +21,17 @@ from tablestore_engine import errors
 from tablestore_engine.errors import EngineBug, TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
-from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.sizes import MessageLimit, check_sizes
 from tablestore_engine.runtime.system import SYSTEM
+from tablestore_engine.store.bucket_plan import plan_rows
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
-from tablestore_engine.store.bucket_writer import BucketWriter
+from tablestore_engine.store.bucket_task import BucketTask, TaskTable
 from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.routing import RoutedRows, route_rows
 from tablestore_engine.store.row_filter import RowFilter
 from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.store.task_runner import FileAccess, run_task
 
 BUCKET_COLUMN = "__ts_bucket"
 OUTCOME_DDL = "outcome binary"
@@ -38,9 +40,12 @@ _OUTCOME = pa.schema([("outcome", pa.binary())])
 
 @dataclass(frozen=True)
 class WriteJob:
-    """`schemas` holds the schemas of live files; `states` the base snapshot's buckets that have files.
+    """`states`: the base snapshot's buckets that have files, each file with the schema that it was written with.
 
-    `picks`: stored rows of a keyed table that are deleted unless a row of the write has their key.
+    `schemas` is read no more, since files carry theirs: callers may leave it out.
+
+    `picks`: stored rows of a keyed table that are deleted unless a row of the write has their key. An append-only table
+    is not shuffled: its tasks share buckets, so what gives way there is decided once, by the driver.
     `kind_column` names the column of row kinds (bytes 0-3), None when every row is put. `limit`: of the log, if any.
     """
 
@@ -54,20 +59,10 @@ class WriteJob:
     kind_column: str | None = None
     limit: MessageLimit | None = None
 
-    def writer(self) -> BucketWriter:
-        """The store's writer over this job's files."""
-        return BucketWriter(self.fileio, self.layout, TableTraits(self.schema, self.options), SYSTEM)
-
-    def change(self, writer: BucketWriter, routed: RoutedRows) -> BucketChange:
-        """The rows of one bucket as a change of it."""
-        known = self.states.get((routed.partition_bytes, routed.bucket))
-        if not self.schema.is_keyed:
-            first = known.next_sequence if known is not None and self.schema.bucket_count > 0 else 0
-            return writer.append(routed.partition, routed.bucket, routed.rows, first)
-        if known is None:
-            path = PartitionSpec.of(self.schema).path(routed.partition)
-            known = BucketState(routed.partition, routed.partition_bytes, path, routed.bucket)
-        return writer.upsert(known, routed.rows, routed.kinds, picks=self.picks)
+    def plan(self, routed: Sequence[RoutedRows]) -> tuple[BucketTask, ...]:
+        """The tasks of these rows. Pure."""
+        table = TaskTable(self.layout, TableTraits(self.schema, self.options))
+        return plan_rows(table, routed, self.states, self.picks if self.schema.is_keyed else None)
 
 
 def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -83,11 +78,12 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
     if job.kind_column is not None:
         kinds = np.asarray(rows.column(job.kind_column)).astype(np.int8)
         rows = rows.drop_columns([job.kind_column])
-    writer = job.writer()
+    access = FileAccess(job.fileio, SYSTEM)
     try:
         if job.limit is not None:
             check_sizes(rows, job.schema, job.limit)
-        outcomes = [pickle.dumps(job.change(writer, one)) for one in route_rows(rows, kinds, job.schema)]
+        tasks = job.plan(route_rows(rows, kinds, job.schema))
+        outcomes = [pickle.dumps(run_task(task, access)) for task in tasks]
     except TablestoreError as error:
         outcomes = [encode_failure(error)]
     yield pa.RecordBatch.from_arrays([pa.array(outcomes, pa.binary())], schema=_OUTCOME)
