@@ -3,6 +3,7 @@
 Names      FileSummary   what a choice needs to know about a file: level, rows, dead rows, bytes, key range
            SortedRun     the files of one level
            Levels        all runs, newest (lowest level) first, and how many levels there are
+           get_free_level  where the next run goes; level_count: how many levels a table has
 INVARIANT  files of one level ≥ 1 never overlap; a level is one sorted run.
 INVARIANT  new runs go below (to a smaller level than) all others, never to level 0, which is other writers' inbox.
 PAIMON     a file at a higher level than num-levels − 1 raises the number of levels (section 8).
@@ -78,18 +79,25 @@ class Levels:
     @property
     def next_level(self) -> int:
         """Level of the next run: lowest non-empty − 1, the top for an empty bucket; 0 means that it must fold first."""
-        return self.runs[0].level - 1 if self.runs else self.top
+        return _next_level((run.level for run in self.runs), self.count)
 
-    def get_next_level(self) -> int:
-        """next_level. Raises EngineBug TS1650 when it would be 0."""
-        if self.next_level < 1:
-            raise EngineBug(
-                "TS1650",
-                "a bucket has no free level for a new run",
-                why=f"runs lie on levels {', '.join(str(run.level) for run in self.runs)}",
-                fix="fold the bucket before writing to it; please report this",
-            )
-        return self.next_level
+
+def get_free_level(levels: Iterable[int], count: int) -> int:
+    """Levels.next_level by the levels of the files alone: no key is decoded. Raises EngineBug TS1650 when it is 0."""
+    runs = sorted(set(levels) - {0})
+    free = _next_level(runs, count)
+    if free < 1:
+        raise EngineBug(
+            "TS1650",
+            "a bucket has no free level for a new run",
+            why=f"runs lie on levels {', '.join(map(str, runs))}",
+            fix="fold the bucket before writing to it; please report this",
+        )
+    return free
+
+
+def _next_level(runs: Iterable[int], count: int) -> int:
+    return min(runs, default=count) - 1
 
 
 def level_count(options: Mapping[str, str]) -> int:

@@ -22,7 +22,7 @@ from dataclasses import replace
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.lsm.compaction import pick, pick_full
-from tablestore_engine.lsm.levels import FileSummary, Levels
+from tablestore_engine.lsm.levels import FileSummary, Levels, get_free_level
 from tablestore_engine.store.bucket_state import BucketState, empty_bucket
 from tablestore_engine.store.bucket_task import (
     Append,
@@ -96,14 +96,17 @@ def plan_bucket(
     rows, kinds = (None, None) if routed is None else (routed.rows, routed.kinds)
     if table.schema.is_keyed:
         _check_inbox_is_empty(state)
-        level = levels_of(state, table.traits).get_next_level()
-        return Upsert(table, state, level, rows, kinds, picks)
+        return Upsert(table, state, _free_level(table, state), rows, kinds, picks)
     # without fixed buckets any number of writers append at once, rebased without looking: numbers begin at 0 in each
     first = state.next_sequence if table.schema.bucket_count > 0 else 0
     if picks is not None:
         return Replace(table, state, picks, rows, first)
     assert rows is not None
     return Append(table, replace(state, files=()), rows, first)
+
+
+def _free_level(table: TaskTable, state: BucketState) -> int:
+    return get_free_level((file.meta.level for file in state.files), table.traits.level_count)
 
 
 def _check_inbox_is_empty(state: BucketState) -> None:
@@ -123,16 +126,15 @@ def plan_preparation(table: TaskTable, states: Iterable[BucketState]) -> tuple[B
     """For each bucket a fold if one is due, else taking in its level 0, else nothing."""
     tasks: list[BucketTask] = []
     for state in states:
-        levels = levels_of(state, table.traits)
         unit = pick(
-            levels,
+            levels_of(state, table.traits),
             target_bytes=table.traits.target_bytes,
             amplification_max=table.traits.amplification_max,
         )
         if unit is not None:
             tasks.append(Fold(table, state, unit))
         elif any(file.meta.level == 0 for file in state.files):
-            tasks.append(TakeIn(table, state, levels.get_next_level()))
+            tasks.append(TakeIn(table, state, _free_level(table, state)))
     return tuple(tasks)
 
 
