@@ -62,6 +62,12 @@ class BucketChange:
         """Whether nothing has to be committed for this bucket."""
         return not (self.added or self.removed or self.changelog) and self.deletion_vectors is None
 
+    @property
+    def created(self) -> tuple[DataFileMeta, ...]:
+        """Files that this change made; one that only gets another level is added and removed, and not its own."""
+        old = {meta.file_name for meta in self.removed}
+        return tuple(meta for meta in (*self.added, *self.changelog) if meta.file_name not in old)
+
 
 def empty_bucket(schema: TableSchema, partition: tuple[object, ...], bucket: int) -> BucketState:
     """A bucket that has no files yet."""

@@ -65,13 +65,7 @@ class Planned:
         paths = []
         for change in self.changes:
             place = spec.path_of_bytes(change.partition_bytes)
-            old = {meta.file_name for meta in change.removed}
-            created = [*change.added, *change.changelog]
-            paths += [
-                layout.data_file(place, change.bucket, meta.file_name)
-                for meta in created
-                if meta.file_name not in old
-            ]
+            paths += [layout.data_file(place, change.bucket, meta.file_name) for meta in change.created]
         return tuple(paths)
 
 

@@ -20,11 +20,9 @@ from dataclasses import dataclass, replace
 from tablestore_engine.errors import StorageError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import SOURCE_COMPACT
-from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.bucket_task import Append, BucketTask, Fold, Join, Replace, TakeIn, Upsert
-from tablestore_engine.store.conflict import Scope
 from tablestore_engine.store.data_files import DataFiles
 from tablestore_engine.store.file_join import join_files
 from tablestore_engine.store.fold import fold_unit
@@ -33,7 +31,6 @@ from tablestore_engine.store.level_zero import read_level_zero
 from tablestore_engine.store.lookup import KeyCache
 from tablestore_engine.store.merge_batch import Target, merge_batch
 from tablestore_engine.store.replace_rows import replace_rows
-from tablestore_engine.store.snapshot_files import Planned
 
 THREADS_MAX = 4
 
@@ -51,9 +48,9 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
     """Perform one task; the caller commits the change.
 
     Raises FixData TS1601 (repeated keys), EngineBug TS1652, TS1654 (a key is visible twice), StorageError when the disk
-    refuses a file (those of this task are deleted then), and what reading a file can raise (file_read).
+    refuses a file, and what reading a file can raise (file_read).
     """
-    files = DataFiles(access.fileio, task.table.layout, task.table.traits, access.runtime)
+    files = _files(task, access)
     match task:
         case Upsert():
             return _upsert(files, task, access.key_cache)
@@ -90,15 +87,12 @@ def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketCha
             return list(pool.map(run, tasks))
     except StorageError:
         for task, change in done:  # all threads have ended: the pool waits for them
-            _discard(task, change, access.fileio)
+            _files(task, access).discard(task.state, change.created)
         raise
 
 
-def _discard(task: BucketTask, change: BucketChange, fileio: FileIO) -> None:
-    table = task.table
-    unused = Planned(kind=CommitKind.APPEND, schema=table.schema, changes=(change,), scope=Scope())
-    for path in unused.file_paths(table.layout):
-        fileio.delete(path)
+def _files(task: BucketTask, access: FileAccess) -> DataFiles:
+    return DataFiles(access.fileio, task.table.layout, task.table.traits, access.runtime)
 
 
 def _upsert(files: DataFiles, task: Upsert, cache: KeyCache | None) -> BucketChange:
