@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,9 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tablestore_engine.errors import EngineBug, FixData
+from tablestore_engine.errors import EngineBug, FixData, StorageError
+from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.binary_row import EMPTY_ROW, decode_row
+from tablestore_engine.store.bucket_plan import plan_rows
 from tablestore_engine.store.bucket_task import Append
+from tablestore_engine.store.routing import route_rows
+from tablestore_engine.store.task_runner import run_tasks
 from tests.unit.store.bucket_world import Row, World, make_schema
 
 COLUMNS = {"id": "BIGINT", "v": "STRING", "at": "INT"}
@@ -290,3 +296,26 @@ def test_losers_in_interleaved_files_keep_their_row(tmp_path: Path) -> None:
     change = world.upsert([_row(1, "x", 1), _row(2, "x", 9), _row(3, "x", 1), _row(4, "x", 1)])
     assert (change.updated, change.unchanged) == (1, 3)
     assert world.rows() == [_row(1, "a", 5), _row(2, "x", 9), _row(3, "a", 5), _row(4, "b", 6)]
+
+
+class _FullBucket(LocalFileIO):
+    """A disk that has no room for data files of bucket 1: which task meets a full disk is not ours to choose else."""
+
+    def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
+        """Refuses the path with what a full disk is."""
+        if "/bucket-1/data-" in path:
+            raise StorageError("TS1261", f"no room for {path}", why="test", fix="test")
+        return super().open_output(path)
+
+
+def test_tasks_beside_a_refused_one_leave_nothing(tmp_path: Path) -> None:
+    """When the disk refuses a file of one task, the files of the tasks that were done are deleted."""
+    world = World(tmp_path, make_schema(COLUMNS, options={"bucket": "2"}))
+    routed = route_rows(world.table([_row(key, "a") for key in range(20)]), None, world.schema)
+    tasks = plan_rows(world.task_table, routed, {}, None)
+    assert [task.state.bucket for task in tasks] == [0, 1]
+    with pytest.raises(StorageError):
+        run_tasks(tasks, replace(world.access, fileio=_FullBucket(str(tmp_path))))
+    assert not list(tmp_path.rglob("*.parquet"))
+    assert len(run_tasks(tasks, world.access)) == 2
+    assert list(tmp_path.rglob("*.parquet"))
