@@ -71,12 +71,10 @@ class Twins:
         """One Spark job."""
         store = self.tasks
         states = {(one.partition_bytes, one.bucket): one for one in store.bucket_states(base)}
-        schemas = {number: store.schemas.get(number) for number in store.schemas.list_ids()}
         job = WriteJob(
             store.fileio,
             store.layout,
             store.schema,
-            schemas,
             states,
             picks=EVERY_ROW if mode.is_overwrite else None,
             kind_column=kind_column,

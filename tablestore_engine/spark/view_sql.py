@@ -26,7 +26,8 @@ from tablestore_engine.format.evolution import plan_columns
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.types import spark_ddl
 from tablestore_engine.sql.scanner import quote_name, quote_string
-from tablestore_engine.store.scan import ScanFile, ScanPlan
+from tablestore_engine.store.scan import ScanPlan
+from tablestore_engine.store.stored_file import StoredFile
 
 _WORD_BITS = 64
 _JOINING_SHARE = 0.25  # clean rows that pass the filter for nothing: cheaper than one more scan
@@ -38,7 +39,7 @@ class FileGroup:
 
     schema: TableSchema
     has_deletions: bool
-    files: tuple[ScanFile, ...]
+    files: tuple[StoredFile, ...]
 
     @property
     def key(self) -> str:
@@ -48,7 +49,7 @@ class FileGroup:
 
 def group_files(plan: ScanPlan) -> tuple[FileGroup, ...]:
     """The files by (schema id, deletions); a few rows without deletions join the scan of those with deletions."""
-    by_schema: dict[int, tuple[list[ScanFile], list[ScanFile]]] = {}
+    by_schema: dict[int, tuple[list[StoredFile], list[StoredFile]]] = {}
     for file in plan.files:
         by_schema.setdefault(file.schema.id, ([], []))[bool(file.deleted)].append(file)
     groups: list[FileGroup] = []
@@ -64,7 +65,7 @@ def group_files(plan: ScanPlan) -> tuple[FileGroup, ...]:
     return tuple(groups)
 
 
-def _rows(files: Sequence[ScanFile]) -> int:
+def _rows(files: Sequence[StoredFile]) -> int:
     return sum(file.meta.row_count for file in files)
 
 
@@ -115,7 +116,7 @@ def deletion_map(group: FileGroup) -> pa.Table:
     return pa.table({"m": maps})
 
 
-def _words(file: ScanFile) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _words(file: StoredFile) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     bits = np.zeros(-(-file.meta.row_count // _WORD_BITS) * _WORD_BITS, np.uint8)
     if file.deleted:
         bits[np.asarray(file.deleted.to_array(), np.int64)] = 1

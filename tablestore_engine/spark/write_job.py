@@ -42,8 +42,6 @@ _OUTCOME = pa.schema([("outcome", pa.binary())])
 class WriteJob:
     """`states`: the base snapshot's buckets that have files, each file with the schema that it was written with.
 
-    `schemas` is read no more, since files carry theirs: callers may leave it out.
-
     `picks`: stored rows of a keyed table that are deleted unless a row of the write has their key. An append-only table
     is not shuffled: its tasks share buckets, so what gives way there is decided once, by the driver.
     `kind_column` names the column of row kinds (bytes 0-3), None when every row is put. `limit`: of the log, if any.
@@ -52,7 +50,6 @@ class WriteJob:
     fileio: FileIO
     layout: TableLayout
     schema: TableSchema
-    schemas: Mapping[int, TableSchema] = field(default_factory=dict)
     states: Mapping[BucketId, BucketState] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     picks: RowFilter | None = None

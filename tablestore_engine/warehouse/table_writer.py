@@ -245,7 +245,6 @@ class TableWriter:
                 fileio=store.fileio,
                 layout=store.layout,
                 schema=target,
-                schemas={number: seen.schemas.get(number) for number in seen.schemas.list_ids()},
                 states={(one.partition_bytes, one.bucket): one for one in seen.bucket_states(base)},
                 options={} if request.duplicates is None else {"tablestore.duplicates": request.duplicates},
                 picks=_picks(request),
