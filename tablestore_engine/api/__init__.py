@@ -47,6 +47,7 @@ from tablestore_engine.api.spec import (
 )
 from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.display import shown
+from tablestore_engine.runtime.locks import OrderedLock, Rank
 
 __all__ = [
     "DAMAGED",
@@ -59,8 +60,10 @@ __all__ = [
     "Gatekeeper",
     "Interval",
     "OnSchemaChange",
+    "OrderedLock",
     "Outcome",
     "Publication",
+    "Rank",
     "ReadLog",
     "RelationInfo",
     "RowFilter",

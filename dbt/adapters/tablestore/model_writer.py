@@ -7,7 +7,6 @@ INVARIANT  nothing is written before read_settings and plan have accepted the wh
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +37,9 @@ from dbt.adapters.tablestore.versions import check_as_of_names, read_as_of, vers
 from tablestore_engine.api import (
     Engine,
     OnSchemaChange,
+    OrderedLock,
     Outcome,
+    Rank,
     ReadLog,
     TableVersion,
     WriteMode,
@@ -108,7 +109,7 @@ class ModelWriter:
         self._reads: dict[str, ReadLog] = {}
         self._plans: dict[str, _Planned] = {}
         self._jobs: dict[str, list[_Job]] = {}
-        self._lock = threading.Lock()
+        self._lock = OrderedLock("models of this run", Rank.PROCESS)
         self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
 
     # --- config and plan ---

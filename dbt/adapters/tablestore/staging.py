@@ -6,7 +6,9 @@ Steps      model built into a staged branch → its data tests read that branch 
            snapshots that its tests have read together (tablestore_engine/api/gate.py) → children follow
 INVARIANT  the book in memory and what lies beside the staged branches say the same, so that `dbt run`, `dbt test`
            and `dbt retry` in separate processes decide alike.
-INVARIANT  all changes of the book happen under one lock; publishing too, so that parents go before children.
+INVARIANT  all changes of the book happen under one lock; publishing too, so that parents go before children. It is the
+           outermost of all (Rank.STAGING_DESK): what it calls, writes and queries of a re-plan too, comes back here in
+           the same thread only, and whoever holds a lock of the engine is refused here.
 INVARIANT  a publication that failed is an error of the test that asked for it: no run ends well with pending work.
 CRASH      died before publishing: the branches and their outcomes are there, the next `dbt test` publishes.
            Died between two claims or before the log: the next test or build of these models finishes it.
@@ -14,7 +16,6 @@ CRASH      died before publishing: the branches and their outcomes are there, th
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -30,8 +31,10 @@ from tablestore_engine.api import (
     REFUSED,
     Engine,
     GateBook,
+    OrderedLock,
     Outcome,
     Publication,
+    Rank,
     Staged,
     TableRead,
     Verdict,
@@ -75,7 +78,7 @@ class StagingDesk:
         self._responses: dict[str, TablestoreResponse] = {}
         self._replanner = Replanner()
         self._loaded: set[str] = set()
-        self._lock = threading.RLock()
+        self._lock = OrderedLock("staging desk", Rank.STAGING_DESK)
 
     def start(self, invocation: str) -> None:
         """The invocation's id names its staged branches, so that two runs never share one."""
