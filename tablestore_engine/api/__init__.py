@@ -1,5 +1,12 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
+from tablestore_engine.api.client_settings import (
+    BROKERS,
+    KAFKA_CONFIG_ENV,
+    KAFKA_ENV,
+    client_settings,
+    read_settings,
+)
 from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.gate import (
     GateBook,
@@ -50,7 +57,10 @@ from tablestore_engine.display import shown
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 
 __all__ = [
+    "BROKERS",
     "DAMAGED",
+    "KAFKA_CONFIG_ENV",
+    "KAFKA_ENV",
     "PENDING",
     "PUBLISHED",
     "REFUSED",
@@ -84,12 +94,14 @@ __all__ = [
     "WriteReport",
     "WriteSpec",
     "bound_group",
+    "client_settings",
     "describe_damage",
     "explain",
     "find_obstacle",
     "local_folder",
     "order_group",
     "pick_group",
+    "read_settings",
     "short_name",
     "shown",
     "stage_properties",

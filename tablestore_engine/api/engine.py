@@ -8,6 +8,7 @@ INVARIANT  no JVM before the first statement that needs one: names, Arrow reads 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api.actions import EngineActions
+from tablestore_engine.api.client_settings import client_settings
 from tablestore_engine.api.environment import check_environment
 from tablestore_engine.api.gatekeeper import Gatekeeper
 from tablestore_engine.api.operations import Operations
@@ -45,6 +47,8 @@ NO_VERSIONS: Versions = {}
 class Engine:
     """Tables under one warehouse folder; `log` are Kafka client settings (secrets stay in memory).
 
+    What `log` does not say comes from `environ`: TABLESTORE_KAFKA (brokers), TABLESTORE_KAFKA_CONFIG (a file).
+
     `trusted_sql`: SQL text that others stored in the warehouse may do what the user may (else TS1529).
     """
 
@@ -56,10 +60,12 @@ class Engine:
         log: Mapping[str, str] | None = None,
         runtime: Runtime = SYSTEM,
         trusted_sql: bool = False,
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
         let_signals_interrupt()
+        settings = client_settings(environ, said=log)
         self._warehouse = Warehouse(
-            warehouse, spark or SparkSettings(), log or {}, runtime, trusted_sql=trusted_sql
+            warehouse, spark or SparkSettings(), settings, runtime, trusted_sql=trusted_sql
         )
         self._operations = Operations(self._cancel_jobs)
 

@@ -84,8 +84,8 @@ def pending_log(
         "TS1070",
         f"snapshot {snapshot_id} of {table} is committed, its log is pending",
         why=str(error),
-        fix=f"do not write these rows again; `tablestore publish {table}`, or the table's next write, "
-        "sends what is pending, in order and once",
+        fix=f"do not write these rows again; the table's next write, or `tablestore publish {table}` (--bootstrap, and "
+        "--kafka-config where brokers ask for a log-in), sends what is pending, in order and once",
         snapshot=snapshot_id,
         report=report,
     )

@@ -1,6 +1,6 @@
 """Where a command works: the warehouse folder, the table, the brokers; the same arguments on every command.
 
-Names      add_place       arguments NAME, --warehouse, --json
+Names      add_place       arguments NAME, --warehouse, --json; add_brokers: --bootstrap, --kafka-config
            find_warehouse  --warehouse, else TABLESTORE_WAREHOUSE, else a folder `warehouse` here, above, or one below
            is_adoptable    whether a folder above may be taken without being named: by its owner
            open_engine     the engine of that warehouse, closed at the end of the block
@@ -18,11 +18,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tablestore_engine.api import Engine, SparkSettings, local_folder
+from tablestore_engine.api import (
+    BROKERS,
+    KAFKA_CONFIG_ENV,
+    KAFKA_ENV,
+    Engine,
+    SparkSettings,
+    local_folder,
+    read_settings,
+)
 from tablestore_engine.errors import FixData, FixRequest, NotFound
 
 WAREHOUSE_ENV = "TABLESTORE_WAREHOUSE"
-KAFKA_ENV = "TABLESTORE_KAFKA"
 _FOLDER = "warehouse"
 
 
@@ -42,9 +49,11 @@ def add_place(parser: argparse.ArgumentParser, *, name: str | None = "table") ->
 
 
 def add_brokers(parser: argparse.ArgumentParser) -> None:
-    """--bootstrap."""
+    """--bootstrap, --kafka-config."""
     text = f"Kafka brokers (default: ${KAFKA_ENV}); tables do not name any"
     parser.add_argument("--bootstrap", metavar="HOST:PORT", help=text)
+    text = f"settings of the Kafka client, as security.protocol=SASL_SSL, a line each (default: ${KAFKA_CONFIG_ENV})"
+    parser.add_argument("--kafka-config", metavar="FILE", help=text)
 
 
 def owner_of(folder: Path) -> int:
@@ -128,18 +137,24 @@ def is_warehouse(folder: Path) -> bool:
 def open_engine(arguments: argparse.Namespace, *, warehouse: Path | None = None) -> Iterator[Engine]:
     """The engine of the command's warehouse. Raises TS1920, TS1921."""
     folder = warehouse or find_warehouse(arguments.warehouse, os.environ, Path.cwd())
-    brokers = getattr(arguments, "bootstrap", None) or os.environ.get(KAFKA_ENV)
     master = getattr(arguments, "master", None)
     engine = Engine(
         str(folder),
         spark=SparkSettings(master) if master else None,
-        log={"kafka.bootstrap.servers": brokers} if brokers else None,
+        log=_said_of_kafka(arguments),
         trusted_sql=getattr(arguments, "trusted_sql", False),
     )
     try:
         yield engine
     finally:
         engine.close()
+
+
+def _said_of_kafka(arguments: argparse.Namespace) -> dict[str, str]:
+    """Flags alone; the engine reads the environment. Raises TS1097, TS1098."""
+    file, brokers = getattr(arguments, "kafka_config", None), getattr(arguments, "bootstrap", None)
+    settings = read_settings(file, by="--kafka-config") if file else {}
+    return {**settings, BROKERS: brokers} if brokers else settings
 
 
 def list_names(engine: Engine, wanted: str | None) -> tuple[str, ...]:

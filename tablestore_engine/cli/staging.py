@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from tablestore_engine.api import (
     DAMAGED,
+    KAFKA_ENV,
     PUBLISHED,
     Engine,
     GateBook,
@@ -29,7 +30,6 @@ from tablestore_engine.api import (
 )
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
 from tablestore_engine.cli.place import (
-    KAFKA_ENV,
     add_brokers,
     add_place,
     check_readable,

@@ -17,6 +17,7 @@ import agate
 from dbt.adapters.tablestore.batches import commit_identifier, read_batch, span_of, unit_of
 from dbt.adapters.tablestore.build import Action, BuildPlan, Columns, Situation, plan_build
 from dbt.adapters.tablestore.contract import read_comments, read_contract
+from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.foreign_keys import IgnoredKeys
 from dbt.adapters.tablestore.gate import project_tables
 from dbt.adapters.tablestore.layout_changes import TableLayout
@@ -35,6 +36,7 @@ from dbt.adapters.tablestore.test_outcome import TestOutcome
 from dbt.adapters.tablestore.translate import as_dbt_errors
 from dbt.adapters.tablestore.versions import check_as_of_names, read_as_of, versions_of
 from tablestore_engine.api import (
+    BROKERS,
     Engine,
     OnSchemaChange,
     OrderedLock,
@@ -117,12 +119,12 @@ class ModelWriter:
     def read_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
         """Raises TS1810-TS1825 before anything is written."""
         config, name = model["config"], str(model["name"])
-        brokers = (self._config.credentials.log or {}).get("kafka.bootstrap.servers")
+        brokers = log_settings(self._config.credentials).get(BROKERS)
         contract = read_contract(model)
         if contract.primary_key and not (config.get("primary_key") or config.get("unique_key")):
             config = {**config, "primary_key": list(contract.primary_key)}
         self._ignored.tell(name, config)
-        table = read_settings(name, config, None if brokers is None else str(brokers))
+        table = read_settings(name, config, brokers)
         if dict(table.options).get("log.system") == "kafka":
             check_topics(nodes, str(model["unique_id"]), dict(table.options).get("kafka.topic"))
         comment, column_comments = read_comments(model)
