@@ -129,10 +129,14 @@ class Gatekeeper:
         return rows_version(store, store.latest()) == _base_version(store, staged)
 
     def record(self, item: Staged, outcome: Outcome) -> None:
-        """Keep what a test said beside the staged snapshot, if it is about its rows. Raises NotFound TS1316."""
-        if not outcome.is_about(item):
+        """Keep what a test said beside the staged snapshot, if it matters there. Raises NotFound TS1316."""
+        if not item.takes(outcome):
             return
-        details = json.dumps([asdict(read) for read in outcome.reads])
+        kept = {
+            "reads": [asdict(read) for read in outcome.reads],
+            "constants": [asdict(read) for read in outcome.constants],
+        }
+        details = json.dumps(kept)
         staging = self._warehouse.get_store(_place(item)).staging
         staging.record_outcome(item.name, outcome.test, str(outcome.verdict), details)
 
@@ -273,12 +277,20 @@ def _read(identifier: Identifier, store: TableStore, staged: StagedSnapshot) -> 
 
 def _outcome(store: TableStore, kept: StoredOutcome) -> Outcome:
     try:
-        reads: list[Mapping[str, Any]] = json.loads(kept.details or "[]")
-        return Outcome(kept.test_id, kept.status, tuple(TableRead(**one) for one in reads))
-    except (ValueError, TypeError) as error:
+        found = json.loads(kept.details or "[]")
+        if isinstance(found, list):  # as versions before kept it
+            found = {"reads": found}
+        return Outcome(
+            kept.test_id, kept.status, _table_reads(found["reads"]), _table_reads(found.get("constants", []))
+        )
+    except (ValueError, TypeError, KeyError) as error:
         raise FixData(
             "TS1077",
             f"what {kept.test_id} said of a staged snapshot of {store.location} cannot be read",
             why=str(error),
             fix="drop the staged snapshot (tablestore staged drop) and build the model again",
         ) from error
+
+
+def _table_reads(kept: list[Mapping[str, Any]]) -> tuple[TableRead, ...]:
+    return tuple(TableRead(**one) for one in kept)

@@ -2,7 +2,7 @@
 
 Names      rows_version     a snapshot -> `user:identifier`; folds and statistics keep the version of what they fold
            was_published    whether a commit that was read while it was staged has become one of the table's
-           ReadLog          what one or several statements have read by plain names
+           ReadLog          what one or several statements have read, by plain names and at versions they name
 WHY        a staged snapshot that is put on a folded base is published with another id and uuid, with the same rows.
 """
 
@@ -43,20 +43,30 @@ class ReadLog:
 
     def __init__(self) -> None:
         self._seen: set[TableRead] = set()
+        self._constants: set[TableRead] = set()
 
-    def note(self, database: str, name: str, state: ResolvedTable) -> None:
-        """A plain name was read; `demo__at_snapshot_5`.orders names a constant and does not count."""
-        if split_database(database)[1] is not None:
-            return
+    def note(self, database: str, name: str, state: ResolvedTable, is_constant: bool = False) -> None:
+        """A name was read; `demo__at_snapshot_5`.orders names a constant of demo.orders, as VERSION AS OF does."""
+        database, version = split_database(database)
         _, branch, label, _, _ = state.version.rsplit("@", maxsplit=4)
         stage = branch.removeprefix(STAGED_PREFIX) if branch.startswith(STAGED_PREFIX) else None
         snapshot = int(label.removeprefix("s")) if label != "empty" else 0
-        self._seen.add(TableRead(f"{database}.{name}", state.commit, snapshot, stage))
+        seen = self._constants if is_constant or version is not None else self._seen
+        seen.add(TableRead(f"{database}.{name}", state.commit, snapshot, stage))
 
     def add(self, other: ReadLog) -> None:
         """What another one has seen, too."""
         self._seen |= other._seen
+        self._constants |= other._constants
 
     def reads(self) -> tuple[TableRead, ...]:
-        """Everything so far, sorted; a table that moved between two statements is there twice."""
-        return tuple(sorted(self._seen, key=lambda one: (one.table, one.version)))
+        """By plain names so far, sorted; a table that moved between two statements is there twice."""
+        return _sorted(self._seen)
+
+    def constants(self) -> tuple[TableRead, ...]:
+        """At versions that the text names: the same rows whenever it runs."""
+        return _sorted(self._constants)
+
+
+def _sorted(reads: set[TableRead]) -> tuple[TableRead, ...]:
+    return tuple(sorted(reads, key=lambda one: (one.table, one.version)))

@@ -132,10 +132,7 @@ def _show(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int
     print_facts({**facts, "rows": f"select * from `{database}__at_branch_{item.name}`.`{table}`"})
     print_table(
         ("test", "said", "read"),
-        [
-            (test, item.counted[test].verdict if test in item.counted else "missing", _reads_text(item, test))
-            for test in _tests(item)
-        ],
+        [(test, _said(item, test), _reads_text(item, test)) for test in _tests(item)],
     )
     return 0
 
@@ -242,7 +239,7 @@ def staged_record(engine: Engine, item: Staged, reason: str) -> dict[str, object
         "tests": [
             {
                 "test": test,
-                "verdict": item.counted[test].verdict if test in item.counted else "missing",
+                "verdict": _said(item, test),
                 "reads": [f"{read.table}@{read.version}" for read in item.counted[test].reads]
                 if test in item.counted
                 else [],
@@ -257,6 +254,13 @@ def _tests(item: Staged) -> list[str]:
     return sorted({*item.gates, *(one.test for one in item.outcomes)})
 
 
+def _said(item: Staged, test: str) -> str:
+    """Its verdict on these rows; it "abstains" when it read the table at versions of its own choice only."""
+    if test in item.counted:
+        return item.counted[test].verdict
+    return "abstains" if test in item.abstained else "missing"
+
+
 def _reads_text(item: Staged, test: str) -> str:
     if test not in item.counted:
         return ""
@@ -268,7 +272,8 @@ def _outcomes_text(item: Staged) -> str:
     if item.red_gates:
         return f"red: {', '.join(short_name(test) for test in item.red_gates)}"
     green = sum(1 for one in item.counted.values() if one.verdict == _GREEN)
-    return f"{green} of {len(_tests(item))} green" if _tests(item) else "none"
+    asked = [test for test in _tests(item) if test not in item.abstained]
+    return f"{green} of {len(asked)} green" if asked else "none"
 
 
 # publish ---------------------------------------------------------------------------------------------

@@ -99,20 +99,22 @@ class TableSource(Protocol):
 class Overrides:
     """(database, table) -> the state that its plain name means, in this statement.
 
-    `watch` is told every table that the statement reads by its plain name, and in which state.
+    `watch` is told every table that the statement reads, in which state, and whether the text names that state.
     """
 
     states: Mapping[tuple[str, str], Selector] = field(default_factory=dict)
-    watch: Callable[[str, str, ResolvedTable], None] | None = None
+    watch: Callable[[str, str, ResolvedTable, bool], None] | None = None
 
     def selector(self, database: str, name: str) -> Selector | None:
         """The override of a name, if there is one."""
         return self.states.get((database, name))
 
-    def note(self, database: str, name: str, found: ResolvedTable | ResolvedView) -> None:
-        """A plain name was found."""
+    def note(
+        self, database: str, name: str, found: ResolvedTable | ResolvedView, *, is_constant: bool = False
+    ) -> None:
+        """A name was found; `is_constant`: at a version that stands in the text (VERSION AS OF)."""
         if self.watch is not None and isinstance(found, ResolvedTable):
-            self.watch(database, name, found)
+            self.watch(database, name, found, is_constant)
 
 
 NO_OVERRIDES = Overrides()

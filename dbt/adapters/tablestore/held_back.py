@@ -2,6 +2,7 @@
 
 Names      held_line()   one staged snapshot; summary(): all of a run
            failed()      a publication of which something failed, as the test's error
+           abstention()  a test that is no gate of a table after all
            not_ours()    batches of an earlier run cannot be staged once more here
 INVARIANT  pure: says of every table what is true of it, no more and no less.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from dbt.adapters.tablestore.batches import lost_note
-from tablestore_engine.api import PENDING, PUBLISHED, Publication, Staged
+from tablestore_engine.api import PENDING, PUBLISHED, Outcome, Publication, Staged, short_name
 from tablestore_engine.errors import RetryError
 
 
@@ -32,6 +33,16 @@ def held_line(item: Staged, reason: str) -> str:
     database, table = item.table.split(".", maxsplit=1)
     where = f"`{database}__at_branch_{item.name}`.`{table}`"
     return f"{item.table} NOT published: {reason}; its rows: select * from {where}"
+
+
+def abstention(item: Staged, outcome: Outcome) -> str:
+    """Of a test that was taken for a gate, since dbt's graph does not tell which version it reads."""
+    read = sorted({one.snapshot for one in outcome.constants if one.table == item.table})
+    which = ", ".join(str(number) for number in read)
+    return (
+        f"{short_name(outcome.test)} read {item.table} only at versions that it names itself (snapshot {which}): "
+        "it says nothing about the staged rows, and they do not wait for it"
+    )
 
 
 def summary(held: Collection[Staged]) -> str:

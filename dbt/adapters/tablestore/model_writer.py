@@ -19,7 +19,7 @@ from dbt.adapters.tablestore.build import Action, BuildPlan, Columns, Situation,
 from dbt.adapters.tablestore.contract import read_comments, read_contract
 from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.foreign_keys import IgnoredKeys
-from dbt.adapters.tablestore.gate import project_tables
+from dbt.adapters.tablestore.gate import project_tables, said
 from dbt.adapters.tablestore.layout_changes import TableLayout
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_config import read_settings
@@ -31,7 +31,7 @@ from dbt.adapters.tablestore.replanning import Rebuild
 from dbt.adapters.tablestore.response import TablestoreResponse, describe_commit
 from dbt.adapters.tablestore.retries import PendingWrites, find_retried
 from dbt.adapters.tablestore.seeds import seed_to_arrow
-from dbt.adapters.tablestore.staging import StagePlan, StagingDesk, reads_within
+from dbt.adapters.tablestore.staging import StagePlan, StagingDesk
 from dbt.adapters.tablestore.test_outcome import TestOutcome
 from dbt.adapters.tablestore.translate import as_dbt_errors
 from dbt.adapters.tablestore.versions import check_as_of_names, read_as_of, versions_of
@@ -268,7 +268,7 @@ class ModelWriter:
         response = describe_commit(self._write_once(job, staged, job.work, replaces=replaces))
         if staged is None or response.staged is None:  # nothing changed: there is nothing to hold back
             if staged is None or job.batch is None:  # other batches may wait, or come
-                self._desk.forget(name)
+                self._desk.forget(name, is_unchanged=staged is not None)
             return response
         self._desk.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
         return response
@@ -359,10 +359,10 @@ class ModelWriter:
             fresh = ReadLog()
             versions = self.versions_for(outcome.test)
             rows = self._engine().sql(outcome.statement(), versions=versions, reads=fresh).rows
-            return Outcome(outcome.test, outcome.judge(rows), reads_within(fresh.reads(), built))
+            return said(outcome.test, outcome.judge(rows), fresh, built)
 
         return self._desk.record(
-            Outcome(outcome.test, outcome.verdict, reads_within(log.reads(), built)),
+            said(outcome.test, outcome.verdict, log, built),
             self._databases(),
             elsewhere=frozenset(self._as_of),
             recheck=recheck,
