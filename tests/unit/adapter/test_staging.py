@@ -139,6 +139,28 @@ def test_a_new_build_drops_the_rejected_branch(engine: Engine) -> None:
         assert [one.name for one in engine.staged("demo")] == ([] if policy == "always" else ["dbt_bauto"])
 
 
+def test_what_becomes_of_a_waiting_snapshot_is_told(engine: Engine, told: list[str]) -> None:
+    """A line each, and a true one: replaced, dropped for rows that go out at once, dropped since nothing differs."""
+    was = "staged snapshot {} of demo.orders, which was waiting, "
+    Run(engine, "a").build("orders")
+    assert told == []
+    Run(engine, "b").build("orders", 2)
+    assert told == [was.format(1) + "is replaced by this build"]
+    Run(engine, "c").build(
+        "orders", 3, "always", ()
+    )  # nobody has seen rows of it: the table itself is made anew
+    assert told[1:] == [was.format(1) + "is replaced by this build"]
+    Run(engine, "d").build("orders", 4)
+    Run(engine, "e").build("orders", 5, "always", ())
+    assert told[2:] == [was.format(2) + "is dropped: this run publishes at once"]
+    Run(engine, "f").build("orders", 6)
+    Run(engine, "g").desk.forget("demo.orders", is_unchanged=True)
+    assert told[3:] == [
+        was.format(3) + "is dropped: built again, the model changes nothing of what readers see"
+    ]
+    assert staged(engine) == []
+
+
 def test_a_lost_claim_is_an_error(engine: Engine) -> None:
     """Somebody else committed meanwhile: the test that asked fails, neither the model nor its child is published."""
     Run(engine, "z").build("orders", policy="always")
