@@ -25,7 +25,6 @@ CRASH      staged, not published: the branch waits. Published, branch still ther
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 
 from tablestore_engine.errors import FixData, NotFound, RetryError
@@ -33,6 +32,7 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.seal import check_seal, sealed_json
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.commit import Committer
 from tablestore_engine.store.commit_history import find_pair
@@ -43,6 +43,7 @@ from tablestore_engine.store.stage_rebase import StagedSnapshot, publish_rebased
 
 STAGED_PREFIX = "ts_staged_"
 CLOSED = b"closed"
+_TEST_AGAIN = "delete it and run the tests again"
 _BRANCH_FOLDER = "branch-" + STAGED_PREFIX
 
 
@@ -210,7 +211,7 @@ class Staging:
         }
         folder = _audit_folder(self.parts.layout, name)
         path = f"{folder}/{hashlib.sha256(test_id.encode()).hexdigest()[:32]}"
-        fileio.replace(path, json.dumps(made, ensure_ascii=False).encode())
+        fileio.replace(path, sealed_json(made))
 
     def read_outcomes(self, name: str) -> tuple[Outcome, ...]:
         """Outcomes by test id."""
@@ -321,7 +322,9 @@ def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[Outc
     found = []
     for file in fileio.list(_audit_folder(layout, name)):
         try:
-            value = parse_object(fileio.read(file.path))
+            data = fileio.read(file.path)
+            check_seal(data, "outcome file", file.path, again=_TEST_AGAIN)
+            value = parse_object(data)
             test, status, details = (str(value[key]) for key in ("test", "status", "details"))
             outcome = Outcome(test, status, details, int(value["timeMillis"]))
         except NotFound:
@@ -331,7 +334,7 @@ def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[Outc
                 "TS1318",
                 f"the outcome file {file.path} cannot be read",
                 why=str(wrong),
-                fix="delete it and run the tests again",
+                fix=_TEST_AGAIN,
             ) from wrong
         found.append(outcome)
     return tuple(sorted(found, key=lambda one: one.test_id))
