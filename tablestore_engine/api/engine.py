@@ -36,7 +36,7 @@ from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.spark import fetch
-from tablestore_engine.spark.router import Router
+from tablestore_engine.spark.router import Router, needs_session
 from tablestore_engine.spark.source import Overrides
 from tablestore_engine.spark.types import spark_ddl
 
@@ -102,8 +102,10 @@ class Engine:
 
     def sql(self, text: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None) -> SqlResult:
         """Run one statement completely; `reads` is told what it read. Raises TS15xx for what is not understood."""
-        with self._running(needs_spark=True):
-            router = Router(self._warehouse.resolver, EngineActions(self._warehouse))
+        needs_spark = self._warehouse.has_spark or needs_session(text)
+        with self._running(needs_spark=needs_spark):
+            resolver = self._warehouse.resolver if needs_spark else None
+            router = Router(resolver, EngineActions(self._warehouse))
             done = router.run(text, _overrides(versions, reads))
         report = done.report if isinstance(done.report, WriteReport) else None
         return SqlResult(done.fetched.columns, done.fetched.rows, report)

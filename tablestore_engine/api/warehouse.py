@@ -27,7 +27,7 @@ from tablestore_engine.api.writing import Writer
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.errors import FixRequest, NotFound, TablestoreError
+from tablestore_engine.errors import FixRequest, NotFound, StorageError, TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout, database_location
 from tablestore_engine.format.schema import TableSchema
@@ -219,7 +219,11 @@ class Warehouse:
             )
         hidden = f".tablestore-clone-{self.runtime.new_uuid()}"
         folder = f"{database_location(self.path, target.database)}/{hidden}"
-        clone_table(self.get_store(source).parts, TableLayout(folder))
+        try:
+            clone_table(self.get_store(source).parts, TableLayout(folder))
+        except StorageError:  # a full disk must not stay full of what has no name
+            self._fileio.delete_tree(folder)
+            raise
         if self.find_store(target) is not None:
             self.drop_table(target)
         self.drop_view(target)

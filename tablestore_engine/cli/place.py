@@ -27,7 +27,8 @@ from tablestore_engine.api import (
     local_folder,
     read_settings,
 )
-from tablestore_engine.errors import FixData, FixRequest, NotFound
+from tablestore_engine.errors import FixData, FixRequest, NotFound, StorageError
+from tablestore_engine.fileio.storage_errors import explained
 
 WAREHOUSE_ENV = "TABLESTORE_WAREHOUSE"
 _FOLDER = "warehouse"
@@ -81,11 +82,13 @@ def find_warehouse(
     *,
     owner_of: Callable[[Path], int] = owner_of,
 ) -> Path:
-    """The folder. Raises NotFound TS1920, FixRequest TS1921, TS1930, TS1060."""
+    """The folder. Raises NotFound TS1920, FixRequest TS1921, TS1930, TS1060, StorageError."""
     named = given or environ.get(WAREHOUSE_ENV)
     if named:
         folder = here / Path(local_folder(named)).expanduser()
-        if folder.is_dir():
+        with explained(str(folder)):
+            is_there = folder.is_dir()
+        if is_there:
             return folder
         raise NotFound(
             "TS1920",
@@ -93,12 +96,13 @@ def find_warehouse(
             why=f"{folder} is no folder",
             fix=f"correct --warehouse or {WAREHOUSE_ENV}",
         )
-    for folder in (here, *here.parents):
-        if is_warehouse(folder / _FOLDER):
-            if folder != here:
-                _require_owner(folder / _FOLDER, our_users(environ), owner_of)
+    if is_warehouse(here / _FOLDER):
+        return here / _FOLDER
+    for folder in here.parents:
+        if _is_open_warehouse(folder / _FOLDER):
+            _require_owner(folder / _FOLDER, our_users(environ), owner_of)
             return folder / _FOLDER
-    below = sorted(path for path in here.glob(f"*/{_FOLDER}") if is_warehouse(path))
+    below = sorted(path for path in here.glob(f"*/{_FOLDER}") if _is_open_warehouse(path))
     if len(below) == 1:
         return below[0]
     found = ", ".join(str(path.relative_to(here)) for path in below)
@@ -126,11 +130,20 @@ def _require_owner(folder: Path, users: frozenset[int], owner_of: Callable[[Path
 
 
 def is_warehouse(folder: Path) -> bool:
-    """A folder with databases in it, or an empty one."""
-    if not folder.is_dir():
-        return False
-    names = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+    """A folder with databases in it, or an empty one. Raises StorageError TS1263 for one that is closed to us."""
+    with explained(str(folder)):
+        if not folder.is_dir():
+            return False
+        names = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
     return not names or any(name.endswith(".db") for name in names)
+
+
+def _is_open_warehouse(folder: Path) -> bool:
+    """The same of a folder that nobody named: one that is closed to us is somebody else's business."""
+    try:
+        return is_warehouse(folder)
+    except StorageError:
+        return False
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """SQL text -> what happens: queries go to Spark with names resolved, changes of tables to `TableActions`.
 
 Names      Router          run(): one statement of text, executed now
+           needs_session   whether a statement must wait for Spark: what only drops names works without
            StatementResult   columns and rows, or the report of a change
 Steps      parse → match the statement → analyse its query through the resolver → one call of the actions
 INVARIANT  nothing but queries and session statements reaches Spark, so Spark's catalog never holds user data.
@@ -44,6 +45,7 @@ _PROVIDERS = (None, "tablestore")
 
 _NOTHING = Fetched()
 _ROW_CHANGES = (sql.Insert, sql.Delete, sql.Update, sql.Merge, sql.Truncate)
+_WITHOUT_SESSION = (sql.Drop, sql.DropSchema)
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,18 @@ class StatementResult:
     report: object = None
 
 
-class Router:
-    """Executes statements of one warehouse; unqualified names belong to Spark's current database, `default`."""
+def needs_session(text: str) -> bool:
+    """False for what frees room: it must work where Spark cannot start, on a full disk. Raises FixRequest TS1501."""
+    return not isinstance(parse(text), _WITHOUT_SESSION)
 
-    def __init__(self, resolver: Resolver, actions: TableActions) -> None:
+
+class Router:
+    """Executes statements of one warehouse; unqualified names belong to Spark's current database, `default`.
+
+    `resolver` may be None while there is no session, for statements that need none.
+    """
+
+    def __init__(self, resolver: Resolver | None, actions: TableActions) -> None:
         self._resolver = resolver
         self._actions = actions
 
@@ -76,10 +86,15 @@ class Router:
 class _Run:
     """One execution."""
 
-    resolver: Resolver
+    session: Resolver | None
     actions: TableActions
     overrides: Overrides
     limit: int | None
+
+    @property
+    def resolver(self) -> Resolver:
+        assert self.session is not None, "the statement needs Spark: see needs_session"
+        return self.session
 
     def frame(self, text: str) -> DataFrame:
         return self.resolver.query(text, self.overrides)
@@ -206,7 +221,8 @@ def _create_view(run: _Run, s: sql.CreateView) -> StatementResult:
 
 def _drop(run: _Run, s: sql.Drop) -> StatementResult:
     run.actions.drop(s.kind, *run.place(s.name), if_exists=s.if_exists)
-    run.resolver.forget(*run.place(s.name))
+    if run.session is not None:
+        run.session.forget(*run.place(s.name))
     return StatementResult()
 
 

@@ -100,7 +100,14 @@ def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> tuple[B
         rows = routed.mapInArrow(task, bucket_task.OUTCOME_DDL).collect()
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
-    return bucket_task.decode_outcomes([bytes(row["outcome"]) for row in rows])
+    changes, failure = bucket_task.decode_outcomes([bytes(row["outcome"]) for row in rows])
+    if failure is not None:
+        for path in bucket_task.list_files(
+            job, changes
+        ):  # nobody will name them; a full disk would stay full
+            job.fileio.delete(path)
+        raise failure
+    return changes
 
 
 def _run_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
