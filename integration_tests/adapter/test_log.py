@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_publishing import BAD, FIXED, GOOD
-from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 
 
 @pytest.fixture
@@ -62,6 +64,38 @@ def test_a_broker_that_is_not_there_stops_the_build_before_it_writes(logged: Sho
     logged.dbt("run", "--select", "stg_orders", "orders", ok=False)
     assert "127.0.0.1:9" in logged.log
     assert "orders" not in logged.tables()
+
+
+def test_a_broker_that_goes_before_the_tests_leaves_all_of_it_staged(
+    logged: Shop, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The last green test fails and says that nothing was published; dbt retry publishes, table and topic once."""
+    folder: Path = tmp_path_factory.mktemp("own-broker")
+    log = {"kafka.bootstrap.servers": start_broker(folder).url, "kafka.socket.timeout.ms": "2000"}
+    logged.output["log"] = log
+    logged.orders(GOOD)
+
+    def stop_once(line: str) -> None:
+        if "START test" in line:
+            logged.on_line = lambda _: None
+            stop_broker(folder)
+
+    logged.on_line = stop_once
+    try:
+        logged.dbt("build", ok=False)
+        (failed,) = [one for one in logged.results().values() if "TS1876" in (one["message"] or "")]
+        assert "TS1082 nothing was published" in failed["message"]
+        assert "dbt retry" in failed["message"]
+        assert "dbt build --select" not in failed["message"]
+        assert logged.response("orders")["published"] is False
+        assert "orders" not in logged.tables()
+        start_broker(folder)
+        logged.dbt("retry")
+        assert logged.rows("select order_id from demo.orders") == [(1,)]
+        assert logged.engine.count_log_messages("demo.orders") == 1
+        assert logged.engine.staged("demo") == ()
+    finally:
+        stop_broker(folder)
 
 
 def test_a_logged_table_is_not_staged_in_the_place_of_a_view(shop: Shop, broker: BrokerInfo) -> None:

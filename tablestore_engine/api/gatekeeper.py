@@ -3,7 +3,8 @@
 Names      Gatekeeper        book, world, outcomes, publishing of one warehouse
            Publication       what became of one staged snapshot: published, pending or refused
            stage_properties  a staged snapshot's gates, parents and owner as snapshot properties; read_staged back
-Steps      publish a group: 1 no member's table has moved  2 claims, parents first: each is one exclusive create
+Steps      publish a group: 1 no member's table has moved, and every log could be sent now
+           2 claims, parents first: each is one exclusive create
            3 logs, in the same order  4 branches of what is in table and log are removed
            A table of its own (is_beside) takes its name in step 2; what it replaced is deleted in step 4.
 INVARIANT  a branch stays until its log has everything: a pending publication is found by whoever comes next.
@@ -149,10 +150,12 @@ class Gatekeeper:
             self._warehouse.drop_staged(identifier, item.name)
 
     def publish(self, group: tuple[Staged, ...]) -> tuple[Publication, ...]:
-        """All members or, when a table has moved, none; what happened to each is in the answer, nothing is raised."""
-        moved = self._find_moved(group)
-        if moved is not None:
-            return tuple(Publication(item, REFUSED, error=moved) for item in group)
+        """All members or, when a table has moved or a log is in trouble, none; what happened to each is in the answer,
+        nothing is raised.
+        """
+        obstacle = self._find_moved(group) or self._find_unready_log(group)
+        if obstacle is not None:
+            return tuple(Publication(item, REFUSED, error=obstacle) for item in group)
         claimed: list[Publication] = []
         for item in group:
             claimed.append(self._claim(item, claimed))
@@ -169,6 +172,17 @@ class Gatekeeper:
                     why=f"{item.table} {moved}",
                     fix="build these models again: they are planned on what is there now, and their tests run again",
                 )
+        return None
+
+    def _find_unready_log(self, group: tuple[Staged, ...]) -> TablestoreError | None:
+        """Step 1 as well: what would be pending behind the claim is refused before it. What is beside has no log."""
+        for item in group:
+            if item.is_beside:
+                continue
+            try:
+                self._warehouse.check_staged_log(Identifier.parse(item.table), item.name)
+            except TablestoreError as error:
+                return error
         return None
 
     def _how_moved(self, item: Staged) -> str | None:

@@ -2,8 +2,8 @@
 
 Names      Warehouse   stores by name, commits followed by publishing, drops and renames
 INVARIANT  no JVM before the first statement that needs one.
-INVARIANT  before every commit the log is checked, after it the outbox is tried: what an earlier process left
-           unpublished goes first, in order; an error behind the commit says so (PublishPending).
+INVARIANT  before every commit, and every claim of a staged one, the log is checked; after it the outbox is tried: what
+           an earlier process left unpublished goes first, in order; an error behind it says so (PublishPending).
 INVARIANT  the lock guards the two dictionaries only; nothing that takes a lock of its own is called under it.
 INVARIANT  a table with a log appears only after its topics are there and claimed (P7).
 """
@@ -18,11 +18,12 @@ from pathlib import Path
 from tablestore_engine.api.comments import set_all_comments
 from tablestore_engine.api.listing import list_relations
 from tablestore_engine.api.location import own_folder
-from tablestore_engine.api.publishing import TablePublisher, pending_log
+from tablestore_engine.api.publishing import TablePublisher, pending_log, unready_log
 from tablestore_engine.api.report import RelationInfo, WriteReport, report_of
 from tablestore_engine.api.rows import Incoming
 from tablestore_engine.api.sources import EngineSource
 from tablestore_engine.api.spec import OnSchemaChange, SparkSettings, TableSpec, WriteSpec
+from tablestore_engine.api.target import has_log
 from tablestore_engine.api.writing import Writer
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
@@ -68,6 +69,7 @@ class Warehouse:
         self.writer = Writer(
             catalog=self.catalog,
             open_store=self.open_store,
+            check_log=self._check_log,
             before_create=self.prepare_log,
             after_refusal=self.drop_unused,
             find_limit=self._find_limit,
@@ -266,7 +268,6 @@ class Warehouse:
 
         `computed_from`: (id, Snapshot.unique) that the rows are right on.
         """
-        self._check_log(identifier)
         if not self.catalog.has_database(identifier.database):
             self.catalog.create_database(identifier.database)
         report = self.writer.write(
@@ -282,6 +283,19 @@ class Warehouse:
         publisher = None if store is None else self.find_publisher(identifier)
         if store is not None and publisher is not None:
             publisher.check(store)
+
+    def check_staged_log(self, identifier: Identifier, stage: str) -> None:
+        """The same before the claim of a staged snapshot, which may bring the log, unless it is out. Raises TS1082."""
+        store = self.find_store(identifier)
+        if store is None or store.staging.find(stage) is None or store.staging.is_out(stage):
+            return
+        schema = store.schema if has_log(store.schema.options) else store.on_staged(stage).schema
+        try:
+            publisher = self.find_publisher(identifier, schema)
+            if publisher is not None:
+                publisher.check(store)
+        except TablestoreError as error:
+            raise unready_log(str(identifier), stage, error) from error
 
     def _find_limit(self, identifier: Identifier, schema: TableSchema) -> MessageLimit | None:
         settings = self._log_settings(identifier, schema)
@@ -303,8 +317,8 @@ class Warehouse:
             return report
         return report.with_log(publisher.settings.topic, sent.offsets)
 
-    def reset_log(self, identifier: Identifier, after_snapshot: int) -> None:
-        """Begin the log anew behind a snapshot. Raises FixRequest TS1030, TS1031; TS17xx."""
+    def reset_log(self, identifier: Identifier, after_snapshot: int) -> int:
+        """Begin the log anew behind a snapshot; rows dropped unseen. Raises FixRequest TS1030, TS1031; TS17xx."""
         latest = self.get_store(identifier).snapshots.find_latest_id() or 0
         publisher = self.find_publisher(identifier)
         if publisher is None:
@@ -321,13 +335,14 @@ class Warehouse:
                 why=f"the table has snapshots up to {latest}",
                 fix=f"give a number from 0 (everything is sent again) to {latest} (only what comes next is sent)",
             )
-        publisher.reset(after_snapshot)
+        return publisher.reset(after_snapshot)
 
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
-        """Staged -> current, then the log, then the branch goes. Raises RetryError TS1308 when main moved meanwhile.
+        """Staged -> current, then the log, then the branch goes. Raises RetryError TS1082, TS1308: nothing was done.
 
-        When the log cannot be sent (TS1070), the branch stays and says that the snapshot is pending: call it again.
+        When the log cannot be sent behind the claim (TS1070), the branch stays and says so: call it again.
         """
+        self.check_staged_log(identifier, stage)
         staging = self.get_store(identifier).staging
         report = report_of(identifier, staging.publish(stage, keep=True))
         report = self._published_behind(identifier, report)
@@ -343,9 +358,9 @@ class Warehouse:
         if was_staged and identity is not None:  # a misspelt name must not take an empty table with it
             self.drop_unused(identifier, identity)
 
-    def find_publisher(self, identifier: Identifier) -> TablePublisher | None:
-        """The table's publisher, None when it has no log. Raises TS1700, TS1701."""
-        settings = self._log_settings(identifier, self.get_store(identifier).schema)
+    def find_publisher(self, name: Identifier, schema: TableSchema | None = None) -> TablePublisher | None:
+        """The table's publisher, None when it (or `schema`) has no log. Raises TS1700, TS1701."""
+        settings = self._log_settings(name, schema or self.get_store(name).schema)
         if settings is None:
             return None
         with self._lock:

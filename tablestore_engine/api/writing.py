@@ -31,10 +31,10 @@ from tablestore_engine.api.rows import (
     violation,
 )
 from tablestore_engine.api.spec import ROW_KIND_COLUMN, OnSchemaChange, WriteSpec
-from tablestore_engine.api.target import TargetPlan, check_columns, plan_target
+from tablestore_engine.api.target import TargetPlan, check_columns, check_history, plan_target
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.errors import FixData, FixRequest, RetryError, Stopped, Unsupported
+from tablestore_engine.errors import Fenced, FixData, FixRequest, RetryError, Stopped, Unsupported
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.sizes import MessageLimit, check_sizes
@@ -62,12 +62,13 @@ FindLimit = Callable[[Identifier, TableSchema], MessageLimit | None]
 class Writer:
     """Performs writes of one engine.
 
-    `before_create` prepares the log before a table has one; `after_refusal` removes the table again, `find_limit`
-    says how large a row its log can carry (None: it has none).
+    `check_log` raises while a table's log is in trouble, `before_create` prepares it before a table has one;
+    `after_refusal` removes the table again, `find_limit` says how large a row its log can carry (None: it has none).
     """
 
     catalog: FilesystemCatalog
     open_store: OpenStore
+    check_log: Callable[[Identifier], None]
     before_create: OnCreate
     after_refusal: AfterRefusal
     find_limit: FindLimit
@@ -124,7 +125,9 @@ class Writer:
         plan = self.target(identifier, incoming, spec)
         if plan.is_new:
             return self._create(identifier, incoming, plan, request, is_last=is_last)
+        self.check_log(identifier)
         if plan.gains_log:
+            check_history(store.snapshots.list_ids(), str(identifier))
             plan = replace(plan, schema=self.before_create(identifier, plan.schema))
         was_empty = store.latest() is None
         new_schema = plan.schema if plan.is_changed else None
@@ -148,10 +151,10 @@ class Writer:
         is_last: bool,
     ) -> CommitReport | None:
         """The table and its first snapshot."""
-        prepared = self.before_create(identifier, plan.schema)
         try:
+            prepared = self.before_create(identifier, plan.schema)
             schema = self.catalog.create_table(identifier, prepared)
-        except FixRequest:
+        except (FixRequest, Fenced):  # the one that was quicker has the name, and may have the topic
             if is_last or self.catalog.find_schema(identifier) is None:
                 raise
             return None

@@ -292,6 +292,7 @@ def _register_publish(parser: argparse.ArgumentParser) -> Run:
 
 
 def _publish(arguments: argparse.Namespace) -> int:
+    dropped = 0
     with open_engine(arguments) as engine:
         if arguments.staged is not None:
             item = _get(engine, [arguments.table, arguments.staged])
@@ -302,10 +303,16 @@ def _publish(arguments: argparse.Namespace) -> int:
         else:
             _check_log(engine, arguments.table)
             if arguments.reset is not None:
-                engine.table(arguments.table).reset_log(arguments.reset)
+                dropped = engine.table(arguments.table).reset_log(arguments.reset)
             report = engine.table(arguments.table).publish()
+    if dropped and not arguments.json:
+        write_out(
+            f"{arguments.table}: {dropped} messages of a transaction that never ended were dropped; no reader had seen "
+            f"them, and what belongs to snapshots behind {arguments.reset} is sent again"
+        )
     if arguments.json:
-        print_json(report_record(report))
+        more = {} if arguments.reset is None else {"dropped_messages": dropped}
+        print_json({**report_record(report), **more})
     elif arguments.staged is None and not report.offsets:
         write_out(f"{arguments.table}: the log has everything up to snapshot {report.snapshot_id}")
     else:

@@ -176,6 +176,11 @@ class Staging:
             )
         return found
 
+    def is_out(self, name: str) -> bool:
+        """Whether main has its commit already, and only the log and the branch are left to do."""
+        staged = self.find(name)
+        return staged is not None and self._find_in_main(staged) is not None
+
     def publish(self, name: str, *, keep: bool = False, only: str | None = None) -> CommitReport:
         """Make it main's next snapshot; `keep` leaves the branch, for a caller who still has to send its log.
 
@@ -236,17 +241,20 @@ class Staging:
 
     def _find_published(self, staged: StagedSnapshot) -> CommitReport | None:
         """The report of an earlier call that died behind its claim."""
+        found = self._find_in_main(staged)
+        if found is None:
+            return None
+        if found == self.parts.snapshots.find_latest():
+            self.committer.main.settle(found)
+        return report_of(found)
+
+    def _find_in_main(self, staged: StagedSnapshot) -> Snapshot | None:
         newest, own = self.parts.snapshots.find_latest(), staged.snapshot
         if newest is None:
             return None
-        found = find_pair(
+        return find_pair(
             self.parts.snapshots, newest, own.commit_user, own.commit_identifier, after=staged.base_id
         )
-        if found is None:
-            return None
-        if found == newest:
-            self.committer.main.settle(found)
-        return report_of(found)
 
     def _publish_as_is(self, staged: StagedSnapshot) -> CommitReport | None:
         """Bit for bit, while main is where it was; None when it is not."""

@@ -15,6 +15,8 @@ from dbt.adapters.tablestore.batches import lost_note
 from tablestore_engine.api import PENDING, PUBLISHED, Outcome, Publication, Staged, short_name
 from tablestore_engine.errors import RetryError
 
+_UNREADY_LOG = "TS1082"
+
 
 def not_ours(item: Staged) -> RetryError:
     """TS1887: only the run that staged a batch can plan it again."""
@@ -58,10 +60,14 @@ def failed(done: Collection[Publication]) -> RetryError:
     pending = [one for one in done if one.state == PENDING]
     refused = [one for one in done if one.state not in (PENDING, PUBLISHED)]
     names = ", ".join(one.staged.table for one in (*refused, *pending))
-    owners = " ".join(sorted({(one.staged.owner or one.staged.table).split(".")[-1] for one in refused}))
+    waiting = [one for one in refused if one.error is not None and one.error.code == _UNREADY_LOG]
+    old = [one for one in refused if one not in waiting]
+    owners = " ".join(sorted({(one.staged.owner or one.staged.table).split(".")[-1] for one in old}))
     steps = []
-    if refused:
+    if old:
         steps.append(f"build on what is there now: dbt build --select {owners}")
+    if waiting:
+        steps.append("set the log right, then dbt retry: what is staged waits with its verdicts")
     if pending:
         steps.append("send what is pending: dbt retry, or tablestore publish for each table")
     return RetryError(
