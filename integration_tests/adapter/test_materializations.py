@@ -151,14 +151,3 @@ def test_a_config_error_has_no_stack_of_macros(shop: Shop) -> None:
     message = shop.results()["m"]["message"]
     assert "TS1810" in message
     assert "macro" not in message
-
-
-def test_nothing_of_sparks_stays_in_the_users_folder(shop: Shop) -> None:
-    """No spark-warehouse, no metastore, no derby log beside the project or where dbt was started."""
-    shop.dbt("build")
-    found = [
-        path
-        for path in shop.folder.rglob("*")
-        if path.name in ("spark-warehouse", "metastore_db", "derby.log")
-    ]
-    assert found == []

@@ -48,11 +48,19 @@ def abstention(item: Staged, outcome: Outcome) -> str:
 
 
 def summary(held: Collection[Staged]) -> str:
-    """One line for all."""
-    names = ", ".join(sorted(item.table for item in held))
-    return (
-        f"{len(held)} of this run's tables wait, and readers do not see them yet: {names} (tablestore staged)"
-    )
+    """One line for all; a table that readers see already does not wait, only its log does."""
+    waiting = sorted(item.table for item in held if not item.is_out)
+    pending = sorted(item.table for item in held if item.is_out)
+    said = []
+    if waiting:
+        names = ", ".join(waiting)
+        said.append(
+            f"{len(waiting)} of this run's tables wait, and readers do not see them yet: {names} (tablestore staged)"
+        )
+    if pending:
+        names = ", ".join(pending)
+        said.append(f"{len(pending)} of this run's tables are published, and their logs are pending: {names}")
+    return "; ".join(said)
 
 
 def failed(done: Collection[Publication]) -> RetryError:
