@@ -50,6 +50,8 @@ DEFAULT_CONF: Mapping[str, str] = {
     "spark.sql.parquet.filterPushdown": "true",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # Spark 4.3.0 cannot send a fused union's tasks when a nested-loop join lies over it (ClassCastException, UnionExec)
+    "spark.sql.codegen.wholeStage.union.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",  # it goes to the log file, where TS1504 looks for the reason
