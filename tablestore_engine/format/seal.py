@@ -33,10 +33,10 @@ from tablestore_engine.errors import FixData
 SEAL = "tablestore.crc32"
 UNSEALED = "00000000"
 CHUNK_SUMS = "tablestore.chunk-crc32"
-# the key, then how Parquet's thrift, Avro and JSON begin a text of eight bytes
 SEALED = "tablestore.sealed"  # the last key of our JSON files: damage to the seal's own name is seen by it
 _LAST_KEY = re.compile(rb'"' + re.escape(SEALED.encode()) + rb'": true\s*\}\s*\Z')
 _SUM_IN_NAME = re.compile(r"-crc32-([0-9a-f]{8})\Z")
+# the key, then how Parquet's thrift, Avro and JSON begin a text of eight bytes
 _STAMP = re.compile(re.escape(SEAL.encode()) + rb'(?:\x18\x08|\x10|": ?")([0-9a-f]{8})')
 
 

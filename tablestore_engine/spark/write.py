@@ -102,9 +102,8 @@ def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> tuple[B
         raise spark_errors.translate(error) from None
     changes, failure = bucket_task.decode_outcomes([bytes(row["outcome"]) for row in rows])
     if failure is not None:
-        for path in bucket_task.list_files(
-            job, changes
-        ):  # nobody will name them; a full disk would stay full
+        # nobody will name them; a full disk would stay full
+        for path in bucket_task.list_files(job, changes):
             job.fileio.delete(path)
         raise failure
     return changes
