@@ -20,7 +20,7 @@ from dbt.adapters.contracts.connection import Credentials
 
 from dbt.adapters.tablestore.model_config import refuse_secret_keys
 from dbt.adapters.tablestore.translate import as_dbt_errors
-from tablestore_engine.api import client_settings, local_folder
+from tablestore_engine.api import KAFKA_CONFIG_ENV, KAFKA_ENV, client_settings, local_folder
 from tablestore_engine.errors import FixRequest
 
 SPARK_KEYS = ("master", "remote", "conf")
@@ -136,8 +136,16 @@ def locate_warehouse(warehouse: str, project_root: str) -> str:
 def log_settings(
     credentials: TablestoreCredentials, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """`log:` of the profile; TABLESTORE_KAFKA and TABLESTORE_KAFKA_CONFIG win over it. Raises TS1097, TS1098."""
-    return client_settings(environ, profile=dict(_texts(credentials.log or {})))
+    """`log:` of the profile; TABLESTORE_KAFKA and TABLESTORE_KAFKA_CONFIG win over it. Raises TS1097, TS1098.
+
+    Read once for each target and environment: every connection, model and Ctrl-C asks, and a file that changes under a
+    run must not give it a second engine.
+    """
+    known: dict[tuple[str | None, ...], dict[str, str]] = vars(credentials).setdefault("_log_settings", {})
+    named = (environ.get(KAFKA_ENV), environ.get(KAFKA_CONFIG_ENV))
+    if named not in known:
+        known[named] = client_settings(environ, profile=dict(_texts(credentials.log or {})))
+    return known[named]
 
 
 def describe_warehouse(

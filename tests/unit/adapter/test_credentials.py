@@ -69,6 +69,17 @@ def test_the_environment_wins_over_the_profile(tmp_path: Path) -> None:
         describe_warehouse(made, ".", {"TABLESTORE_KAFKA_CONFIG": str(tmp_path / "none")})
 
 
+def test_a_run_keeps_the_settings_that_it_began_with(tmp_path: Path) -> None:
+    """A file that changes or goes under a run gives it no second engine, and no error on Ctrl-C."""
+    file = tmp_path / "kafka.properties"
+    file.write_text("security.protocol=SASL_SSL\n")
+    made, environ = credentials(), {"TABLESTORE_KAFKA_CONFIG": str(file)}
+    before = describe_warehouse(made, ".", environ)
+    file.unlink()
+    assert describe_warehouse(made, ".", environ) == before
+    assert "_log_settings" not in made.to_dict()
+
+
 def test_equal_settings_share_an_engine() -> None:
     """The comparable form does not depend on the order of keys, and booleans are Spark's."""
     one = describe_warehouse(credentials(spark={"master": "local[2]", "conf": {"b": True, "a": 1}}), "/x")
