@@ -40,6 +40,7 @@ class Shop:
             shutil.copytree(SOURCE / name, folder / name)
         shutil.copy(SOURCE / "dbt_project.yml", folder)
         self.lines: list[str] = []
+        self.shown: list[str] = []  # what a user sees without --debug
         self.on_line: Callable[[str], None] = lambda _: None  # what somebody else does at that moment
 
     def write(self, name: str, text: str) -> None:
@@ -58,16 +59,18 @@ class Shop:
         """Run a dbt command; `ok` is the exit it must have."""
         profile = {"shop": {"target": "dev", "outputs": {"dev": self.output}}}
         self.write("profiles.yml", yaml.safe_dump(profile))
-        self.lines = []
-        runner = dbtRunner(callbacks=[lambda event: self._hear(str(event.info.msg))])
+        self.lines, self.shown = [], []
+        runner = dbtRunner(callbacks=[lambda event: self._hear(str(event.info.msg), event.info.level)])
         folder = str(self.folder)
         result = runner.invoke([*arguments, "--project-dir", folder, "--profiles-dir", folder])
         reset_adapters()
         assert result.success is ok, "\n".join(self.lines[-40:])
         return result
 
-    def _hear(self, line: str) -> None:
+    def _hear(self, line: str, level: str) -> None:
         self.lines.append(line)
+        if level != "debug":
+            self.shown.append(line)
         self.on_line(line)
 
     @property

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from pathlib import Path
+
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_publishing import BAD, FIXED, GOOD
-from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 
 
 @pytest.fixture
@@ -54,14 +58,51 @@ def test_one_topic_for_two_models_is_refused(logged: Shop) -> None:
     assert not {"orders", "copy"} & logged.tables()
 
 
-def test_a_broker_that_is_not_there_stops_the_build_before_it_writes(logged: Shop) -> None:
-    """No table, no staged rows; the error names the brokers."""
+def test_a_broker_that_is_not_there_stops_the_build_before_it_writes(
+    logged: Shop, broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No table, no staged rows; the error names the brokers. TABLESTORE_KAFKA wins over those of the profile."""
     logged.output["log"] = {"kafka.bootstrap.servers": "127.0.0.1:9", "kafka.socket.timeout.ms": "2000"}
     logged.orders(GOOD)
     logged.dbt("seed")
     logged.dbt("run", "--select", "stg_orders", "orders", ok=False)
     assert "127.0.0.1:9" in logged.log
     assert "orders" not in logged.tables()
+    monkeypatch.setenv("TABLESTORE_KAFKA", broker.url)
+    logged.dbt("run", "--select", "stg_orders", "orders")
+    assert logged.engine.count_log_messages("demo.orders") == 1
+
+
+def test_a_broker_that_goes_before_the_tests_leaves_all_of_it_staged(
+    logged: Shop, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The last green test fails and says that nothing was published; dbt retry publishes, table and topic once."""
+    folder: Path = tmp_path_factory.mktemp("own-broker")
+    log = {"kafka.bootstrap.servers": start_broker(folder).url, "kafka.socket.timeout.ms": "2000"}
+    logged.output["log"] = log
+    logged.orders(GOOD)
+
+    def stop_once(line: str) -> None:
+        if "START test" in line:
+            logged.on_line = lambda _: None
+            stop_broker(folder)
+
+    logged.on_line = stop_once
+    try:
+        logged.dbt("build", ok=False)
+        (failed,) = [one for one in logged.results().values() if "TS1876" in (one["message"] or "")]
+        assert "TS1082 nothing was published" in failed["message"]
+        assert "dbt retry" in failed["message"]
+        assert "dbt build --select" not in failed["message"]
+        assert logged.response("orders")["published"] is False
+        assert "orders" not in logged.tables()
+        start_broker(folder)
+        logged.dbt("retry")
+        assert logged.rows("select order_id from demo.orders") == [(1,)]
+        assert logged.engine.count_log_messages("demo.orders") == 1
+        assert logged.engine.staged("demo") == ()
+    finally:
+        stop_broker(folder)
 
 
 def test_a_logged_table_is_not_staged_in_the_place_of_a_view(shop: Shop, broker: BrokerInfo) -> None:
@@ -112,6 +153,82 @@ def test_a_retry_behind_a_commit_publishes_and_writes_nothing_twice(logged: Shop
     assert logged.engine.count_log_messages("demo.big") == 2
     logged.dbt("run", "--select", "big")
     assert logged.rows("select count(*) from demo.big") == [(3,)]
+
+
+NOISE = "".join(hashlib.sha512(str(number).encode()).hexdigest() for number in range(40))
+
+
+def test_a_log_that_fails_behind_green_tests_is_pending(logged: Shop, broker: BrokerInfo) -> None:
+    """Published in the table, too large for the topic: the test that asked ends in error, `dbt retry` sends it."""
+    logged.orders(GOOD)
+    logged.dbt("build")
+    topic = logged.response("orders")["kafka_topic"]
+    _limit(broker, topic, 1000)
+    logged.orders(GOOD, f"2,{NOISE},20.00,placed,2026-01-02 11:00:00")
+    logged.dbt("build", ok=False)
+    assert logged.rows("select order_id from demo.orders order by 1") == [(1,), (2,)]
+    assert logged.engine.count_log_messages("demo.orders") == 1
+    answer = logged.response("orders")
+    assert answer["published"] == "pending"
+    assert topic in answer["reason"]
+    (failed,) = [one for one in logged.results().values() if one["status"] == "error"]
+    assert failed["unique_id"].startswith("test.")
+    assert "TS1876" in failed["message"]
+    assert "its log is PENDING" in failed["message"]
+    assert "dbt retry" in failed["message"]
+    assert not [line for line in logged.lines if "demo.orders NOT published" in line]
+    assert [line for line in logged.shown if line.endswith("send it: tablestore publish demo.orders")]
+    assert [line for line in logged.shown if line.endswith("and their logs are pending: demo.orders")]
+    assert not [line for line in logged.shown if "readers do not see" in line]
+    _limit(broker, topic, 1_000_000)
+    logged.dbt("retry")
+    assert (
+        logged.engine.count_log_messages("demo.orders") == 3
+    )  # an upsert sends the row that it found again, too
+    assert logged.rows("select sum(orders) from demo.daily") == [(2,)]
+    assert logged.engine.staged("demo") == ()
+
+
+LOGGED = "log_system='kafka', kafka_topic='{topic}'"
+
+
+def test_a_full_refresh_changes_the_log(shop: Shop, broker: BrokerInfo) -> None:
+    """Another topic, none, one again: the new topic has all rows of the table, the one before goes with its table."""
+    shop.output["log"] = {"kafka.bootstrap.servers": broker.url}
+
+    def build(log: str, *more: str, ok: bool = True) -> None:
+        config = f"materialized='tablestore', primary_key='id', {log}"
+        shop.write("models/m.sql", f"{{{{ config({config}) }}}} select id from values (1), (2), (3) as t(id)")
+        shop.dbt("run", "--select", "m", *more, ok=ok)
+
+    build(LOGGED.format(topic="refreshed_a"))
+    build(LOGGED.format(topic="refreshed_b"), ok=False)
+    assert "kafka.topic" in shop.results()["m"]["message"]
+    assert "--full-refresh" in shop.results()["m"]["message"]
+    assert _topics(broker, "refreshed_") == ["refreshed_a", "refreshed_a__snapshots"]
+    build(LOGGED.format(topic="refreshed_b"), "--full-refresh")
+    assert "kafka.topic refreshed_a -> refreshed_b" in shop.log
+    assert _topics(broker, "refreshed_") == ["refreshed_b", "refreshed_b__snapshots"]
+    assert _ids(shop) == [1, 2, 3]
+    build("", "--full-refresh")
+    assert _topics(broker, "refreshed_") == []
+    assert shop.rows("select count(*) from demo.m") == [(3,)]
+    assert shop.engine.table("demo.m").facts().log_topic is None
+    build(LOGGED.format(topic="refreshed_c"), "--full-refresh")
+    assert _topics(broker, "refreshed_") == ["refreshed_c", "refreshed_c__snapshots"]
+    assert _ids(shop) == [1, 2, 3]
+
+
+def _ids(shop: Shop) -> list[int]:
+    """Keys of the table's messages."""
+    messages = shop.engine.table("demo.m").log_messages()
+    return sorted(json.loads(one.key or b"{}")["id"] for one in messages)
+
+
+def _topics(broker: BrokerInfo, prefix: str) -> list[str]:
+    """Names that begin so."""
+    found = AdminClient({"bootstrap.servers": broker.url}).list_topics(timeout=10).topics
+    return sorted(name for name in found if name.startswith(prefix))
 
 
 def test_a_secret_in_a_config_stops_dbt_before_it_writes_a_manifest(logged: Shop) -> None:

@@ -75,9 +75,33 @@ def test_run_and_test_in_two_processes(shop: Shop) -> None:
     shop.dbt("seed")
     shop.dbt("run")
     assert "orders" not in shop.tables()
+    (summary,) = [line for line in shop.shown if "of this run's tables wait" in line]
+    assert summary.endswith(
+        "2 of this run's tables wait, and readers do not see them yet: demo.daily, demo.orders (tablestore staged)"
+    )
     shop.dbt("test")
     assert shop.rows("select count(*) from demo.orders") == [(1,)]
     assert shop.rows("select orders from demo.daily") == [(1,)]
+
+
+def test_a_run_over_a_waiting_stage_says_what_becomes_of_it(shop: Shop) -> None:
+    """Replaced by the rows built now, dropped when they change nothing; what was built from it goes along."""
+    policy(shop, "on_tests")
+    shop.orders(GOOD)
+    shop.dbt("build")
+    shop.orders(BAD)
+    shop.dbt("build", ok=False)
+    shop.dbt("run", "--select", "orders")
+    was = "staged snapshot 2 of demo.orders, which was waiting, "
+    assert [line for line in shop.shown if line.endswith(was + "is replaced by this build")]
+    assert shop.rows("select order_id from demo.orders") == [(1,)]
+    columns = "order_id, customer, amount, status, updated_at, cast(updated_at as date) as day"
+    shop.write("models/stg_orders.sql", f"select {columns} from {{{{ ref('raw_orders') }}}} where false")
+    shop.dbt("run", "--select", "stg_orders", "orders")
+    dropped = was + "is dropped: built again, the model changes nothing of what readers see"
+    assert [line for line in shop.shown if line.endswith(dropped)]
+    assert not [line for line in shop.shown if "publishes at once" in line or "tables wait" in line]
+    assert shop.engine.staged("demo") == ()
 
 
 def test_run_and_red_test_in_two_processes(shop: Shop) -> None:

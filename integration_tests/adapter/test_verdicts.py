@@ -27,6 +27,33 @@ def test_a_test_of_a_past_snapshot_says_nothing_of_the_staged_one(shop: Shop) ->
     assert "ordres" in shop.log
 
 
+AT_1 = {
+    "as_macro": "select * from {{ ref('orders').at(1) }} where amount < 0",
+    "as_sql": "select * from {{ ref('orders') }} version as of 1 where amount < 0",
+}
+
+
+def test_a_test_that_names_a_version_is_no_gate(shop: Shop) -> None:
+    """Snapshot 1 is red for good: that neither opens the gate of the next one nor closes it, and a line says so."""
+    shop.orders(BAD)
+    shop.dbt("seed")
+    shop.dbt("run")
+    for name, sql in AT_1.items():
+        shop.write(f"tests/{name}.sql", sql)
+    shop.orders("2,Anna,20.00,placed,2026-01-03 11:00:00")
+    shop.dbt("build", ok=False)
+    assert {shop.results()[name]["status"] for name in AT_1} == {"fail"}
+    assert shop.rows("select amount from demo.orders") == [(Decimal("20.00"),)]
+    assert shop.response("orders")["published"] is True
+    for name in AT_1:
+        assert f"{name} read demo.orders only at versions that it names itself (snapshot 1)" in shop.log
+    shop.orders("2,Anna,-30.00,placed,2026-01-04 11:00:00")
+    shop.write("tests/as_sql.sql", AT_1["as_sql"].replace("as of 1", "as of 2"))
+    shop.dbt("build", ok=False)
+    assert shop.results()["as_sql"]["status"] == "pass"
+    assert shop.rows("select amount from demo.orders") == [(Decimal("20.00"),)]
+
+
 RELATION = """
 models:
   - name: daily

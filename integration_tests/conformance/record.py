@@ -3,16 +3,19 @@
 Names      Recorder        the pytest plugin behind --conformance-record=FILE
            describe()      how a test class of ours departs from its originals
            add_run()       a record with one more run in it
+           redescribe()    a record whose classes are told as they are now; outcomes stay
 Steps      collect outcomes per class → after each test merge them into FILE, under the dbt-core version that ran
 SHAPE      {dbt-core minor version: {"versions": {package: version}, "classes": {test id of our class:
-           {"originals": [name], "tests": {name: outcome}, "says": text, "fixtures": [name], "helpers": [name],
-           "replaced": [test name], "differs": text or null}}}}
-INVARIANT  a class that replaces a test function of its original says so in `differs`, or collection fails.
+           {"originals": [name], "tests": {name: outcome}, "says": text, "fixtures": [name], "expected": [name],
+           "replaced": [name], "differs": text or null}}}}
+INVARIANT  a class that replaces a test function of its original, or a function that such a test checks by, says so in
+           `differs`, or collection fails.
 INVARIANT  a test with parameters has the worst outcome of them.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 from collections.abc import Mapping
@@ -24,6 +27,8 @@ import pytest
 
 from integration_tests.conformance.inventory import is_original, original_name
 
+# functions of the originals that only give the values which an adapter is expected to have
+_EXPECTATIONS = frozenset({"seed_enabled_types", "seed_tricky_types"})
 _RANK = {"passed": 0, "skipped": 1, "failed": 2}
 _PACKAGES = ("dbt-core", "dbt-adapters", "dbt-spark", "dbt-tests-adapter", "pyspark")
 
@@ -33,17 +38,14 @@ def describe(cls: type) -> dict[str, Any]:
     ours = [base for base in cls.__mro__ if base.__module__.startswith("integration_tests.")]
     originals = [base for base in cls.__mro__ if is_original(base)]
     names = dict.fromkeys(name for base in ours for name in vars(base) if not name.startswith("__"))
-    kinds: dict[str, list[str]] = {"fixtures": [], "helpers": [], "replaced": []}
+    kinds: dict[str, list[str]] = {"fixtures": [], "expected": [], "replaced": []}
     for name in names:
         value = inspect.getattr_static(cls, name)
-        if name == "differs":
-            continue
         if type(value).__name__ == "FixtureFunctionDefinition":
             kinds["fixtures"].append(name)
-        elif not name.startswith("test"):
-            kinds["helpers"].append(name)
         elif any(hasattr(original, name) for original in originals):
-            kinds["replaced"].append(name)
+            is_check = callable(getattr(cls, name)) and name not in _EXPECTATIONS
+            kinds["replaced" if is_check else "expected"].append(name)
     return {
         "originals": [original_name(original) for original in originals],
         "says": inspect.cleandoc(cls.__doc__ or "").split("\n")[0],
@@ -59,6 +61,27 @@ def add_run(
     before = record.get(core, {}).get("classes", {})
     merged = {"versions": dict(versions), "classes": dict(sorted({**before, **classes}.items()))}
     return dict(sorted({**record, core: merged}.items()))
+
+
+def redescribe(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The same outcomes of our classes as they are now. Raises AttributeError for one that is gone."""
+    return {
+        core: {
+            **run,
+            "classes": {
+                name: {**describe(_find_class(name)), "tests": found["tests"]}
+                for name, found in run["classes"].items()
+            },
+        }
+        for core, run in record.items()
+    }
+
+
+def _find_class(name: str) -> type:
+    """`test_hooks::TestHookRefs`."""
+    module, _, cls = name.partition("::")
+    found: type = getattr(importlib.import_module(f"{__package__}.{module}"), cls)
+    return found
 
 
 class Recorder:

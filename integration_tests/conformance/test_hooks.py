@@ -31,8 +31,17 @@ def check_row(row, project, state):
     assert row["thread_id"].startswith(("Thread-", "MainThread", "ThreadPoolExecutor"))
 
 
+# of every class that checks with check_row
+DIFFERS = (
+    "what a hook wrote is compared with this adapter's profile (its type, user and schema; it has no host, port and "
+    "database), where the original compares Postgres'"
+)
+
+
 class ModelHooks:
     """The table that model hooks write."""
+
+    differs = DIFFERS
 
     @pytest.fixture(scope="class", autouse=True)
     def setUp(self, project):
@@ -143,6 +152,8 @@ class TestDuplicateHooksInConfigs(base.BaseDuplicateHooksInConfigs):
 
 class TestPrePostRunHooks(BasePrePostRunHooks):
     """on-run-start and on-run-end."""
+
+    differs = f"{DIFFERS}; the database of a used schema is None"
 
     @pytest.fixture
     def setUp(self, project):

@@ -16,14 +16,14 @@ from integration_tests.conformance.page import (
     render,
     summarise,
 )
-from integration_tests.conformance.record import add_run, describe
+from integration_tests.conformance.record import add_run, describe, redescribe
 from integration_tests.conformance.selection import SELECTED
 
 
 def of_us(**changes):
     """A class of ours that changes nothing and passed its two tests."""
     return {
-        "originals": ["a.B"], "says": "B.", "fixtures": [], "helpers": [], "replaced": [], "differs": None,
+        "originals": ["a.B"], "says": "B.", "fixtures": [], "expected": [], "replaced": [], "differs": None,
         "tests": {"test_x": "passed", "test_y": "passed"},
     } | changes  # fmt: skip
 
@@ -41,6 +41,8 @@ TESTS = ("test_x", "test_y")
             {"t": of_us(tests={"test_x": "skipped", "test_y": "passed"})},
             Verdict("fails", "does not pass: `test_x`"),
         ),
+        ({"t": of_us(tests={"test_x": "skipped", "test_y": "skipped"})}, Verdict("not run", "")),
+        ({"t": of_us(expected=["NAMES"])}, Verdict("passes", "expected values `NAMES` (B)")),
         ({"t": of_us(differs="why")}, Verdict("differs", "**differs**: why")),
         ({"t": of_us(fixtures=["models"])}, Verdict("passes", "fixtures `models` (B)")),
         ({"t": of_us(differs="why"), "u": of_us()}, Verdict("passes", "")),
@@ -63,7 +65,7 @@ def test_a_run_replaces_only_what_it_ran():
 
 
 def test_what_a_class_changes_is_seen():
-    """Fixtures, helpers and replaced tests of ours are told apart, inherited ones included."""
+    """Fixtures, expected values and replaced checks of ours are told apart, inherited ones included."""
     originals = find_originals()
 
     class Mixin:
@@ -84,8 +86,41 @@ def test_what_a_class_changes_is_seen():
 
     assert describe(Ours) == {
         "originals": ["basic.test_empty.BaseEmpty"], "says": "Says.", "differs": "why",
-        "fixtures": ["models"], "helpers": ["helper"], "replaced": ["test_empty"],
+        "fixtures": ["models"], "expected": [], "replaced": ["test_empty"],
     }  # fmt: skip
+
+
+def test_a_function_that_tests_check_by_is_a_check():
+    """check_hooks of ours in the place of the original's is a difference; names of types are expected values."""
+    hooks, types = (
+        type("Ours", (originals[name],), {key: lambda *_: None for key in keys})
+        for originals in [find_originals()]
+        for name, keys in (
+            ("hooks.test_model_hooks.BaseHookRefs", ("check_hooks",)),
+            ("simple_seed.test_seed_type_override.BaseSimpleSeedColumnOverride", ("seed_enabled_types",)),
+        )
+    )
+    assert (describe(hooks)["replaced"], describe(hooks)["expected"]) == (["check_hooks"], [])
+    assert (describe(types)["replaced"], describe(types)["expected"]) == ([], ["seed_enabled_types"])
+
+
+def test_no_check_is_replaced_without_a_reason():
+    """In the record as in a run: whoever replaces one says what it compares instead."""
+    record = json.loads(RECORD.read_text())
+    silent = {
+        name: found["replaced"]
+        for run in record.values()
+        for name, found in run["classes"].items()
+        if found["replaced"] and not found["differs"]
+    }
+    assert silent == {}
+
+
+def test_why_a_class_does_not_pass_on_one_core_is_told():
+    """dbt seed --empty came with 1.12: the page says so beside 1.11."""
+    (line,) = [line for line in PAGE.read_text().splitlines() if "BaseTestEmptySeedFlag" in line]
+    assert "| – | ✓ |" in line
+    assert "dbt seed --empty exists from dbt-core 1.12" in line
 
 
 def test_the_selection_names_classes_that_exist():
@@ -103,6 +138,8 @@ def test_the_selection_names_classes_that_exist():
 
 def test_the_page_is_what_the_record_says():
     """Neither the page nor the classes have changed since the whole suite ran."""
+    record = json.loads(RECORD.read_text())
+    assert record == redescribe(record)
     assert PAGE.read_text() == render(json.loads(RECORD.read_text())), "run make test-conformance"
 
 

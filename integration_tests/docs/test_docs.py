@@ -82,6 +82,14 @@ def run_snippet(snippet: Snippet, project: Project, broker_folder: Path) -> list
     return [f"{snippet.page}:{snippet.line}: {problem}" for problem in problems if problem]
 
 
+def test_nothing_of_sparks_stays_where_commands_run(project: Project) -> None:
+    """Not behind the project's own `dbt build`, nor behind `tablestore sql`, each a process in the user's folder."""
+    done = project.run(["tablestore", "sql", "select count(*) from demo.orders"])
+    assert done.returncode == 0, done.stderr
+    ours = {"spark-warehouse", "metastore_db", "derby.log"}
+    assert [path for path in project.folder.rglob("*") if path.name in ours] == []
+
+
 @pytest.mark.parametrize("page", WITH_CODE, ids=[page.name for page in WITH_CODE])
 def test_everything_on_the_page_runs(page: Path, project: Project, broker_folder: Path) -> None:
     """Each command, query and program of the page does what it says: it ends with success."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 import uuid
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,10 +17,15 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Re
 from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log import beginning
 from tablestore_engine.log.beginning import prepare_log, reset_log
+from tablestore_engine.log.decode import decode_rows
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.settings import LogSettings
+
+_ROOT = Path(__file__).resolve().parents[2]
+_TURNS = 4
 
 
 def two_tables(broker: BrokerInfo) -> tuple[Source, LogSettings, Source, LogSettings]:
@@ -40,6 +48,20 @@ def test_a_claim_without_a_table_is_taken_over(broker: BrokerInfo) -> None:
     assert published(source, settings) == expected(source)
 
 
+def test_a_topic_that_was_taken_over_goes_with_its_table(broker: BrokerInfo, tmp_path: Path) -> None:
+    """The engine made it for the first writer, who died: the next one's DROP deletes both topics."""
+    topic = f"inherited-{uuid.uuid4().hex}"
+    dead = dataclasses.replace(
+        settings_of(Source(buckets=1), broker.url), topic=topic, place=f"{tmp_path}/d.db/t"
+    )
+    prepare_log(dead)
+    with _engine(broker, tmp_path) as engine:
+        engine.write("d.t", _row(1), _spec(topic))
+        assert engine.table("d.t").schema.options["tablestore.managed-topic"] == "true"
+        engine.drop_table("d.t")
+    assert not [name for name in _admin(broker).list_topics(timeout=10).topics if topic in name]
+
+
 def test_the_table_that_won_takes_its_topic_back(broker: BrokerInfo) -> None:
     """Two first writers: the one that claimed last lost the race for the name; the winner publishes all the same."""
     source, winner, _, loser = two_tables(broker)
@@ -47,6 +69,28 @@ def test_the_table_that_won_takes_its_topic_back(broker: BrokerInfo) -> None:
     prepare_log(loser)
     with Publisher(winner) as publisher:
         assert publisher.publish_pending(2, source.read).published == 2
+    assert published(source, winner) == expected(source)
+
+
+def test_a_claim_does_not_land_behind_what_was_published_meanwhile(
+    broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The winner publishes between the loser's look and its claim: TS1704, P is not set back, no row comes twice."""
+    source, winner, _, loser = two_tables(broker)
+    prepare_log(winner)
+    real = beginning._write_base
+
+    def publish_first(*args: object, **more: object) -> None:
+        monkeypatch.undo()
+        with Publisher(winner) as publisher:
+            assert publisher.publish_pending(1, source.read).published == 1
+        real(*args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(beginning, "_write_base", publish_first)
+    with pytest.raises(FixRequest, match="TS1704"):
+        prepare_log(loser)
+    with Publisher(winner) as publisher:
+        assert publisher.publish_pending(2, source.read).snapshots == (2,)
     assert published(source, winner) == expected(source)
 
 
@@ -138,6 +182,37 @@ def test_a_first_write_that_is_refused_leaves_its_topic_to_the_next(
             engine.write("d.t", twice, _spec(topic))
         engine.write("d.t", _row(1), _spec(topic))
         assert engine.count_log_messages("d.t") == 1
+
+
+def test_three_processes_that_create_one_table_at_once(broker: BrokerInfo, tmp_path: Path) -> None:
+    """None is refused, whoever wins the name and the topic: all rows are in the table, and once in the topic."""
+    with ExitStack() as stack:
+        writers = [stack.enter_context(_first_writer(broker, tmp_path, number)) for number in range(3)]
+        assert [_answer(writer) for writer in writers] == ["ready"] * 3
+        for turn in range(_TURNS):
+            for writer in writers:
+                assert writer.stdin is not None
+                writer.stdin.write(f"d.t{turn} first-{tmp_path.name}-{turn}\n")
+                writer.stdin.flush()
+            assert [_answer(writer) for writer in writers] == ["done"] * 3
+    with _engine(broker, tmp_path) as engine:
+        for turn in range(_TURNS):
+            table = engine.table(f"d.t{turn}")
+            assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2]
+            sent = decode_rows(table.log_messages(), table.schema)
+            assert sorted(sent["id"].to_pylist()) == [0, 1, 2]
+
+
+def _first_writer(broker: BrokerInfo, folder: Path, number: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "integration_tests.kafka.first_write_child", str(folder), broker.url]
+    return subprocess.Popen(
+        [*command, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT
+    )
+
+
+def _answer(writer: subprocess.Popen[str]) -> str:
+    assert writer.stdout is not None
+    return writer.stdout.readline().strip()
 
 
 def _engine(broker: BrokerInfo, folder: Path) -> Engine:

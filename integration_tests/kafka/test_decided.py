@@ -9,7 +9,7 @@ import pytest
 
 from integration_tests.kafka.source import Source, expected, new_table, published
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.beginning import prepare_log
+from tablestore_engine.log.beginning import prepare_log, reset_log
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.envelope import encode_rows, plan_envelope
 from tablestore_engine.log.marker import Marker, encode_marker
@@ -201,4 +201,26 @@ def test_nothing_is_committed_while_a_late_request_lies_beside_it(
     with Publisher(settings, runtime=Runtime(on_crash_point=arrive_late)) as publisher:
         assert publisher.publish_pending(2, source.read).snapshots == (1, 2)
     assert healed == [(settings.topic, 0), (settings.topic, 1)]
+    assert published(source, settings) == expected(source)
+
+
+def test_a_new_beginning_says_how_much_it_drops(broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that no reader has seen are counted, the marker beside them is not; without any it drops none.
+
+    Only a killed broker makes them of our own id; a foreign transaction stands for them, as above.
+    """
+    source, settings = new_table(broker, 2)
+    left = open_transaction(source, settings, f"left-{source.uuid}")
+    abort = LogProducer.abort_leftovers
+
+    def abort_both(self: LogProducer, places: list[tuple[str, int]]) -> None:
+        left.abandon(abort=True)
+        abort(self, places)
+
+    monkeypatch.setattr(LogProducer, "abort_leftovers", abort_both)
+    hidden = sum(len(rows) for rows in expected(source, range(1, 2)).values())
+    assert reset_log(settings, after_snapshot=0).dropped == hidden > 0
+    assert reset_log(settings, after_snapshot=0).dropped == 0
+    with Publisher(settings) as publisher:
+        publisher.publish_pending(2, source.read)
     assert published(source, settings) == expected(source)

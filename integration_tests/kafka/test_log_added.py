@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
@@ -49,6 +51,30 @@ def test_without_brokers_the_table_stays_without_a_log(tmp_path: Path) -> None:
         table = engine.table("d.t")
         assert table.latest_snapshot_id() == 2
         assert "log.system" not in table.schema.options
+
+
+@pytest.mark.parametrize("stage", [None, "gate"])
+def test_a_table_whose_first_snapshots_expired_gets_no_log(
+    broker: BrokerInfo, tmp_path: Path, stage: str | None
+) -> None:
+    """Its log could not begin with all its rows: TS1083 before anything, no topic; a new table of its rows may."""
+    with _engine(tmp_path, broker.url) as engine:
+        table, spec = engine.table("d.t"), _with_log()
+        (Path(table.store.location) / "snapshot" / "snapshot-1").unlink()
+        with pytest.raises(FixRequest, match="TS1083") as caught:
+            engine.write("d.t", _row(2, "c"), replace(spec, stage=stage))
+        assert "the first that is missing is 1" in str(caught.value)
+        assert table.latest_snapshot_id() == 2
+        assert table.staged() == ()
+        assert "log.system" not in table.schema.options
+        topic = spec.table.options["kafka.topic"]
+        assert not [name for name in _topics(broker) if topic in name]
+        engine.write("d.new", table.scan().to_arrow(), spec)
+        assert engine.count_log_messages("d.new") == 1
+
+
+def _topics(broker: BrokerInfo) -> set[str]:
+    return set(AdminClient({"bootstrap.servers": broker.url}).list_topics(timeout=10).topics)
 
 
 @pytest.mark.parametrize("mode", ["auto", "all"])

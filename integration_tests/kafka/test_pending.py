@@ -9,8 +9,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.api import (
+    PENDING,
+    PUBLISHED,
+    REFUSED,
+    Engine,
+    Outcome,
+    Staged,
+    TableSpec,
+    Verdict,
+    WriteMode,
+    WriteSpec,
+    stage_properties,
+)
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
 from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.runtime.system import Runtime
@@ -29,6 +42,22 @@ class Shop:
         """One row."""
         rows = pa.table({"id": [number]})
         return self.engine.write("d.t", rows, WriteSpec(**{**vars(self.spec), **identity}))
+
+    def stage(self, number: int) -> Staged:
+        """One row that waits, and its test is green."""
+        planned = stage_properties(Staged("d.t", "gate", "", gates=("t",), owner="d.t"))
+        self.append(number, stage="gate", properties=planned)
+        (item,) = self.staged()
+        self.engine.gate.record(item, Outcome("t", Verdict.GREEN, (item.as_read,)))
+        return self.staged()[0]
+
+    def staged(self) -> tuple[Staged, ...]:
+        """What waits, as whoever comes next reads it."""
+        return self.engine.gate.read_book("d.t").staged
+
+    def lose(self, snapshot_id: int) -> None:
+        """A snapshot that no log has expires."""
+        Path(self.engine.table("d.t").store.location, "snapshot", f"snapshot-{snapshot_id}").unlink()
 
     def ids(self) -> tuple[list[int], list[int]]:
         """Keys in the table, and number of messages per snapshot in the topic."""
@@ -89,7 +118,7 @@ def test_a_gap_is_told_before_the_commit_and_names_the_way_out(shop: Shop) -> No
     shop.append(2, publish=False)
     shop.append(3, publish=False)
     table = shop.engine.table("d.t")
-    Path(table.store.location, "snapshot", "snapshot-2").unlink()
+    shop.lose(2)
     with pytest.raises(FixRequest, match="TS1733") as caught:
         shop.append(4)
     assert "publish --reset" in str(caught.value)
@@ -97,3 +126,75 @@ def test_a_gap_is_told_before_the_commit_and_names_the_way_out(shop: Shop) -> No
     table.reset_log(2)
     shop.append(4)
     assert shop.ids() == ([1, 2, 3, 4], [1, 3, 4])
+
+
+def test_a_broker_that_is_away_stops_the_claim_of_what_is_staged(shop: Shop, own_broker: Path) -> None:
+    """TS1082 says that nothing was published, and nothing is; stage and verdict wait, and go out later, once."""
+    item = shop.stage(2)
+    stop_broker(own_broker)
+    (refused,) = shop.engine.gate.publish((item,))
+    start_broker(own_broker)
+    assert refused.state == REFUSED
+    assert "TS1082 nothing was published: the log of d.t cannot take staged snapshot gate" in refused.line()
+    assert "TS1702" in refused.line()
+    assert shop.ids() == ([1], [1])
+    (waiting,) = shop.staged()
+    assert waiting.is_green
+    (done,) = shop.engine.gate.publish((waiting,))
+    assert done.state == PUBLISHED
+    assert (shop.ids(), shop.staged()) == (([1, 2], [1, 2]), ())
+
+
+def test_a_gap_stops_a_whole_group_before_its_first_claim(shop: Shop) -> None:
+    """A table without a log, which would go first, stays staged too; after the reset both go out."""
+    shop.append(2, publish=False)
+    shop.append(3, publish=False)
+    item = shop.stage(4)
+    shop.engine.write("d.plain", pa.table({"id": [1]}), WriteSpec(stage="gate", mode=WriteMode.APPEND))
+    (plain,) = shop.engine.gate.read_book("d.plain").staged
+    shop.lose(2)
+    refused = shop.engine.gate.publish((plain, item))
+    assert [(one.state, one.error and one.error.code) for one in refused] == [(REFUSED, "TS1082")] * 2
+    assert "publish --reset" in refused[0].line()
+    with pytest.raises(RetryError, match="TS1082"):
+        shop.engine.table("d.t").publish_staged("gate")
+    assert shop.engine.table("d.t").latest_snapshot_id() == 3
+    assert shop.engine.table("d.plain").latest_snapshot_id() is None
+    shop.engine.table("d.t").reset_log(2)
+    assert [one.state for one in shop.engine.gate.publish((plain, item))] == [PUBLISHED] * 2
+    assert shop.ids() == ([1, 2, 3, 4], [1, 3, 4])
+
+
+def test_what_is_out_stays_pending_until_its_log_is_sent(shop: Shop) -> None:
+    """A gap that appears behind the claim: pending each time, never `nothing was published`; after the reset sent."""
+    shop.append(2, publish=False)
+    shop.append(3, publish=False)
+    item = shop.stage(4)
+    shop.at["stage.published"] = lambda: shop.lose(2)
+    for _ in range(2):
+        (pending,) = shop.engine.gate.publish((item,))
+        assert (pending.state, pending.error and pending.error.code) == (PENDING, "TS1733")
+        (item,) = shop.staged()
+        assert item.is_out
+    with pytest.raises(PublishPending, match=r"snapshot 4 of d\.t is committed"):
+        shop.engine.table("d.t").publish_staged("gate")
+    shop.engine.table("d.t").reset_log(2)
+    shop.engine.table("d.t").publish_staged("gate")
+    assert (shop.ids(), shop.staged()) == (([1, 2, 3, 4], [1, 3, 4]), ())
+
+
+def test_a_stage_that_brings_the_log_is_checked_with_it(shop: Shop) -> None:
+    """Its topic is deleted while it waits: TS1082, and the table has neither the row nor the log."""
+    shop.engine.write("d.later", pa.table({"id": [1]}), WriteSpec(mode=WriteMode.APPEND))
+    topic = f"later-{uuid.uuid4().hex}"
+    options = {"log.system": "kafka", "kafka.topic": topic}
+    spec = WriteSpec(table=TableSpec(options=options), mode=WriteMode.APPEND, stage="gate")
+    shop.engine.write("d.later", pa.table({"id": [2]}), spec)
+    admin = AdminClient({"bootstrap.servers": shop.broker.url})
+    admin.delete_topics([topic])[topic].result()
+    table = shop.engine.table("d.later")
+    with pytest.raises(RetryError, match="TS1082") as caught:
+        table.publish_staged("gate")
+    assert "TS1705" in str(caught.value)
+    assert table.latest_snapshot_id() == 1
+    assert "log.system" not in table.schema.options

@@ -111,7 +111,7 @@ def test_oversize_row(broker: BrokerInfo, side: str) -> None:
         source.pad = 60_000
         with pytest.raises(FixData, match="TS1709") as caught:
             publisher.publish_pending(3, source.read)
-        assert re.search(r'key {"id":200\d}: its value has 6006\d bytes', str(caught.value))
+        assert re.search(r'key {"id":200\d}: key and value have 6007\d bytes', str(caught.value))
     assert published(source, settings) == expected(source, range(1, 2))
     if side == "broker":
         _set_topic_limit(broker, settings.topic, 2_000_000)

@@ -4,9 +4,10 @@ Names      KillReport    what a run counted
            kill_writers  rounds of one table: start 1 to 3 writers, kill them, look
            judge         step 4 alone; acknowledged   what the writers were told
 Steps      1 fork writers from a clean server (no start-up cost, no threads of ours)  2 kill all of them a moment
-           after some acks, or when one died at a crash point  3 with a fresh handle: invariants of all files
-           4 at a table's end every snapshot is replayed: commit user and identifier name the command, the command
-           gives the rows, the rows must be what our reader (and a peer, at the end) shows
+           after some acks, or when one died at a crash point (or had its turns without meeting it)
+           3 with a fresh handle: invariants of the snapshots that are new, and of what is staged
+           4 at a table's end the invariants of all files; every snapshot is replayed: commit user and identifier
+           name the command, its rows must be what our reader (and a peer, at the end) shows
 INVARIANT  what is expected comes from (seed, writer, turn) and the acks, never from the table itself.
 """
 
@@ -36,8 +37,10 @@ from integration_tests.soak.killed_writer import (
 )
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.system import CRASH_POINTS
+from tablestore_engine.store.verify import verify_snapshot
 
 WRITERS_MAX = 3
+TURNS_TO_A_CRASH = 30  # these commands never meet some points; more commits would tell nothing more
 POINTS = tuple(sorted(name for name in CRASH_POINTS if not name.startswith("log.")))
 _DIE_SECONDS = 60
 
@@ -65,8 +68,9 @@ def kill_writers(seed: int, kills: int, root: Path, peers: Sequence[Peer] = ()) 
     Raises AssertionError with the seed at the first fault.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["integration_tests.soak.killed_writer"])
-    chance, killed = random.Random(seed), 0
+    # The server also loads what starts this run, else each child does so again (__mp_main__), dbt and all.
+    context.set_forkserver_preload(["integration_tests.soak.killed_writer", "integration_tests.soak.run"])
+    chance, killed, checked = random.Random(seed), 0, 0
     Ours().create(table_of(root), SCHEMA)
     while killed < kills:
         crash_at = f"{chance.choice(POINTS)}:{chance.randint(1, 3)}" if chance.random() < 0.4 else ""
@@ -78,25 +82,21 @@ def kill_writers(seed: int, kills: int, root: Path, peers: Sequence[Peer] = ()) 
             )
             for writer in writers
         ]
-        wanted = len(_acks(root, 0)) + chance.randint(1, 4)
-        killed += _kill(
-            started, chance, None if crash_at else lambda wanted=wanted: len(_acks(root, 0)) >= wanted
-        )
-        _check_files(root, seed)
+        turns = chance.randint(1, 4)
+        wanted = len(_acks(root, 0)) + (TURNS_TO_A_CRASH if crash_at else turns)
+        killed += _kill(started, chance, lambda wanted=wanted: len(_acks(root, 0)) >= wanted)
+        checked = _check_news(root, seed, checked)
     return judge(root, seed, killed, peers)
 
 
-def _kill(processes: list[BaseProcess], chance: random.Random, is_time: Callable[[], bool] | None) -> int:
-    """SIGKILL for all a moment after `is_time` (None: when the first died at its crash point); how many there were."""
+def _kill(processes: list[BaseProcess], chance: random.Random, is_time: Callable[[], bool]) -> int:
+    """SIGKILL for all a moment after `is_time`, or after the first died at its crash point; how many there were."""
     for process in processes:
         process.start()
-    if is_time is None:
-        processes[0].join(_DIE_SECONDS)
-    else:
-        until = time.monotonic() + _DIE_SECONDS
-        while not is_time() and time.monotonic() < until:
-            time.sleep(0.002)
-        time.sleep(chance.uniform(0, 0.08))
+    until = time.monotonic() + _DIE_SECONDS
+    while processes[0].is_alive() and not is_time() and time.monotonic() < until:
+        time.sleep(0.002)
+    time.sleep(chance.uniform(0, 0.08))
     for process in processes:
         if process.is_alive() and process.pid is not None:
             os.kill(process.pid, signal.SIGKILL)
@@ -119,18 +119,24 @@ def _next_turn(root: Path, writer: int) -> int:
     return max(_acks(root, writer), default=-1) + 1
 
 
-def _check_files(root: Path, seed: int) -> None:
-    """All invariants of the files, of main and of what is staged."""
+def _check_news(root: Path, seed: int, after: int) -> int:
+    """Invariants of snapshots newer than `after`, and of all that is staged; the newest id."""
     store = Ours().store(table_of(root))
-    problems = [*store.verify()]
+    snapshots = store.snapshots.list_all()
+    problems = [
+        one for snapshot in snapshots if snapshot.id > after for one in verify_snapshot(store.parts, snapshot)
+    ]
     for staged in store.staging.list_all():
         problems += [f"staged {staged.name}: {one}" for one in store.on_staged(staged.name).verify()]
     assert not problems, f"seed {seed}: {problems}"
+    return max((snapshot.id for snapshot in snapshots), default=after)
 
 
 def judge(root: Path, seed: int, killed: int, peers: Sequence[Peer] = ()) -> KillReport:
-    """Replay all snapshots against their commands, then the acks against the snapshots."""
+    """Invariants of all files, then all snapshots against their commands, and the acks against the snapshots."""
     ours, location, oracle = Ours(), table_of(root), Oracle(SCHEMA)
+    problems = ours.store(location).verify()
+    assert not problems, f"seed {seed}: {problems}"
     found: dict[tuple[str, int], int] = {}
     snapshots = ours.store(location).snapshots.list_all()
     for snapshot in snapshots:

@@ -14,10 +14,12 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import FixData, TablestoreError
 
 QUERY = "select * from demo.t order by id"
-_KEYED = WriteSpec(table=TableSpec(primary_key=("id",), options={"parquet.row-group-rows": "100"}))
+_OPTIONS = {"parquet.row-group-rows": "100"}
+_KEYED = WriteSpec(table=TableSpec(primary_key=("id",), options=_OPTIONS))
+_PLAIN = WriteSpec(table=TableSpec(primary_key=("id",), options={**_OPTIONS, "file.compression": "none"}))
 
 
-def _table(root: Path) -> Path:
+def _table(root: Path, spec: WriteSpec = _KEYED) -> Path:
     """A keyed table with NULLs in it; its data file."""
     rows = pa.table(
         {
@@ -29,7 +31,7 @@ def _table(root: Path) -> Path:
     )
     with Engine(str(root)) as engine:
         engine.create_database("demo")
-        engine.write("demo.t", rows, _KEYED)
+        engine.write("demo.t", rows, spec)
     return next((root / "demo.db/t/bucket-0").glob("data-*"))
 
 
@@ -45,13 +47,17 @@ def _flip(path: Path, at: int, bit: int) -> bytes:
 
 
 def test_a_flipped_page_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """A bit of a page: Spark's reader checks the page, and the error names the data file of the table."""
-    path = _table(tmp_path)
+    """A bit of a page that nothing else would notice, since it is not compressed: Spark's reader compares the page's
+    checksum, and the error names the data file of the table.
+    """
+    path = _table(tmp_path, _PLAIN)
     chunk = pq.read_metadata(path).row_group(1).column(4)
-    _flip(path, chunk.data_page_offset + chunk.total_compressed_size - 2, 3)
+    assert (chunk.path_in_schema, chunk.compression) == ("name", "UNCOMPRESSED")
+    _flip(path, path.read_bytes().index(b"name 110") + 7, 0)  # name 111
     with pytest.raises(FixData) as refused:
         _rows(tmp_path)
     assert refused.value.code == "TS1560"
+    assert "CRC checksum verification failed" in refused.value.why
     assert str(path) in refused.value.what
 
 

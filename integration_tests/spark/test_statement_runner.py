@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from integration_tests.spark.tables import StubTables, parquet_file, scan
+from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, FixRequest, NotFound, Unsupported
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
@@ -21,10 +22,35 @@ from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import session_scratch
 from tablestore_engine.spark.types import fields_from_spark
 from tablestore_engine.spark.write import collect_small
+from tablestore_engine.sql.parser import parse
 from tablestore_engine.sql.statement import AddColumns, AlterAction, AlterColumn
 from tablestore_engine.store.write import WriteMode
+from tablestore_engine.warehouse.running_statement import StatementResult
 from tablestore_engine.warehouse.statement_runner import StatementRunner
 from tablestore_engine.warehouse.table_actions import RowsRequest, TableWish
+
+
+@dataclass
+class StartedResolver:
+    """A LazyResolver that nobody has to wait for."""
+
+    resolver: Resolver
+
+    def get(self) -> Resolver:
+        return self.resolver
+
+    def forget(self, identifier: Identifier) -> None:
+        self.resolver.forget(identifier.database, identifier.name)
+
+
+@dataclass
+class TextRunner:
+    """Statements as text."""
+
+    runner: StatementRunner
+
+    def run(self, text: str, *, limit: int | None = None) -> StatementResult:
+        return self.runner.run(parse(text), limit=limit)
 
 
 @dataclass
@@ -142,9 +168,10 @@ def actions(tmp_path: Path) -> DictActions:
 
 
 @pytest.fixture
-def runner(spark: SparkSession, warehouse: str, actions: DictActions) -> StatementRunner:
+def runner(spark: SparkSession, warehouse: str, actions: DictActions) -> TextRunner:
     """A runner over them, with a keyed and an append-only table."""
-    made = StatementRunner(Resolver(spark, actions.source, session_scratch(warehouse)), actions)
+    resolver = Resolver(spark, actions.source, session_scratch(warehouse))
+    made = TextRunner(StatementRunner(StartedResolver(resolver), actions))
     made.run(
         "create table default.keyed (id bigint not null, v decimal(5,2), at timestamp_ntz, primary key (id))"
     )
@@ -154,11 +181,11 @@ def runner(spark: SparkSession, warehouse: str, actions: DictActions) -> Stateme
     return made
 
 
-def _rows(runner: StatementRunner, text: str) -> list[tuple[Any, ...]]:
+def _rows(runner: TextRunner, text: str) -> list[tuple[Any, ...]]:
     return sorted(runner.run(text).fetched.rows)
 
 
-def test_insert(runner: StatementRunner, actions: DictActions) -> None:
+def test_insert(runner: TextRunner, actions: DictActions) -> None:
     """Values are cast to their columns, columns go by position, by list or by name, missing ones are NULL."""
     assert _rows(runner, "select id, cast(v as string), cast(at as string) from keyed") == [
         (1, "1.50", "2026-01-01 00:00:00"), (2, "2.50", None), (3, "3.00", None)]  # fmt: skip
@@ -179,7 +206,7 @@ def test_insert(runner: StatementRunner, actions: DictActions) -> None:
         runner.run("insert into default.nothing values (1)")
 
 
-def test_insert_overwrite(runner: StatementRunner, actions: DictActions) -> None:
+def test_insert_overwrite(runner: TextRunner, actions: DictActions) -> None:
     """OVERWRITE of a plain table replaces it; of a partitioned one the partitions of the rows, or the named one."""
     runner.run("insert overwrite plain values (9, 'x')")
     assert _rows(runner, "select * from plain") == [(9, "x")]
@@ -194,7 +221,7 @@ def test_insert_overwrite(runner: StatementRunner, actions: DictActions) -> None
     assert [str(row[1]) for row in _rows(runner, "select * from parts")] == ["2026-01-02"]
 
 
-def test_update_and_delete_keyed(runner: StatementRunner, actions: DictActions) -> None:
+def test_update_and_delete_keyed(runner: TextRunner, actions: DictActions) -> None:
     """UPDATE and DELETE change the rows whose condition is true, by key, on the state they were computed from."""
     runner.run("update keyed k set v = k.v + 1, at = '2026-03-03' where v > 2")
     assert _rows(runner, "select id, cast(v as string) from keyed") == [(1, "1.50"), (2, "3.50"), (3, "4.00")]
@@ -209,7 +236,7 @@ def test_update_and_delete_keyed(runner: StatementRunner, actions: DictActions) 
     assert _rows(runner, "select id from keyed") == []
 
 
-def test_update_and_delete_plain(runner: StatementRunner, actions: DictActions) -> None:
+def test_update_and_delete_plain(runner: TextRunner, actions: DictActions) -> None:
     """On append-only tables the same statements overwrite the content; a NULL condition changes nothing."""
     runner.run("insert into plain values (null, null)")
     runner.run("update plain set name = 'u' where id >= 2")
@@ -220,7 +247,7 @@ def test_update_and_delete_plain(runner: StatementRunner, actions: DictActions) 
     assert actions.requests[-1].mode is WriteMode.OVERWRITE_TABLE
 
 
-def test_merge(runner: StatementRunner, actions: DictActions) -> None:
+def test_merge(runner: TextRunner, actions: DictActions) -> None:
     """The first WHEN that holds decides: delete, update, insert, and rows that only the target has."""
     runner.run(
         "merge into default.keyed t using (select 1 id, 9 v union all select 2, 8 union all select 5, 7 union all select 6, 0) s"
@@ -243,7 +270,7 @@ def test_merge(runner: StatementRunner, actions: DictActions) -> None:
         runner.run("merge into plain using keyed k on plain.id = k.id when matched then delete")
 
 
-def test_tables_and_views(runner: StatementRunner, actions: DictActions) -> None:
+def test_tables_and_views(runner: TextRunner, actions: DictActions) -> None:
     """DDL arrives parsed; a dropped or renamed name is gone from the session; views are stored as text."""
     report = runner.run(
         "create or replace table made tblproperties ('primary-key'='id') as select 1L id, 'a' t"
@@ -277,7 +304,7 @@ def test_tables_and_views(runner: StatementRunner, actions: DictActions) -> None
         runner.run("create table t using parquet as select 1")
 
 
-def test_show_and_describe(runner: StatementRunner) -> None:
+def test_show_and_describe(runner: TextRunner) -> None:
     """SHOW and DESCRIBE answer from our catalog in Spark's columns."""
     assert runner.run("show schemas like 'd*'").fetched.rows == (("demo",),)
     assert runner.run("show tables in default").fetched.rows == (
@@ -290,7 +317,7 @@ def test_show_and_describe(runner: StatementRunner) -> None:
     assert runner.run("show columns in plain").fetched.rows == (("id",), ("name",))
 
 
-def test_exact_values(runner: StatementRunner) -> None:
+def test_exact_values(runner: TextRunner) -> None:
     """Fetched values are exact Python values: decimals, big integers, microseconds with and without zone."""
     row = runner.run(
         "select 12345678901234567890.12BD, 9007199254740993L, timestamp'2026-01-01 00:00:00.000001', "

@@ -14,11 +14,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
-from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.errors import FixData, FixRequest, StorageError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.spark import write
 from tablestore_engine.spark.session import session_scratch
 from tablestore_engine.spark.write import (
     SMALL_BYTES,
@@ -157,7 +158,7 @@ def test_bad_rows_in_a_task(spark: SparkSession, warehouse: str) -> None:
     twins = _twins(spark, warehouse, _COLUMNS, primary_keys=["id"], options={**_KEYED, "bucket": "2"})
     frame = _frame(spark, 0, 10).union(_frame(spark, 7, 8))
     request = WriteRequest(mode=WriteMode.UPSERT)
-    with pytest.raises(FixData, match=r"TS1601 1 key (.|\n)*id = 7"):
+    with pytest.raises(FixData, match=r"TS1601 1 key occurs more than once (.|\n)*id = 7"):
         twins.tasks.write_changes(lambda base, _: twins.changes(frame, WriteMode.UPSERT, None, base), request)
     bad = _frame(spark, 0, 10).selectExpr("if(id = 3, raise_error('boom'), id) as id", "* except (id)")
     with pytest.raises(FixRequest, match=r"TS1506 (.|\n)*boom"):
@@ -214,3 +215,48 @@ def test_a_row_too_large_for_the_log_is_refused_by_its_task(
         report = engine.write("demo.large", frame.where("id = 1"), WriteSpec(table=table))
         assert report.snapshot_id == 1
         assert engine.count_log_messages("demo.large") == 1
+
+
+def test_a_distributed_write_does_not_compare_rows_without_a_key(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The boundary of decision 0014: the same rows again commit nothing while the driver holds them; written by tasks
+    every file is new, in a snapshot that tells nobody of a change. A keyed table is compared on both sides of it.
+    """
+    frame = spark.range(500).selectExpr("id", "id % 7 as v")
+    plain = WriteSpec(mode=WriteMode.OVERWRITE_TABLE)
+    keyed = WriteSpec(table=TableSpec(primary_key=("id",)), mode=WriteMode.OVERWRITE_TABLE)
+    with Engine(str(tmp_path)) as engine:
+        for name, spec in (("d.plain", plain), ("d.keyed", keyed)):
+            engine.write(name, frame, spec)
+            engine.write(name, frame, spec)
+            assert engine.table(name).latest_snapshot_id() == 1
+        files = {file.path for file in engine.table("d.plain").scan().plan().files}
+        monkeypatch.setattr(write, "SMALL_ROWS", 100)
+        monkeypatch.setattr(write, "SMALL_BYTES", 0)
+        engine.write("d.keyed", frame, keyed)
+        assert engine.table("d.keyed").latest_snapshot_id() == 1
+        engine.write("d.plain", frame, plain)
+        table = engine.table("d.plain")
+        assert table.latest_snapshot_id() == 2
+        assert not files & {file.path for file in table.scan().plan().files}
+        assert table.changes(1).num_rows == 0
+        assert table.scan().to_arrow().num_rows == 500
+        assert table.verify() == ()
+
+
+def test_a_failed_task_leaves_no_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partition whose folder cannot be made fails one task: TS1262, and what the others wrote is deleted."""
+    monkeypatch.setattr(write, "SMALL_ROWS", 1)
+    monkeypatch.setattr(write, "SMALL_BYTES", 0)
+    spec = WriteSpec(table=TableSpec(primary_key=("id", "day"), partition_by=("day",)))
+    with Engine(str(tmp_path)) as engine:
+        engine.write("d.t", spark.range(4).selectExpr("id", "concat('d', id) as day"), spec)
+        files = set(tmp_path.rglob("*.parquet"))
+        bad = spark.range(9).selectExpr("id", "if(id = 5, repeat('x', 300), concat('d', id)) as day")
+        with pytest.raises(StorageError, match="TS1262"):
+            engine.write("d.t", bad, spec)
+        assert set(tmp_path.rglob("*.parquet")) == files
+        assert engine.table("d.t").scan().to_arrow().num_rows == 4

@@ -1,10 +1,18 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
 from tablestore_engine.api.answers import ColumnInfo, SqlResult, StagedInfo, TableFacts
+from tablestore_engine.api.client_settings import (
+    BROKERS,
+    KAFKA_CONFIG_ENV,
+    KAFKA_ENV,
+    client_settings,
+    read_settings,
+)
 from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.display import shown
+from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.sql.version import TableVersion, find_version, versioned_database
 from tablestore_engine.store.row_filter import Interval, RowFilter, SameKeys
@@ -36,7 +44,10 @@ from tablestore_engine.warehouse.write_report import WriteReport
 from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
 __all__ = [
+    "BROKERS",
     "DAMAGED",
+    "KAFKA_CONFIG_ENV",
+    "KAFKA_ENV",
     "PENDING",
     "PUBLISHED",
     "REFUSED",
@@ -46,8 +57,10 @@ __all__ = [
     "Gatekeeper",
     "Interval",
     "OnSchemaChange",
+    "OrderedLock",
     "Outcome",
     "Publication",
+    "Rank",
     "ReadLog",
     "RelationInfo",
     "RowFilter",
@@ -68,6 +81,7 @@ __all__ = [
     "WriteReport",
     "WriteSpec",
     "bound_group",
+    "client_settings",
     "describe_damage",
     "explain",
     "find_obstacle",
@@ -75,6 +89,7 @@ __all__ = [
     "local_folder",
     "order_group",
     "pick_group",
+    "read_settings",
     "short_name",
     "shown",
     "stage_properties",

@@ -8,6 +8,7 @@ INVARIANT  no JVM before the first statement that needs one: names, Arrow reads 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api.answers import ColumnInfo, SqlResult, StagedInfo
+from tablestore_engine.api.client_settings import client_settings
 from tablestore_engine.api.environment import check_environment
 from tablestore_engine.api.operations import Operations
 from tablestore_engine.api.table import Table
@@ -30,12 +32,13 @@ from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.spark import fetch
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.types import spark_ddl
+from tablestore_engine.sql.parser import parse
 from tablestore_engine.sql.version import TableVersion
 from tablestore_engine.store.write import WriteMode
 from tablestore_engine.warehouse.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.incoming_rows import from_arrow, from_frame, to_incoming
 from tablestore_engine.warehouse.relation_list import RelationInfo
-from tablestore_engine.warehouse.statement_runner import StatementRunner
+from tablestore_engine.warehouse.statement_runner import StatementRunner, needs_session
 from tablestore_engine.warehouse.successors import Successors
 from tablestore_engine.warehouse.table_actions import TableActions
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -49,6 +52,8 @@ NO_VERSIONS: Versions = {}
 class Engine:
     """Tables under one warehouse folder; `log` are Kafka client settings (secrets stay in memory).
 
+    What `log` does not say comes from `environ`: TABLESTORE_KAFKA (brokers), TABLESTORE_KAFKA_CONFIG (a file).
+
     `trusted_sql`: SQL text that others stored in the warehouse may do what the user may (else TS1529).
     """
 
@@ -60,10 +65,12 @@ class Engine:
         log: Mapping[str, str] | None = None,
         runtime: Runtime = SYSTEM,
         trusted_sql: bool = False,
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
         let_signals_interrupt()
+        settings = client_settings(environ, said=log)
         self._warehouse = Warehouse(
-            warehouse, spark or SparkSettings(), log or {}, runtime, trusted_sql=trusted_sql
+            warehouse, spark or SparkSettings(), settings, runtime, trusted_sql=trusted_sql
         )
         self._operations = Operations(self._warehouse.spark.cancel_jobs)
 
@@ -100,9 +107,10 @@ class Engine:
 
     def sql(self, text: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None) -> SqlResult:
         """Run one statement completely; `reads` is told what it read. Raises TS15xx for what is not understood."""
-        with self._running(needs_spark=True):
-            runner = StatementRunner(self._warehouse.resolver, TableActions(self._warehouse))
-            done = runner.run(text, _overrides(versions, reads))
+        statement = parse(text)
+        with self._running(needs_spark=self._warehouse.spark.is_started or needs_session(statement)):
+            runner = StatementRunner(self._warehouse.spark, TableActions(self._warehouse))
+            done = runner.run(statement, _overrides(versions, reads))
         return SqlResult(done.fetched.columns, done.fetched.rows, done.report)
 
     def query_columns(

@@ -138,9 +138,12 @@ class Table:
             self.identifier, WriteReport(self.identifier, self.latest_snapshot_id())
         )
 
-    def reset_log(self, after_snapshot: int) -> None:
-        """Begin the log anew: snapshots up to this one count as published; what the topic holds stays there."""
-        self.warehouse.logs.reset(self.identifier, after_snapshot)
+    def reset_log(self, after_snapshot: int) -> int:
+        """Begin the log anew: snapshots up to this one count as published; what readers see in the topic stays there.
+
+        The number of rows that no reader has seen (their transaction never ended) and that are dropped.
+        """
+        return self.warehouse.logs.reset(self.identifier, after_snapshot)
 
     # staging -------------------------------------------------------------------------------------
 

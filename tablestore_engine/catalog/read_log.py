@@ -1,7 +1,7 @@
-"""What statements have read by plain names: the ground on which a test's verdict stands.
+"""What statements have read: the ground on which a test's verdict stands.
 
 Names      TableRead   rows of a table that a query saw: which commit, staged or not
-           ReadLog     what one or several statements have read
+           ReadLog     what one or several statements have read, by plain names and at versions they name
 """
 
 from __future__ import annotations
@@ -24,15 +24,25 @@ class ReadLog:
 
     def __init__(self) -> None:
         self._seen: set[TableRead] = set()
+        self._constants: set[TableRead] = set()
 
-    def note(self, read: TableRead) -> None:
-        """A table was read by its plain name."""
-        self._seen.add(read)
+    def note(self, read: TableRead, *, is_constant: bool = False) -> None:
+        """A table was read, by its plain name or as a constant: at a version that the text names."""
+        (self._constants if is_constant else self._seen).add(read)
 
     def add(self, other: ReadLog) -> None:
         """What another one has seen, too."""
         self._seen |= other._seen
+        self._constants |= other._constants
 
     def reads(self) -> tuple[TableRead, ...]:
-        """Everything so far, sorted; a table that moved between two statements is there twice."""
-        return tuple(sorted(self._seen, key=lambda one: (one.table, one.version)))
+        """By plain names so far, sorted; a table that moved between two statements is there twice."""
+        return _sorted(self._seen)
+
+    def constants(self) -> tuple[TableRead, ...]:
+        """At versions that the text names: the same rows whenever it runs."""
+        return _sorted(self._constants)
+
+
+def _sorted(reads: set[TableRead]) -> tuple[TableRead, ...]:
+    return tuple(sorted(reads, key=lambda one: (one.table, one.version)))

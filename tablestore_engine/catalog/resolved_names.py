@@ -71,7 +71,7 @@ ResolvedName = ResolvedTable | ResolvedView
 class Overrides:
     """(database, table) -> the state that its plain name means, in this statement.
 
-    `reads` is told every table that the statement reads by its plain name, and in which state.
+    `reads` is told every table that the statement reads, in which state, and whether the text names that state.
     """
 
     states: Mapping[tuple[str, str], TableVersion] = field(default_factory=dict)
@@ -81,15 +81,13 @@ class Overrides:
         """The override of a name, if there is one."""
         return self.states.get((database, name))
 
-    def note(self, database: str, name: str, found: ResolvedName) -> None:
-        """A plain name was found; `demo__at_snapshot_5`.orders names a constant and does not count as read."""
-        if (
-            self.reads is None
-            or not isinstance(found, ResolvedTable)
-            or split_database(database)[1] is not None
-        ):
+    def note(self, database: str, name: str, found: ResolvedName, *, is_constant: bool = False) -> None:
+        """A name was found; `is_constant`: at a version in the text (VERSION AS OF, `demo__at_snapshot_5`.orders)."""
+        if self.reads is None or not isinstance(found, ResolvedTable):
             return
-        self.reads.note(TableRead(f"{database}.{name}", found.commit, found.snapshot.id, found.stage))
+        base, version = split_database(database)
+        read = TableRead(f"{base}.{name}", found.commit, found.snapshot.id, found.stage)
+        self.reads.note(read, is_constant=is_constant or version is not None)
 
 
 NO_OVERRIDES = Overrides()

@@ -21,6 +21,7 @@ from tablestore_engine.format.layout import database_location
 from tablestore_engine.format.seal import check_seal, sealed_json
 
 _SUFFIX = ".json"
+_AGAIN = "create the view again (dbt run --select <model>)"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def encode_view(view: ViewDefinition) -> bytes:
 
 def decode_view(data: bytes, path: str) -> ViewDefinition:
     """Back from JSON. Raises FixData TS1403, TS1160 (damaged)."""
-    check_seal(data, "view", path)
+    check_seal(data, "view", path, again=_AGAIN)
     try:
         content = parse_object(data)
         sql, comment, columns = content["sql"], content["comment"], content["columns"]
@@ -59,7 +60,7 @@ def decode_view(data: bytes, path: str) -> ViewDefinition:
             "TS1403",
             f"view file {path} cannot be read",
             why=f"expected JSON with sql, comment, columns, timeMillis; {error}",
-            fix="create the view again (dbt run --select <model>)",
+            fix=_AGAIN,
         ) from error
 
 

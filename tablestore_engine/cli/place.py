@@ -1,6 +1,6 @@
 """Where a command works: the warehouse folder, the table, the brokers; the same arguments on every command.
 
-Names      add_place       arguments NAME, --warehouse, --json
+Names      add_place       arguments NAME, --warehouse, --json; add_brokers: --bootstrap, --kafka-config
            find_warehouse  --warehouse, else TABLESTORE_WAREHOUSE, else a folder `warehouse` here, above, or one below
            is_adoptable    whether a folder above may be taken without being named: by its owner
            open_engine     the engine of that warehouse, closed at the end of the block
@@ -18,11 +18,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tablestore_engine.api import Engine, SparkSettings, local_folder
-from tablestore_engine.errors import FixData, FixRequest, NotFound
+from tablestore_engine.api import (
+    BROKERS,
+    KAFKA_CONFIG_ENV,
+    KAFKA_ENV,
+    Engine,
+    SparkSettings,
+    local_folder,
+    read_settings,
+)
+from tablestore_engine.errors import FixData, FixRequest, NotFound, StorageError
+from tablestore_engine.fileio.storage_errors import explained
 
 WAREHOUSE_ENV = "TABLESTORE_WAREHOUSE"
-KAFKA_ENV = "TABLESTORE_KAFKA"
 _FOLDER = "warehouse"
 
 
@@ -42,9 +50,11 @@ def add_place(parser: argparse.ArgumentParser, *, name: str | None = "table") ->
 
 
 def add_brokers(parser: argparse.ArgumentParser) -> None:
-    """--bootstrap."""
+    """--bootstrap, --kafka-config."""
     text = f"Kafka brokers (default: ${KAFKA_ENV}); tables do not name any"
     parser.add_argument("--bootstrap", metavar="HOST:PORT", help=text)
+    text = f"settings of the Kafka client, as security.protocol=SASL_SSL, a line each (default: ${KAFKA_CONFIG_ENV})"
+    parser.add_argument("--kafka-config", metavar="FILE", help=text)
 
 
 def owner_of(folder: Path) -> int:
@@ -72,11 +82,13 @@ def find_warehouse(
     *,
     owner_of: Callable[[Path], int] = owner_of,
 ) -> Path:
-    """The folder. Raises NotFound TS1920, FixRequest TS1921, TS1930, TS1060."""
+    """The folder. Raises NotFound TS1920, FixRequest TS1921, TS1930, TS1060, StorageError."""
     named = given or environ.get(WAREHOUSE_ENV)
     if named:
         folder = here / Path(local_folder(named)).expanduser()
-        if folder.is_dir():
+        with explained(str(folder)):
+            is_there = folder.is_dir()
+        if is_there:
             return folder
         raise NotFound(
             "TS1920",
@@ -84,12 +96,13 @@ def find_warehouse(
             why=f"{folder} is no folder",
             fix=f"correct --warehouse or {WAREHOUSE_ENV}",
         )
-    for folder in (here, *here.parents):
-        if is_warehouse(folder / _FOLDER):
-            if folder != here:
-                _require_owner(folder / _FOLDER, our_users(environ), owner_of)
+    if is_warehouse(here / _FOLDER):
+        return here / _FOLDER
+    for folder in here.parents:
+        if _is_open_warehouse(folder / _FOLDER):
+            _require_owner(folder / _FOLDER, our_users(environ), owner_of)
             return folder / _FOLDER
-    below = sorted(path for path in here.glob(f"*/{_FOLDER}") if is_warehouse(path))
+    below = sorted(path for path in here.glob(f"*/{_FOLDER}") if _is_open_warehouse(path))
     if len(below) == 1:
         return below[0]
     found = ", ".join(str(path.relative_to(here)) for path in below)
@@ -117,29 +130,44 @@ def _require_owner(folder: Path, users: frozenset[int], owner_of: Callable[[Path
 
 
 def is_warehouse(folder: Path) -> bool:
-    """A folder with databases in it, or an empty one."""
-    if not folder.is_dir():
-        return False
-    names = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+    """A folder with databases in it, or an empty one. Raises StorageError TS1263 for one that is closed to us."""
+    with explained(str(folder)):
+        if not folder.is_dir():
+            return False
+        names = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
     return not names or any(name.endswith(".db") for name in names)
+
+
+def _is_open_warehouse(folder: Path) -> bool:
+    """The same of a folder that nobody named: one that is closed to us is somebody else's business."""
+    try:
+        return is_warehouse(folder)
+    except StorageError:
+        return False
 
 
 @contextmanager
 def open_engine(arguments: argparse.Namespace, *, warehouse: Path | None = None) -> Iterator[Engine]:
     """The engine of the command's warehouse. Raises TS1920, TS1921."""
     folder = warehouse or find_warehouse(arguments.warehouse, os.environ, Path.cwd())
-    brokers = getattr(arguments, "bootstrap", None) or os.environ.get(KAFKA_ENV)
     master = getattr(arguments, "master", None)
     engine = Engine(
         str(folder),
         spark=SparkSettings(master) if master else None,
-        log={"kafka.bootstrap.servers": brokers} if brokers else None,
+        log=_said_of_kafka(arguments),
         trusted_sql=getattr(arguments, "trusted_sql", False),
     )
     try:
         yield engine
     finally:
         engine.close()
+
+
+def _said_of_kafka(arguments: argparse.Namespace) -> dict[str, str]:
+    """Flags alone; the engine reads the environment. Raises TS1097, TS1098."""
+    file, brokers = getattr(arguments, "kafka_config", None), getattr(arguments, "bootstrap", None)
+    settings = read_settings(file, by="--kafka-config") if file else {}
+    return {**settings, BROKERS: brokers} if brokers else settings
 
 
 def list_names(engine: Engine, wanted: str | None) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from tablestore_engine.api import (
     DAMAGED,
+    KAFKA_ENV,
     PUBLISHED,
     Engine,
     GateBook,
@@ -29,7 +30,6 @@ from tablestore_engine.api import (
 )
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
 from tablestore_engine.cli.place import (
-    KAFKA_ENV,
     add_brokers,
     add_place,
     check_readable,
@@ -134,10 +134,7 @@ def _show(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int
     print_facts({**facts, "rows": f"select * from `{waiting}`.`{table}`"})
     print_table(
         ("test", "said", "read"),
-        [
-            (test, item.counted[test].verdict if test in item.counted else "missing", _reads_text(item, test))
-            for test in _tests(item)
-        ],
+        [(test, _said(item, test), _reads_text(item, test)) for test in _tests(item)],
     )
     return 0
 
@@ -244,7 +241,7 @@ def staged_record(engine: Engine, item: Staged, reason: str) -> dict[str, object
         "tests": [
             {
                 "test": test,
-                "verdict": item.counted[test].verdict if test in item.counted else "missing",
+                "verdict": _said(item, test),
                 "reads": [f"{read.table}@{read.version}" for read in item.counted[test].reads]
                 if test in item.counted
                 else [],
@@ -259,6 +256,13 @@ def _tests(item: Staged) -> list[str]:
     return sorted({*item.gates, *(one.test for one in item.outcomes)})
 
 
+def _said(item: Staged, test: str) -> str:
+    """Its verdict on these rows; it "abstains" when it read the table at versions of its own choice only."""
+    if test in item.counted:
+        return item.counted[test].verdict
+    return "abstains" if test in item.abstained else "missing"
+
+
 def _reads_text(item: Staged, test: str) -> str:
     if test not in item.counted:
         return ""
@@ -270,7 +274,8 @@ def _outcomes_text(item: Staged) -> str:
     if item.red_gates:
         return f"red: {', '.join(short_name(test) for test in item.red_gates)}"
     green = sum(1 for one in item.counted.values() if one.verdict == _GREEN)
-    return f"{green} of {len(_tests(item))} green" if _tests(item) else "none"
+    asked = [test for test in _tests(item) if test not in item.abstained]
+    return f"{green} of {len(asked)} green" if asked else "none"
 
 
 # publish ---------------------------------------------------------------------------------------------
@@ -289,6 +294,7 @@ def _register_publish(parser: argparse.ArgumentParser) -> Run:
 
 
 def _publish(arguments: argparse.Namespace) -> int:
+    dropped = 0
     with open_engine(arguments) as engine:
         if arguments.staged is not None:
             item = _get(engine, [arguments.table, arguments.staged])
@@ -299,10 +305,16 @@ def _publish(arguments: argparse.Namespace) -> int:
         else:
             _check_log(engine, arguments.table)
             if arguments.reset is not None:
-                engine.table(arguments.table).reset_log(arguments.reset)
+                dropped = engine.table(arguments.table).reset_log(arguments.reset)
             report = engine.table(arguments.table).publish()
+    if dropped and not arguments.json:
+        write_out(
+            f"{arguments.table}: {dropped} messages of a transaction that never ended were dropped; no reader had seen "
+            f"them, and what belongs to snapshots behind {arguments.reset} is sent again"
+        )
     if arguments.json:
-        print_json(report_record(report))
+        more = {} if arguments.reset is None else {"dropped_messages": dropped}
+        print_json({**report_record(report), **more})
     elif arguments.staged is None and not report.offsets:
         write_out(f"{arguments.table}: the log has everything up to snapshot {report.snapshot_id}")
     else:

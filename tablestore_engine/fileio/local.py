@@ -44,7 +44,8 @@ def _fsync_folder(path: str) -> None:
 def _open_folder(path: str) -> Iterator[int]:
     """A handle of a folder that follows it when it is renamed. Raises NotFound TS1201."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        with explained(path):
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError as error:
         raise _missing(path) from error
     try:
@@ -121,6 +122,7 @@ class LocalFileIO:
         clean = self._inside(path)
         self._check_folder(clean)
         with (
+            explained(path),
             contextlib.suppress(FileNotFoundError, NotADirectoryError),
             os.scandir(clean) as entries,
         ):
@@ -143,13 +145,20 @@ class LocalFileIO:
         return sorted(found, key=lambda status: status.name)
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
-        return os.path.lexists(self._inside(path))
+        """Whether a file or folder is there. Raises StorageError where nobody can know (closed folder, long name)."""
+        clean = self._inside(path)
+        with explained(path):
+            try:
+                os.lstat(clean)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+        return True
 
     def size(self, path: str) -> int:
         """Bytes. Raises NotFound TS1201."""
         try:
-            return os.path.getsize(self._file(path))
+            with explained(path):
+                return os.path.getsize(self._file(path))
         except FileNotFoundError as error:
             raise _missing(path) from error
 
@@ -204,14 +213,16 @@ class LocalFileIO:
         if not os.path.lexists(old):
             raise _missing(source)
         self._make_parent_of(new)
-        if not _link(old, new):
-            raise FileExistsError(new)
-        _fsync_folder(_parent(new))
+        with explained(target):
+            if not _link(old, new):
+                raise FileExistsError(new)
+            _fsync_folder(_parent(new))
 
     def replace(self, path: str, data: bytes) -> None:
         """Old or new content, never a mixture; durable on return."""
         clean = self._inside(path)
-        os.replace(self._write_temporary(clean, data), clean)
+        with explained(path):
+            os.replace(self._write_temporary(clean, data), clean)
         _fsync_folder(_parent(clean))
 
     def create_exclusive(self, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
@@ -225,11 +236,13 @@ class LocalFileIO:
         folder, _, name = clean.rpartition("/")
         with _open_folder(folder) as handle:
             temporary = f".{name}.{uuid.uuid4()}.tmp"
-            _write_new(temporary, data, folder=handle)
+            with explained(path):
+                _write_new(temporary, data, folder=handle)
             try:
                 if check is not None:
                     check()
-                won = _link(temporary, name, folder=handle, shown=folder)
+                with explained(path):
+                    won = _link(temporary, name, folder=handle, shown=folder)
             finally:
                 _unlink(temporary, folder=handle)
             if won:
@@ -263,19 +276,9 @@ class LocalFileIO:
         if not os.path.lexists(old):
             raise _missing(source)
         self._make_parent_of(new)
-        if os.path.isdir(old):
-            if os.path.lexists(new):
+        with explained(source):
+            if not _moved(old, new):
                 return False
-            try:
-                os.rename(old, new)
-            except OSError as failure:
-                if failure.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                    return False  # somebody made it since we looked
-                raise
-        elif _link(old, new):
-            os.unlink(old)
-        else:
-            return False
         _fsync_folder(_parent(new))
         _fsync_folder(_parent(old))
         return True
@@ -283,7 +286,7 @@ class LocalFileIO:
     def delete(self, path: str) -> None:
         """One file or one empty folder; a missing one is fine."""
         clean = self._inside(path)
-        with contextlib.suppress(FileNotFoundError):
+        with explained(path), contextlib.suppress(FileNotFoundError):
             if os.path.isdir(clean) and not os.path.islink(clean):
                 os.rmdir(clean)
             else:
@@ -294,10 +297,29 @@ class LocalFileIO:
         clean = self._inside(path)
         if clean == self.root:
             raise _outside(path, self.root)
-        if os.path.islink(clean):
-            os.unlink(clean)
-        elif os.path.isdir(clean):
-            shutil.rmtree(clean)
+        with explained(path):
+            if os.path.islink(clean):
+                os.unlink(clean)
+            elif os.path.isdir(clean):
+                shutil.rmtree(clean)
+
+
+def _moved(old: str, new: str) -> bool:
+    """Whether `old` has the name `new` now, which was free."""
+    if not os.path.isdir(old):
+        if not _link(old, new):
+            return False
+        os.unlink(old)
+        return True
+    if os.path.lexists(new):
+        return False
+    try:
+        os.rename(old, new)
+    except OSError as failure:
+        if failure.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False  # somebody made it since we looked
+        raise
+    return True
 
 
 def _write_new(path: str, data: bytes, *, folder: int | None = None) -> None:
@@ -357,7 +379,8 @@ def _linked(path: str, target: str) -> FixData:
 
 
 def _unlink(path: str, *, folder: int | None = None) -> None:
-    with contextlib.suppress(FileNotFoundError):
+    """Take a temporary name away; one that stays is hidden and harmless, and must not hide why the work failed."""
+    with contextlib.suppress(OSError):
         os.unlink(path, dir_fd=folder)
 
 

@@ -3,11 +3,13 @@
 Names      SEAL            the key it stands under: a Parquet or Avro metadata entry, a key of a JSON object
            UNSEALED        its value while the bytes are made; `stamp` replaces it in place
            stamp, is_sealed, check_seal   bytes of a whole metadata file, or of a Parquet footer
-           sealed_json     an object as JSON with its seal
+           sealed_json     an object as JSON with its seal, and behind it the word that there is one
+           summed_name, check_name        the checksum of manifests, lists and index files stands in their name too
            damaged         the error for a file whose bytes changed
            ChunkSums       checksums of the column chunks of a Parquet file, kept in its sealed footer
 Steps      bytes with UNSEALED → CRC-32 over all of them → its eight digits in the place of UNSEALED
-INVARIANT  a file without a seal (another engine's, an older one) is read as it is; one with a wrong seal is refused.
+INVARIANT  a file of another engine, which has no seal, is read as it is; one with a wrong seal is refused, and so is
+           one that lost its seal: only we write it, its name has the checksum, or its last key says that it was sealed.
 WHY        page checksums of Parquet leave out page headers and the footer, Avro and JSON have none: a flipped bit in a
            statistic, a value count or a file name gives wrong rows, not an error.
 Cost       1 GB/s: 1.5 % of writing a file, 5 % of reading one.
@@ -31,6 +33,9 @@ from tablestore_engine.errors import FixData
 SEAL = "tablestore.crc32"
 UNSEALED = "00000000"
 CHUNK_SUMS = "tablestore.chunk-crc32"
+SEALED = "tablestore.sealed"  # the last key of our JSON files: damage to the seal's own name is seen by it
+_LAST_KEY = re.compile(rb'"' + re.escape(SEALED.encode()) + rb'": true\s*\}\s*\Z')
+_SUM_IN_NAME = re.compile(r"-crc32-([0-9a-f]{8})\Z")
 # the key, then how Parquet's thrift, Avro and JSON begin a text of eight bytes
 _STAMP = re.compile(re.escape(SEAL.encode()) + rb'(?:\x18\x08|\x10|": ?")([0-9a-f]{8})')
 
@@ -44,7 +49,8 @@ def stamp(data: bytes) -> bytes:
 
 def sealed_json(value: Mapping[str, object]) -> bytes:
     """UTF-8 JSON of an object with its seal in front."""
-    return stamp(json.dumps({SEAL: UNSEALED, **value}, indent=2, ensure_ascii=False).encode())
+    sealed = {SEAL: UNSEALED, **value, SEALED: True}
+    return stamp(json.dumps(sealed, indent=2, ensure_ascii=False).encode())
 
 
 def is_sealed(data: bytes) -> bool:
@@ -52,23 +58,41 @@ def is_sealed(data: bytes) -> bool:
     return _STAMP.search(data) is not None
 
 
-def check_seal(data: bytes, what: str, name: str) -> None:
-    """Raises FixData TS1160 when the bytes have a seal that does not fit them."""
+def check_seal(data: bytes, what: str, name: str, *, again: str | None = None) -> None:
+    """Raises FixData TS1160 when the bytes have a seal that does not fit them, or lost the one they had.
+
+    `again`: how to make a file anew that no other engine writes; such a file always has a seal.
+    """
     place = _STAMP.search(data)
     if place is None:
+        if again is not None or _LAST_KEY.search(data):
+            raise damaged(what, name, "the checksum that was written with its bytes is gone", again)
         return
     plain = data[: place.start(1)] + UNSEALED.encode() + data[place.end(1) :]
     if place[1] != b"%08x" % zlib.crc32(plain):
-        raise damaged(what, name, "its bytes do not fit the checksum that was written with them")
+        raise damaged(what, name, "its bytes do not fit the checksum that was written with them", again)
 
 
-def damaged(what: str, name: str, why: str) -> FixData:
+def summed_name(stem: str, data: bytes) -> str:
+    """The name of a file that never changes: whoever names it, also another engine's manifest, names its bytes."""
+    return f"{stem}-crc32-{zlib.crc32(data):08x}"
+
+
+def check_name(data: bytes, what: str, name: str) -> None:
+    """Raises FixData TS1160 when the name has a checksum that does not fit the bytes."""
+    told = _SUM_IN_NAME.search(name)
+    if told is not None and told[1] != f"{zlib.crc32(data):08x}":
+        raise damaged(what, name, "its bytes do not fit the checksum in its name")
+
+
+def damaged(what: str, name: str, why: str, again: str | None = None) -> FixData:
     """The error for a file whose bytes changed after it was written."""
     return FixData(
         "TS1160",
         f"the {what} {name or '(no name)'} is damaged",
         why=why,
-        fix="check the disk; run tablestore verify --deep on the table, restore the file from a copy, "
+        fix=again
+        or "check the disk; run tablestore verify --deep on the table, restore the file from a copy, "
         "or roll the table back to a snapshot without it",
     )
 

@@ -6,7 +6,9 @@ Names      prepare_log()    for CREATE TABLE: topics, and the first marker, whic
            open_progress()  the publisher's start: init, everything decided, then P
            read_progress()  P, from the markers, else from the tail of the data topic
 Claim      the first marker says whose topic it is; it is written under a transactional id made from the TOPIC,
-           so of two tables that claim at once one is fenced, reads again, and finds the other's marker.
+           so of two tables that claim at once one is fenced, reads again, and finds the other's marker. A publisher has
+           another id: a claim that does not lie right behind what it was decided on is aborted, else it could land
+           behind the marker of a snapshot that was published meanwhile, and set P back.
 Take-over  a claim whose table was never made (killed, refused, dropped while the brokers were away) or lost the race
            for its name blocks nobody of the same place: as long as nothing is published, the table that lies there
            writes the claim again in its own name.
@@ -23,7 +25,7 @@ import hashlib
 from contextlib import closing
 from dataclasses import dataclass
 
-from confluent_kafka import IsolationLevel, KafkaException
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest
@@ -32,6 +34,7 @@ from tablestore_engine.log.decided import (
     await_decided,
     check_covered,
     data_places,
+    drop_hidden,
     find_ends,
     find_undecided,
     marker_place,
@@ -51,15 +54,30 @@ from tablestore_engine.log.topic import (
 )
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 
-_CLAIMS = 4
+_CLAIMS = 6
 
 
 @dataclass(frozen=True)
 class LogBeginning:
-    """`created` are the topics that did not exist before: they may be deleted with the table."""
+    """`is_ours`: the engine made the data topic, now or for a claim that was taken over; it may go with the table.
+
+    `dropped`: rows of a transaction that never ended, which no reader has seen (a reset alone).
+    """
 
     topic_id: str
-    created: frozenset[str]
+    is_ours: bool
+    dropped: int = 0
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """`is_ours`: the engine made the topic. `behind`: the offset that the marker must get; None for any."""
+
+    is_ours: bool = False
+    behind: int | None = None
+
+
+_NO_CLAIM = _Claim()
 
 
 def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runtime = SYSTEM) -> LogBeginning:
@@ -69,26 +87,27 @@ def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runt
     """
     admin = make_admin(settings)
     _try_client(settings)
+    was_absent = find_topics(admin, settings).data is None
     topics, created = create_topics(admin, settings, runtime)
     assert topics.data is not None
-    attempts, is_claimed = 0, False
-    while not is_claimed:
+    attempts = 0
+    while True:
         attempts += 1
         try:
-            _claim(
+            is_ours = _claim(
                 admin,
                 settings,
                 topics.data,
                 after_snapshot,
                 is_new=settings.topic in created,
+                is_ours=was_absent,
                 runtime=runtime,
             )
-            is_claimed = True
+            return LogBeginning(topics.data.topic_id, is_ours)
         except KafkaException as error:
             if code_of(error) not in FENCED or attempts == _CLAIMS:
                 raise translate(error, settings, doing="claiming the topic") from error
             runtime.sleep(0.1 * (1 + runtime.random.random()))
-    return LogBeginning(topics.data.topic_id, created)
 
 
 def _try_client(settings: LogSettings) -> None:
@@ -111,12 +130,11 @@ def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = 
         newest = _newest_marker(settings, runtime)
         if newest is not None:
             check_owner(settings, newest)
-        # what is hidden is dropped: the user says where the log goes on
-        settle_topics(admin, producer, settings, runtime, lambda: None)
+        dropped = drop_hidden(admin, producer, settings, runtime)
         _write_base(admin, producer, settings, topics.data, after_snapshot=after_snapshot, runtime=runtime)
     except KafkaException as error:
         raise translate(error, settings, doing="starting the log anew", reasons=producer.reasons) from error
-    return LogBeginning(topics.data.topic_id, created)
+    return LogBeginning(topics.data.topic_id, settings.topic in created, dropped)
 
 
 def drop_log(settings: LogSettings) -> None:
@@ -145,7 +163,8 @@ def open_progress(
             )
     progress, newest = read_progress(admin, settings, runtime)
     if newest is not None and topics.data is not None and is_left_claim(settings, newest):
-        _write_base(admin, producer, settings, topics.data, after_snapshot=0, runtime=runtime)
+        claim = _Claim(is_ours=newest.made)
+        _write_base(admin, producer, settings, topics.data, after_snapshot=0, runtime=runtime, claim=claim)
     return progress, newest
 
 
@@ -214,24 +233,32 @@ def _claim(
     after_snapshot: int,
     *,
     is_new: bool,
+    is_ours: bool,
     runtime: Runtime,
-) -> None:
-    """Write the first marker unless there is one; the last markers decide. Raises KafkaException, TS1704, TS1706,
-    TS1730.
+) -> bool:
+    """Write the first marker unless there is one; the last markers decide. Whether the engine made the topic.
+
+    Raises KafkaException, TS1704, TS1706, TS1730.
     """
     producer = LogProducer(settings, f"ts-claim-{settings.topic}")
     producer.init()
     # a second base marker behind one that is only hidden would set P back
     await_decided(admin, [marker_place(settings)], settings, runtime)
+    ends = find_ends(admin, [marker_place(settings)], settings, IsolationLevel.READ_COMMITTED, runtime)
     newest = _newest_marker(settings, runtime)
+    is_ours = is_ours or (newest is not None and newest.made)
     if newest is None or is_left_claim(settings, newest):
         if not is_new and _has_rows(settings, runtime):
             raise _taken(settings, "it holds rows, but no marker says that they are this table's")
-        _write_base(admin, producer, settings, data, after_snapshot=after_snapshot, runtime=runtime)
+        claim = _Claim(is_ours, behind=ends[marker_place(settings)])
+        _write_base(
+            admin, producer, settings, data, after_snapshot=after_snapshot, runtime=runtime, claim=claim
+        )
         _await_marker(settings, runtime, before=newest)
-        return
+        return is_ours
     check_owner(settings, newest)
     check_topic_id(settings, data, newest.topic_id)
+    return is_ours
 
 
 def _await_marker(settings: LogSettings, runtime: Runtime, *, before: Marker | None) -> None:
@@ -256,15 +283,28 @@ def _write_base(
     *,
     after_snapshot: int,
     runtime: Runtime,
+    claim: _Claim = _NO_CLAIM,
 ) -> None:
-    """What the topic holds already lies before this marker, so its offsets are the ends of now."""
+    """What the topic holds already lies before this marker, so its offsets are the ends of now.
+
+    Raises KafkaException, with a code of FENCED when it does not lie where `claim` says.
+    """
     ends = find_ends(admin, data_places(settings), settings, IsolationLevel.READ_COMMITTED, runtime)
     offsets = {partition: (end, end) for (_, partition), end in ends.items()}
     marker = Marker(
-        settings.table_uuid, after_snapshot, "", data.topic_id, offsets=offsets, place=place_hash(settings)
+        settings.table_uuid,
+        after_snapshot,
+        "",
+        data.topic_id,
+        offsets=offsets,
+        place=place_hash(settings),
+        made=claim.is_ours,
     )
     producer.begin()
     producer.send_marker(*encode_marker(marker))
+    if claim.behind not in (None, producer.marker_end - 1):
+        producer.abandon(abort=True)
+        raise KafkaException(KafkaError(KafkaError._FENCED, "another process wrote a marker meanwhile"))
     producer.commit()
 
 

@@ -3,6 +3,7 @@
 Names      find_undecided()   partitions whose log end lies behind their last stable offset (LSO)
            await_decided()    until no partition is undecided; else TS1730
            settle_topics()    the publisher's way: wait, then abort what our own id left open, then wait again
+           drop_hidden()      for a new beginning: abort what no reader sees, and count it
            take_out()         pure: the newest marker without what it counts and no reader sees
            check_alone()      before a commit: nothing undecided but its own rows; else TS1730
            await_visible()    until readers see what was committed
@@ -145,6 +146,23 @@ def settle_topics(
         rest = sorted((settings.topic, partition) for partition in hidden)
     producer.abort_leftovers(rest)
     await_decided(admin, places, settings, runtime)
+
+
+def drop_hidden(admin: AdminClient, producer: LogProducer, settings: LogSettings, runtime: Runtime) -> int:
+    """Behind the producer's init, when the user says where the log goes on: how many rows of ours were dropped that no
+    reader has seen. Raises RetryError TS1730, KafkaException.
+    """
+    places = [marker_place(settings), *data_places(settings)]
+    undecided = _wait(admin, places, settings, runtime, seconds=_PATIENCE_SECONDS)
+    rows = sum(
+        _count_ours(settings, TopicPartition(*place), span, runtime)
+        for place, span in undecided.items()
+        if place != marker_place(settings)
+    )
+    if undecided:
+        producer.abort_leftovers(sorted(undecided))
+        await_decided(admin, places, settings, runtime)
+    return rows
 
 
 def take_out(newest: Marker, hidden: Mapping[int, tuple[int, int]]) -> Marker:

@@ -7,7 +7,8 @@ Names      Marker           one record: a snapshot, or a chunk of one, is in the
            plan_progress()  pure: newest marker → Progress
 Record     key `s-<snapshot>` · value {"v":1, table uuid, snapshot, commit, chunk, last, topic_id, schema_id,
            "counts":{partition: messages of this snapshot so far}, "offsets":{partition: [first, next)}}; a claim also
-           has "place": a hash of where its table lies, by which a claim without a table is taken over
+           has "place": a hash of where its table lies, by which a claim without a table is taken over, and "made" when
+           the engine made the topic: who takes the claim over may delete the topic with the table
 Steps      1 the last decided offset (LSO) 2 read from LSO-16, widen ×8 until a marker is seen or the start is reached
 INVARIANT  P is the snapshot of the LAST marker by offset (not the highest id): a new beginning of the log counts.
 INVARIANT  `offsets` names every partition that was ever written: `next` is carried over, so that a hybrid reader
@@ -58,6 +59,7 @@ class Marker:
     counts: Mapping[int, int] = field(default_factory=dict)
     offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     place: str = ""
+    made: bool = False
 
     @property
     def is_claim(self) -> bool:
@@ -101,6 +103,7 @@ def encode_marker(marker: Marker) -> tuple[bytes, bytes]:
         "counts": {str(p): n for p, n in sorted(marker.counts.items())},
         "offsets": {str(p): list(pair) for p, pair in sorted(marker.offsets.items())},
         **({"place": marker.place} if marker.place else {}),
+        **({"made": True} if marker.made else {}),
     }
     return f"s-{marker.snapshot_id}".encode(), json.dumps(value, separators=(",", ":")).encode()
 
@@ -120,6 +123,7 @@ def decode_marker(value: bytes) -> Marker:
             counts={int(p): n for p, n in raw["counts"].items()},
             offsets={int(p): (first, following) for p, (first, following) in raw["offsets"].items()},
             place=str(raw.get("place", "")),
+            made=raw.get("made", False) is True,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FixRequest(

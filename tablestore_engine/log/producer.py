@@ -136,7 +136,7 @@ class LogProducer:
                 except BufferError:  # the local queue is full: let reports come in
                     self._serve(poll, 0.1)
                 except KafkaException as error:
-                    self._refuse_oversize(error.args[0], key, len(value or b""))
+                    self._refuse_oversize(error.args[0], key, len(key or b"") + len(value or b""))
                     self._explain_failed_state()
                     raise
                 else:
@@ -234,7 +234,7 @@ class LogProducer:
 
     def _on_failure(self, error: KafkaError, message: Message) -> None:
         key, value = message.key(), message.value()
-        size = len(value) if value is not None else 0
+        size = len(key or b"") + len(value or b"")
         self._failures.append((error, key if isinstance(key, bytes) else None, size))
         # of a batch that is too large every message fails: the largest is the one to name
         self._failures.sort(key=lambda failure: -failure[2])
@@ -243,10 +243,11 @@ class LogProducer:
     def _refuse_oversize(self, error: KafkaError, key: bytes | None, size: int) -> None:
         if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
             return
+        named = (key or b"(none)")[:200].decode("utf-8", "replace")
         raise FixData(
             "TS1709",
             f"a row of {self._settings.table} is too large for topic {self._settings.topic}",
-            why=f"key {(key or b'(none)')[:200].decode('utf-8', 'replace')}: its value has {size} bytes; {error.str()}",
+            why=f"key {named}: key and value have {size} bytes; {error.str()}",
             fix="raise max.message.bytes of the topic and 'kafka.message.max.bytes', then publish again; "
             "nothing of the snapshot is visible until then",
         )

@@ -124,7 +124,7 @@ def resolve_log(
 
 
 def _is_of_log(key: str) -> bool:
-    return key.startswith(("log.", _PREFIX)) and key != _BROKERS
+    return (key.startswith(("log.", _PREFIX)) and key != _BROKERS) or key == "tablestore.table-uuid"
 
 
 def _check_changelog(values: OptionSet, table: str, *, is_keyed: bool) -> None:

@@ -80,7 +80,7 @@ def find_topics(admin: AdminClient, settings: LogSettings) -> LogTopics:
 def create_topics(
     admin: AdminClient, settings: LogSettings, runtime: Runtime
 ) -> tuple[LogTopics, frozenset[str]]:
-    """Both topics, and the names of those that did not exist. Raises FixRequest TS1703, TS1717, RetryError TS1720."""
+    """Both topics, and the names of those that this call made. Raises FixRequest TS1703, TS1717, RetryError TS1720."""
     before = find_topics(admin, settings)
     wanted = []
     if before.data is None:

@@ -40,8 +40,11 @@ _TIME_UNITS = {
     )
     for word in words
 }
-_NUMBER = re.compile(r"^\s*(\d+)\s*([a-zA-Z]*)\s*$")
-_TRUNCATE = re.compile(r"truncate\((\d+)\)")
+# ASCII and bounded: other engines read these texts too, and Python itself refuses to read thousands of digits
+_NUMBER = re.compile(r"\s*([0-9]{1,40})\s*([a-zA-Z]*)\s*")
+_TRUNCATE = re.compile(r"truncate\(([0-9]{1,9})\)")
+_WHOLE = re.compile(r"\s*([+-]?[0-9]{1,40})\s*")
+_INT_MIN, _INT_MAX, _LONG_MAX = -(2**31), 2**31 - 1, 2**63 - 1  # what Java readers of the options hold
 # a credential, or what is needed to use one, in any writing: a.b, a-b, a_b, aB, AB; first words, then letters alone
 _CREDENTIAL_WORD = re.compile(r"(^|[^a-z])(ssl|sasl|pwd|pass|token|jaas)($|[^a-z])")
 _CREDENTIAL = re.compile(
@@ -56,7 +59,7 @@ _UNREAD = re.compile(
 
 def _parse_unit(key: str, text: str, units: Mapping[str, int], example: str) -> int:
     """A number with a unit; FixRequest TS1001 otherwise."""
-    match = _NUMBER.match(text)
+    match = _NUMBER.fullmatch(text)
     if match is None or match[2].lower() not in units:
         raise FixRequest(
             "TS1001",
@@ -120,12 +123,12 @@ def _parse_boolean(key: str, text: str) -> bool:
 
 
 def _parse_integer(key: str, text: str) -> int:
-    try:
-        return int(text.strip())
-    except ValueError as error:
+    match = _WHOLE.fullmatch(text)
+    if match is None:
         raise FixRequest(
             "TS1003", f"option {key!r} is not a whole number", why=f"got {text!r}", fix="write digits only"
-        ) from error
+        )
+    return int(match[1])
 
 
 @dataclass(frozen=True)
@@ -187,8 +190,8 @@ def is_credential(key: str) -> bool:
 
 def check_options(values: Mapping[str, str]) -> None:
     """Refuse secrets (TS1005), options that nothing reads (TS1161), misspelt keys (TS1006), values that cannot be read
-    (TS1001-TS1003, TS1007, TS1008, TS1130), settings of Kafka clients (TS1071), and keys that nothing reads yet
-    (Unsupported TS1072).
+    or used (TS1001-TS1003, TS1007, TS1008, TS1073, TS1084, TS1130), settings of Kafka clients (TS1071), and keys that
+    nothing reads yet (Unsupported TS1072).
     """
     for key, text in values.items():
         if is_credential(key):
@@ -253,9 +256,9 @@ def _unknown(key: str, near: str) -> FixRequest:
 def _check_value(key: str, option: Option, text: str) -> None:
     match option.type:
         case OptionType.SIZE:
-            parse_size_bytes(key, text)
+            _check_range(key, option, parse_size_bytes(key, text), most=_LONG_MAX)
         case OptionType.DURATION:
-            parse_duration_ms(key, text)
+            _check_range(key, option, parse_duration_ms(key, text), most=_LONG_MAX)
         case OptionType.BOOLEAN:
             _parse_boolean(key, text)
         case OptionType.INTEGER:
@@ -270,22 +273,32 @@ def _check_value(key: str, option: Option, text: str) -> None:
                     why=f"expected one of {', '.join(option.values)}",
                     fix=f"set {key!r} to one of these",
                 )
-        case OptionType.STRING | OptionType.COLUMNS:
+        case OptionType.STRING:
+            if option.pattern is not None and not re.fullmatch(option.pattern, text):
+                raise FixRequest(
+                    "TS1084",
+                    f"option {key!r} cannot be {text!r}",
+                    why=f"expected a text that matches {option.pattern}",
+                    fix="leave it out, or write another text",
+                )
+        case OptionType.COLUMNS:
             return
 
 
-def _check_range(key: str, option: Option, number: int) -> None:
-    if option.least is not None and number < option.least:
+def _check_range(key: str, option: Option, number: int, *, most: int = _INT_MAX) -> None:
+    least = _INT_MIN if option.least is None else option.least
+    most = most if option.most is None else option.most
+    if number < least:
         raise FixRequest(
             "TS1008",
             f"option {key!r} is too small",
-            why=f"the least is {option.least}, got {number}",
-            fix=f"write {option.least} or more",
+            why=f"the least is {least}, got {number}",
+            fix=f"write {least} or more",
         )
-    if option.most is not None and number > option.most:
+    if number > most:
         raise FixRequest(
             "TS1073",
             f"option {key!r} is too large",
-            why=f"the most is {option.most}, got {number}",
-            fix=f"write {option.most} or less",
+            why=f"the most is {most}, got {number}",
+            fix=f"write {most} or less",
         )

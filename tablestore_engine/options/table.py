@@ -54,8 +54,9 @@ class Option:
     mutable: bool
     doc: str
     values: tuple[str, ...] = ()
-    least: int | None = None  # of integers
+    least: int | None = None  # of integers, sizes (bytes) and durations (ms)
     most: int | None = None
+    pattern: str | None = None  # what the whole text of a string must match
 
 
 _S, _B, _I = OptionType.STRING, OptionType.BOOLEAN, OptionType.INTEGER
@@ -67,7 +68,7 @@ _ROWS = (  # one option, one row
     Option("bucket", _I, None, Scope.LAYOUT, False, "Number of buckets per partition. More buckets write and read in parallel, each costs files per commit. -1 is an append-only table without buckets. Keyed tables default to 1 here."),
     Option("bucket-key", _C, None, Scope.LAYOUT, False, "Columns whose hash picks the bucket; default: the primary key without partition columns."),
     Option("bucket-function.type", _E, "default", Scope.LAYOUT, False, "Hash function of the bucket.", ("default", "mod", "hive")),
-    Option("partition.default-name", _S, "__DEFAULT_PARTITION__", Scope.LAYOUT, False, "Folder value of a NULL or blank partition value."),
+    Option("partition.default-name", _S, "__DEFAULT_PARTITION__", Scope.LAYOUT, False, "Folder value of a NULL or blank partition value.", pattern=r"(?=.{1,60}\Z)[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*"),
     Option("partition.legacy-name", _B, "true", Scope.LAYOUT, False, "true: DATE partitions are folders named by day number, as Paimon does by default."),
     Option("merge-engine", _E, "deduplicate", Scope.MERGE, False, "How versions of one key become one row. Only deduplicate is written so far.", ("deduplicate", "partial-update", "aggregation", "first-row")),
     Option("sequence.field", _C, None, Scope.MERGE, False, "Columns that order versions of a key: a row with an older value never replaces a newer one."),
@@ -78,11 +79,11 @@ _ROWS = (  # one option, one row
     Option("write-only", _B, "true", Scope.MERGE, True, "Keeps other engines' writers from compacting beside us; they add level 0, which our next commit takes in."),
     Option("file.format", _E, "parquet", Scope.WRITE, True, "Format of data files.", ("parquet",)),
     Option("file.compression", _E, "zstd", Scope.WRITE, True, "Parquet codec of data files.", ("zstd", "snappy", "gzip", "lz4", "none")),
-    Option("file.compression.zstd-level", _I, "1", Scope.WRITE, True, "zstd level: higher is smaller and slower." ),
-    Option("target-file-size", _Z, None, Scope.WRITE, True, "A file is closed at about this size: 128 MB for keyed tables, 256 MB for append-only ones."),
+    Option("file.compression.zstd-level", _I, "1", Scope.WRITE, True, "zstd level: higher is smaller and slower.", least=1, most=22),
+    Option("target-file-size", _Z, None, Scope.WRITE, True, "A file is closed at about this size: 128 MB for keyed tables, 256 MB for append-only ones.", least=1),
     Option("parquet.row-group-rows", _I, "8192", Scope.WRITE, True, "Rows per row group of keyed files (ours). Small groups make upserts and point reads cheap, large ones full scans.", least=1),
     Option("manifest.compression", _E, "zstd", Scope.WRITE, True, "Avro codec of manifests; null: not compressed. Only these are known to all engines.", ("zstd", "deflate", "null")),
-    Option("manifest.target-file-size", _Z, "8 mb", Scope.MAINTENANCE, True, "Manifests are rolled at this size." ),
+    Option("manifest.target-file-size", _Z, "8 mb", Scope.MAINTENANCE, True, "Manifests are rolled at this size.", least=1),
     Option("manifest.full-compaction-threshold-size", _Z, "16 mb", Scope.MAINTENANCE, True, "Small or delete-carrying manifests are rewritten together once they sum to this, and to a quarter of the others."),
     Option("manifest.merge-min-count", _I, "30", Scope.MAINTENANCE, True, "Small manifests are joined once there are this many."),
     Option("metadata.stats-mode", _M, "truncate(16)", Scope.WRITE, True, "Statistics kept per file and column: none, null counts, also bounds with texts cut at n, or whole bounds. Bounds let readers skip files and are stored in manifests. Those of the key are always kept."),
@@ -90,8 +91,8 @@ _ROWS = (  # one option, one row
     Option("num-levels", _I, "20", Scope.MAINTENANCE, False, "Levels of the LSM tree. Paimon's default is 6; ours is 20 so that folds are rare."),
     Option("num-sorted-run.compaction-trigger", _I, "5", Scope.MAINTENANCE, True, "Runs of a bucket at which Paimon compacts; we read it only on tables that others made."),
     Option("compaction.max-size-amplification-percent", _I, None, Scope.MAINTENANCE, True, "A bucket whose upper runs are larger than this share of the lowest one, in percent of bytes, is folded into one run. Absent: off, the number of runs and of dead rows decide; Paimon's default is 200.", least=1),
-    Option("compaction.min.file-num", _I, "5", Scope.MAINTENANCE, True, "Append-only tables: small files are joined once there are this many."),
-    Option("commit.max-retries", _I, "100", Scope.WRITE, True, "How often a commit that lost the race is planned again on the new snapshot. Paimon's default is 10."),
+    Option("compaction.min.file-num", _I, "5", Scope.MAINTENANCE, True, "Append-only tables: small files are joined once there are this many.", least=2),
+    Option("commit.max-retries", _I, "100", Scope.WRITE, True, "How often a commit that lost the race is planned again on the new snapshot. Paimon's default is 10.", least=0),
     Option("dynamic-partition-overwrite", _B, "true", Scope.WRITE, True, "INSERT OVERWRITE without a partition clause replaces only the partitions that occur in the rows."),
     Option("log.system", _E, "none", Scope.LOG, False, "kafka: publish each snapshot's changelog to a topic. none: files only.", ("none", "kafka")),
     Option("log.consistency", _E, "transactional", Scope.LOG, False, "transactional: visible only after the snapshot, exactly once. eventual: at once, at least once.", ("transactional", "eventual")),
@@ -107,7 +108,7 @@ _ROWS = (  # one option, one row
     Option("kafka.batch.size", _I, None, Scope.LOG, True, "Bytes of a batch; absent: as the profile says, else 1000000.", least=1, most=2_147_483_647),
     Option("kafka.message.max.bytes", _I, None, Scope.LOG, True, "Largest message that the publisher sends, in bytes; absent: as the profile says, else 1000000. The topic's max.message.bytes must allow it too.", least=1_000, most=1_000_000_000),
     Option("kafka.transaction.timeout.ms", _I, None, Scope.LOG, True, "When brokers abort a transaction by themselves; absent: as the profile says, else 120000. At most the brokers' transaction.max.timeout.ms.", least=1_000, most=2_147_483_647),
-    Option("tablestore.table-uuid", _S, None, Scope.ENGINE, False, "Identity of the table, given at creation; the Kafka transactional.id is made from it."),
+    Option("tablestore.table-uuid", _S, None, Scope.ENGINE, False, "Identity of the table, given at creation; the Kafka transactional.id is made from it.", pattern="[A-Za-z0-9._-]{1,200}"),
     Option("tablestore.managed-topic", _B, None, Scope.ENGINE, True, "true when the engine created the topic, and so may delete it with the table."),
     Option("tablestore.duplicates", _E, "refuse", Scope.ENGINE, True, "Two rows of one key in a batch with nothing to order them: refuse them, or let the last one win.", ("refuse", "last")),
 )

@@ -4,7 +4,8 @@ Names      OrderedLock   a re-entrant lock with a rank: who holds one may only t
            Rank          all ranks, outermost first; ARCHITECTURE.md says what each guards
 INVARIANT  ranks rise along every chain of held locks, checked at each acquire: a wrong order is an EngineBug in the
            first test that takes it, not a hang in the one run where two threads meet.
-INVARIANT  threading.Lock and RLock are made nowhere else in the engine (tests/house/test_locks.py).
+INVARIANT  threading.Lock and RLock are made nowhere else, neither in the engine nor in the adapter
+           (tests/house/test_locks.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from tablestore_engine.errors import EngineBug
 class Rank(IntEnum):
     """Outermost first. A lock of one rank may be held while one of a higher rank is taken, never the reverse."""
 
+    STAGING_DESK = (
+        2  # the adapter's book of staged snapshots: while a group is published, or built and tested again
+    )
+    ENGINES = 4  # the adapter's engines by profile: while one is made
     ENGINE_SPARK = 10  # one engine's first use of Spark
     SESSION_START = 12  # the process's one session: starting the JVM takes seconds
     PUBLISHER = 20  # one table's producer: the time of its transactions

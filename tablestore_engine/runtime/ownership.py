@@ -26,10 +26,13 @@ _PRIVATE = 0o700
 
 
 def _owner_of(path: Path) -> int | None:
-    """User id of a folder, of the link itself when it is one; None when there is nothing."""
+    """User id of a folder, of the link itself when it is one; None when there is nothing that could be used.
+
+    Whoever opens a path that cannot even be looked at says why: a closed folder, a name that is too long.
+    """
     try:
         return os.lstat(path).st_uid
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return None
 
 
@@ -69,7 +72,7 @@ def check_owner(
     current = users.current()
     caller = env.get("SUDO_UID", "") if current == _ROOT else ""
     trusted = f"{env.get(TRUSTED_ENV, '')},{caller}"
-    for path in dict.fromkeys((folder, folder.resolve())):
+    for path in dict.fromkeys((folder, Path(os.path.realpath(folder)))):
         owner = users.owner_of(path)
         if owner is None:
             continue

@@ -37,14 +37,28 @@ def open_process_folder(parent: Path, *, users: Users = USERS) -> Path:
     check_owner(parent, "scratch folder", "remove it", users=users)
     remove_dead_folders(parent)
     making = Path(tempfile.mkdtemp(prefix=f".making-{os.getpid()}-", dir=parent))
-    lock = os.open(making / _OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    os.write(lock, json.dumps(_identity(os.getpid())).encode())
     folder = parent / making.name.replace(".making-", PREFIX, 1)
-    making.rename(folder)
+    try:
+        lock = _lock_owner(making / _OWNER)
+        making.rename(folder)
+    except OSError:  # a full disk: what nobody would ever remove goes now
+        shutil.rmtree(making, ignore_errors=True)
+        raise
     _HELD[folder] = lock
     atexit.register(_remove_own, folder, os.getpid())
     return folder
+
+
+def _lock_owner(path: Path) -> int:
+    """The locked handle of a new owner file."""
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.write(lock, json.dumps(_identity(os.getpid())).encode())
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
 
 
 def remove_dead_folders(parent: Path) -> tuple[Path, ...]:

@@ -39,6 +39,11 @@ class LazyResolver:
                 self._resolver = Resolver(session, self._names, self.scratch(), trusted_sql=self.trusted_sql)
             return self._resolver
 
+    @property
+    def is_started(self) -> bool:
+        """Whether `get` returns at once."""
+        return self._resolver is not None
+
     def scratch(self) -> Path:
         """The session's folder for files that end with it."""
         return session_scratch(self._warehouse)

@@ -78,8 +78,9 @@ class _Statement:
         key = (database, name, chosen)
         if key not in self._found:
             found = self._names.lookup(database, name, chosen)
-            if found is not None and chosen == self._overrides.version(database, name):
-                self._overrides.note(database, name, found)
+            if found is not None:
+                is_constant = chosen != self._overrides.version(database, name)
+                self._overrides.note(database, name, found, is_constant=is_constant)
             if found is None and name != name.lower():
                 found = self.lookup(database, name.lower(), version)
             if found is None and database != database.lower():

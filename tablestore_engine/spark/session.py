@@ -27,7 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.errors import FixRequest, StorageError
 from tablestore_engine.fileio.storage_errors import explained
 from tablestore_engine.runtime.java import find_java
 from tablestore_engine.runtime.locks import OrderedLock, Rank
@@ -50,6 +50,8 @@ DEFAULT_CONF: Mapping[str, str] = {
     "spark.sql.parquet.filterPushdown": "true",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # Spark 4.3.0 cannot send a fused union's tasks when a nested-loop join lies over it (ClassCastException, UnionExec)
+    "spark.sql.codegen.wholeStage.union.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",  # it goes to the log file, where TS1504 looks for the reason
@@ -161,6 +163,9 @@ def _start(settings: SparkSettings, scratch: Path) -> SparkSession:
             with _properties_file(spark_config, scratch) as path:
                 _launch(path, log)
                 session = SparkSession.builder.config(conf=spark_config).getOrCreate()
+        except StorageError:
+            _forget_gateway()
+            raise
         except (PySparkException, Py4JError, OSError) as error:
             _forget_gateway()
             raise _not_started(settings, java.sentence, error, log) from error
@@ -186,7 +191,7 @@ def _properties_file(conf: SparkConf, scratch: Path) -> Iterator[Path]:
     path = scratch / "spark.properties"
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
+        with explained(str(path)), os.fdopen(handle, "w", encoding="ascii") as file:
             file.writelines(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.getAll())
         yield path
     finally:

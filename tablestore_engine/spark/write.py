@@ -102,7 +102,13 @@ def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> tuple[B
         rows = routed.mapInArrow(task, write_job.OUTCOME_DDL).collect()
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
-    return write_job.decode_outcomes([bytes(row["outcome"]) for row in rows])
+    changes, failure = write_job.decode_outcomes([bytes(row["outcome"]) for row in rows])
+    if failure is not None:
+        # nobody will name them; a full disk would stay full
+        for path in write_job.list_files(job, changes):
+            job.fileio.delete(path)
+        raise failure
+    return changes
 
 
 def _run_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 Names      WriteJob     everything a task needs, frozen and picklable; no driver state
            run_job()    Arrow batches of one task -> one Arrow batch of encoded outcomes
            encode_failure() decode_outcomes()   errors of ours cross the wire as data, with their code and text
+           list_files() the files that the tasks made
 Steps      rows of all batches → buckets (store.routing) → one BucketTask each (store.bucket_plan) → store.task_runner
 INVARIANT  a task commits nothing: a task that runs twice (retry, speculation) leaves files that nothing names.
 INVARIANT  errors of ours never fail the Spark job: its message would bury them in a stack trace.
@@ -11,7 +12,7 @@ INVARIANT  errors of ours never fail the Spark job: its message would bury them 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +22,7 @@ from tablestore_engine import errors
 from tablestore_engine.errors import EngineBug, TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.sizes import MessageLimit, check_sizes
 from tablestore_engine.runtime.system import SYSTEM
@@ -63,7 +65,7 @@ class WriteJob:
 
 
 def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """All rows of one task; one outcome for each bucket, or one failure."""
+    """All rows of one task; one outcome for each bucket, the last may be a failure."""
     held = [batch for batch in batches if batch.num_rows]
     if not held:
         return
@@ -76,13 +78,14 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         kinds = np.asarray(rows.column(job.kind_column)).astype(np.int8)
         rows = rows.drop_columns([job.kind_column])
     access = FileAccess(job.fileio, SYSTEM)
+    outcomes: list[bytes] = []
     try:
         if job.limit is not None:
             check_sizes(rows, job.schema, job.limit)
-        tasks = job.plan(route_rows(rows, kinds, job.schema))
-        outcomes = [pickle.dumps(run_task(task, access)) for task in tasks]
+        for one in job.plan(route_rows(rows, kinds, job.schema)):
+            outcomes.append(pickle.dumps(run_task(one, access)))  # noqa: PERF401 - those before a failure count
     except TablestoreError as error:
-        outcomes = [encode_failure(error)]
+        outcomes.append(encode_failure(error))
     yield pa.RecordBatch.from_arrays([pa.array(outcomes, pa.binary())], schema=_OUTCOME)
 
 
@@ -105,13 +108,16 @@ def encode_failure(error: TablestoreError) -> bytes:
     return pickle.dumps(_Failure(type(error).__name__, error.code, error.what, error.why, error.fix))
 
 
-def decode_outcomes(encoded: list[bytes]) -> tuple[BucketChange, ...]:
-    """The changes of all tasks; the first failure is raised as the error that it was."""
+def decode_outcomes(encoded: list[bytes]) -> tuple[tuple[BucketChange, ...], TablestoreError | None]:
+    """The changes of all tasks, and the first failure as the error that it was: then nothing may be committed."""
     changes: list[BucketChange] = []
+    failure: TablestoreError | None = None
     for data in encoded:
         outcome = pickle.loads(data)  # noqa: S301 - written by our own tasks of this very job
         if isinstance(outcome, _Failure):
-            raise getattr(errors, outcome.kind)(outcome.code, outcome.what, why=outcome.why, fix=outcome.fix)
+            kind: type[TablestoreError] = getattr(errors, outcome.kind)
+            failure = failure or kind(outcome.code, outcome.what, why=outcome.why, fix=outcome.fix)
+            continue
         if not isinstance(outcome, BucketChange):
             raise EngineBug(
                 "TS1516",
@@ -120,4 +126,13 @@ def decode_outcomes(encoded: list[bytes]) -> tuple[BucketChange, ...]:
                 fix="report this",
             )
         changes.append(outcome)
-    return tuple(changes)
+    return tuple(changes), failure
+
+
+def list_files(job: WriteJob, changes: Iterable[BucketChange]) -> list[str]:
+    """Paths of what was made for these changes."""
+    made = []
+    for change in changes:
+        place = PartitionSpec.of(job.schema).path_of_bytes(change.partition_bytes)
+        made += [job.layout.data_file(place, change.bucket, meta.file_name) for meta in change.created]
+    return made

@@ -3,18 +3,21 @@
 Names      ManifestStore   lists, manifests, index manifests and deletion vectors by file name
            FileMemory      what was read, by name; the least recently used leaves first
 INVARIANT  these files never change once written, so that a name is enough to remember them.
+INVARIANT  their names end in the checksum of their bytes, which each read compares; other engines' names do not.
 INVARIANT  every size that a writer records is the length of the bytes it wrote (trap 1).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pyroaring import BitMap
 
+from tablestore_engine.errors import StorageError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.deletion_vector import decode_deletion_vector, encode_deletion_vectors
@@ -32,6 +35,7 @@ from tablestore_engine.format.manifest_list import (
     describe_manifest,
     encode_manifest_list,
 )
+from tablestore_engine.format.seal import check_name, summed_name
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.system import Runtime
@@ -78,19 +82,20 @@ class ManifestStore:
     layout: TableLayout
     runtime: Runtime
     memory: FileMemory = field(default_factory=FileMemory, compare=False, repr=False)
+    noted: list[str] | None = field(default=None, compare=False, repr=False)
 
     # ---- reading -------------------------------------------------------------------------------------------
 
     def read_list(self, name: str) -> tuple[ManifestFileMeta, ...]:
         """The manifests that a list names, in order. Raises NotFound TS1201, FixData TS1121."""
         return self.memory.get_or_read(  # type: ignore[no-any-return]
-            name, lambda: tuple(decode_manifest_list(self.fileio.read(self.layout.manifest_path(name)), name))
+            name, lambda: tuple(decode_manifest_list(self._read_named("manifest list", name), name))
         )
 
     def read_manifest(self, name: str) -> tuple[ManifestEntry, ...]:
         """The entries of one manifest, in order."""
         return self.memory.get_or_read(  # type: ignore[no-any-return]
-            name, lambda: tuple(decode_manifest(self.fileio.read(self.layout.manifest_path(name)), name))
+            name, lambda: tuple(decode_manifest(self._read_named("manifest", name), name))
         )
 
     def read_entries(self, list_name: str) -> list[ManifestEntry]:
@@ -108,20 +113,43 @@ class ManifestStore:
             return ()
         return self.memory.get_or_read(  # type: ignore[no-any-return]
             name,
-            lambda: tuple(decode_index_manifest(self.fileio.read(self.layout.manifest_path(name)), name)),
+            lambda: tuple(decode_index_manifest(self._read_named("index manifest", name), name)),
         )
 
     def read_vectors(self, entry: IndexEntry) -> Mapping[str, BitMap]:
         """Data file name → deleted positions, of one DELETION_VECTORS entry. Raises FixData TS1133."""
         return self.memory.get_or_read(entry.file_name, lambda: self._decode_vectors(entry))  # type: ignore[no-any-return]
 
+    def _read_named(self, what: str, name: str) -> bytes:
+        """The bytes of a file of the manifest folder. Raises FixData TS1160."""
+        data = self.fileio.read(self.layout.manifest_path(name))
+        check_name(data, what, name)
+        return data
+
     def _decode_vectors(self, entry: IndexEntry) -> dict[str, BitMap]:
         data = self.fileio.read(self.layout.index_path(entry.file_name))
+        check_name(data, "index file", entry.file_name)
         return {
             where.data_file: decode_deletion_vector(data, where, entry.file_name) for where in entry.dv_ranges
         }
 
     # ---- writing -------------------------------------------------------------------------------------------
+
+    def _write(self, path: str, data: bytes) -> None:
+        self.fileio.write(path, data)
+        if self.noted is not None:
+            self.noted.append(path)
+
+    @contextmanager
+    def all_or_none(self) -> Iterator[ManifestStore]:
+        """The same store: when the disk refuses a file (StorageError), those written before it inside are deleted."""
+        noted: list[str] = []
+        try:
+            yield replace(self, noted=noted)
+        except StorageError:
+            for path in noted:
+                self.fileio.delete(path)
+            raise
 
     def write_manifests(
         self,
@@ -134,8 +162,8 @@ class ManifestStore:
         """New manifests with these entries in order, each but the last of the target size; no entries, no manifest."""
         metas = []
         for data, held in encode_rolled(entries, target_bytes=target_bytes, compression=compression):
-            name = f"manifest-{self.runtime.new_uuid()}-0"
-            self.fileio.write(self.layout.manifest_path(name), data)
+            name = summed_name(f"manifest-{self.runtime.new_uuid()}", data)
+            self._write(self.layout.manifest_path(name), data)
             self.memory.put(name, held, len(held) + 1)
             metas.append(describe_manifest(name, len(data), held, partition_types))
         return metas
@@ -143,25 +171,26 @@ class ManifestStore:
     def write_list(self, metas: Iterable[ManifestFileMeta], compression: str) -> tuple[str, int]:
         """(name, exact bytes) of a new manifest list."""
         listed = tuple(metas)
-        name = f"manifest-list-{self.runtime.new_uuid()}-0"
         data = encode_manifest_list(listed, compression)
-        self.fileio.write(self.layout.manifest_path(name), data)
+        name = summed_name(f"manifest-list-{self.runtime.new_uuid()}", data)
+        self._write(self.layout.manifest_path(name), data)
         self.memory.put(name, listed, len(listed) + 1)
         return name, len(data)
 
     def write_index(self, entries: Iterable[IndexEntry], compression: str) -> str:
         """The name of a new index manifest."""
         listed = tuple(entries)
-        name = f"index-manifest-{self.runtime.new_uuid()}-0"
-        self.fileio.write(self.layout.manifest_path(name), encode_index_manifest(listed, compression))
+        data = encode_index_manifest(listed, compression)
+        name = summed_name(f"index-manifest-{self.runtime.new_uuid()}", data)
+        self._write(self.layout.manifest_path(name), data)
         self.memory.put(name, listed, len(listed) + 1)
         return name
 
     def write_vectors(self, partition: bytes, bucket: int, vectors: Mapping[str, BitMap]) -> IndexEntry:
         """A new index file with all vectors of one bucket; without vectors it holds the version byte only."""
-        name = f"index-{self.runtime.new_uuid()}-0"
         data, ranges = encode_deletion_vectors(vectors)
-        self.fileio.write(self.layout.index_path(name), data)
+        name = summed_name(f"index-{self.runtime.new_uuid()}", data)
+        self._write(self.layout.index_path(name), data)
         self.memory.put(name, dict(vectors), len(vectors) + 1)
         return IndexEntry(
             partition=partition,

@@ -13,7 +13,7 @@ CRASH      all these files have new names that nothing refers to yet: orphan cle
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import DataFileMeta
@@ -89,7 +89,11 @@ class SnapshotFiles:
     runtime: Runtime
 
     def write_delta(self, planned: Planned) -> DeltaFiles:
-        """Index files, delta and changelog manifests with their lists."""
+        """Index files, delta and changelog manifests with their lists; none of them stays on a full disk."""
+        with self.manifests.all_or_none() as noted:
+            return replace(self, manifests=noted)._write_delta(planned)
+
+    def _write_delta(self, planned: Planned) -> DeltaFiles:
         vectors = self._write_vectors(planned)
         self.runtime.crash_point("write.data_files")
         total = planned.schema.bucket_count
@@ -107,7 +111,13 @@ class SnapshotFiles:
     def write_base(
         self, base: Snapshot | None, planned: Planned, delta: DeltaFiles
     ) -> tuple[Snapshot, tuple[str, ...]]:
-        """The snapshot after `base` (without identity), and the paths written for it."""
+        """The snapshot after `base` (without identity), and the paths written for it; on a full disk none stays."""
+        with self.manifests.all_or_none() as noted:
+            return replace(self, manifests=noted)._write_base(base, planned, delta)
+
+    def _write_base(
+        self, base: Snapshot | None, planned: Planned, delta: DeltaFiles
+    ) -> tuple[Snapshot, tuple[str, ...]]:
         compression = OptionSet(planned.schema.options).text("manifest.compression")
         metas, paths = self._base_manifests(base, planned.schema)
         name, size = self.manifests.write_list(metas, compression)

@@ -25,7 +25,6 @@ CRASH      staged, not published: the branch waits. Published, branch still ther
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 
 from tablestore_engine.errors import FixData, NotFound, RetryError
@@ -33,6 +32,7 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.seal import check_seal, sealed_json
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.commit import Committer
 from tablestore_engine.store.commit_history import find_pair
@@ -43,6 +43,7 @@ from tablestore_engine.store.stage_rebase import StagedSnapshot, publish_rebased
 
 STAGED_PREFIX = "ts_staged_"
 CLOSED = b"closed"
+_TEST_AGAIN = "delete it and run the tests again"
 _BRANCH_FOLDER = "branch-" + STAGED_PREFIX
 
 
@@ -180,6 +181,11 @@ class Staging:
             )
         return found
 
+    def is_out(self, name: str) -> bool:
+        """Whether main has its commit already, and only the log and the branch are left to do."""
+        staged = self.find(name)
+        return staged is not None and self._find_in_main(staged) is not None
+
     def publish(self, name: str, *, keep: bool = False, only: str | None = None) -> CommitReport:
         """Make it main's next snapshot; `keep` leaves the branch, for a caller who still has to send its log.
 
@@ -215,7 +221,7 @@ class Staging:
         }
         folder = _audit_folder(self.parts.layout, name)
         path = f"{folder}/{hashlib.sha256(test_id.encode()).hexdigest()[:32]}"
-        fileio.replace(path, json.dumps(made, ensure_ascii=False).encode())
+        fileio.replace(path, sealed_json(made))
 
     def read_outcomes(self, name: str) -> tuple[Outcome, ...]:
         """Outcomes by test id."""
@@ -240,17 +246,20 @@ class Staging:
 
     def _find_published(self, staged: StagedSnapshot) -> CommitReport | None:
         """The report of an earlier call that died behind its claim."""
+        found = self._find_in_main(staged)
+        if found is None:
+            return None
+        if found == self.parts.snapshots.find_latest():
+            self.committer.main.settle(found)
+        return report_of(found)
+
+    def _find_in_main(self, staged: StagedSnapshot) -> Snapshot | None:
         newest, own = self.parts.snapshots.find_latest(), staged.snapshot
         if newest is None:
             return None
-        found = find_pair(
+        return find_pair(
             self.parts.snapshots, newest, own.commit_user, own.commit_identifier, after=staged.base_id
         )
-        if found is None:
-            return None
-        if found == newest:
-            self.committer.main.settle(found)
-        return report_of(found)
 
     def _publish_as_is(self, staged: StagedSnapshot) -> CommitReport | None:
         """Bit for bit, while main is where it was; None when it is not."""
@@ -326,7 +335,9 @@ def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[Outc
     found = []
     for file in fileio.list(_audit_folder(layout, name)):
         try:
-            value = parse_object(fileio.read(file.path))
+            data = fileio.read(file.path)
+            check_seal(data, "outcome file", file.path, again=_TEST_AGAIN)
+            value = parse_object(data)
             test, status, details = (str(value[key]) for key in ("test", "status", "details"))
             outcome = Outcome(test, status, details, int(value["timeMillis"]))
         except NotFound:
@@ -336,7 +347,7 @@ def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[Outc
                 "TS1318",
                 f"the outcome file {file.path} cannot be read",
                 why=str(wrong),
-                fix="delete it and run the tests again",
+                fix=_TEST_AGAIN,
             ) from wrong
         found.append(outcome)
     return tuple(sorted(found, key=lambda one: one.test_id))

@@ -5,7 +5,7 @@ Names      FaultyFileIO    wraps any FileIO; each fault names an operation, a pa
            DyingFileIO     dies before its n-th change; a tree is removed file by file
            SimulatedCrash  a BaseException: no `except Exception` and no clean-up for errors sees it as an error
            crashing        a Runtime that crashes at the n-th hit of a crash point
-           without_seal    bytes whose damage is not seen by their checksum
+           without_seal, resealed   bytes whose damage is not seen by their checksum
            seeded_runtime  clock, ids and randomness from a seed; sleeping takes no time
 INVARIANT  everything is decided by arguments and seeds: a failing test replays exactly.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -24,10 +25,11 @@ from typing import TypeVar
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO, FileStatus
-from tablestore_engine.format.seal import SEAL
+from tablestore_engine.format.seal import SEAL, SEALED, UNSEALED, stamp
 from tablestore_engine.runtime.system import Runtime
 
 T = TypeVar("T")
+_SEAL_OF_JSON = re.compile(rb'("' + re.escape(SEAL.encode()) + rb'": ?")[0-9a-f]{8}')
 _CHANGES = frozenset(
     {"write", "copy", "create_exclusive", "replace", "mkdirs", "delete", "delete_tree", "rename"}
 )
@@ -241,4 +243,12 @@ def crashing(runtime: Runtime, point: str, nth: int = 1) -> Runtime:
 
 def without_seal(data: bytes) -> bytes:
     """The same file as a writer without seals makes it: damage in it reaches the code behind the check."""
-    return data.replace(SEAL.encode(), b"x" * len(SEAL), 1)
+    for key in (SEAL, SEALED):
+        data = data.replace(key.encode(), b"x" * len(key), 1)
+    return data
+
+
+def resealed(data: bytes) -> bytes:
+    """A changed JSON file with the seal that fits it, as somebody makes it who knows how; as it is without a seal."""
+    plain, found = _SEAL_OF_JSON.subn(rb"\g<1>" + UNSEALED.encode(), data, count=1)
+    return stamp(plain) if found else data

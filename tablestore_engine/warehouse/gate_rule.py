@@ -9,7 +9,8 @@ Names      Outcome        what one test said, and of which rows
            explain()      why one of them is held back, in words
 Terms      a version is `user:identifier` of the commit that made the rows: publishing and folding keep it.
 Rule       1 every gate has an outcome that counts, all of these are green
-           2 an outcome counts for a staged snapshot if the test read that very snapshot, or not its table at all
+           2 an outcome counts for a staged snapshot if the test read that very snapshot, or not its table at all;
+             a test that read the table only at versions that it names itself abstains: it is no gate of it
            3 staged snapshots that one such test read go out together or not at all
            4 what else it read must be what readers see when the group is out
            5 what the rows were built from is out, or goes out before them in the group
@@ -39,16 +40,27 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """`reads`: tables that the test read by their plain names; rows named by a version are constants."""
+    """`reads`: tables that the test read by their plain names; `constants`: by a version that it names itself."""
 
     test: str
     verdict: str
     reads: tuple[TableRead, ...] = ()
+    constants: tuple[TableRead, ...] = ()
 
     def is_about(self, staged: Staged) -> bool:
         """Rule 2."""
-        own = {read.version for read in self.reads if read.table == staged.table}
-        return not own or own == {staged.version}
+        own = _versions_of(self.reads, staged.table)
+        return own == {staged.version} if own else not self.abstains_from(staged)
+
+    def abstains_from(self, staged: Staged) -> bool:
+        """Rule 2: whatever will be published, it says the same. One that could not run might have read more."""
+        own, named = _versions_of(self.reads, staged.table), _versions_of(self.constants, staged.table)
+        is_elsewhere = not own and bool(named) and staged.version not in named
+        return is_elsewhere and self.verdict != Verdict.ERROR
+
+
+def _versions_of(reads: tuple[TableRead, ...], table: str) -> set[str]:
+    return {read.version for read in reads if read.table == table}
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,11 @@ class Staged:
         return {one.test: one for one in self.outcomes if one.is_about(self)}
 
     @property
+    def abstained(self) -> frozenset[str]:
+        """Tests that read other versions of the table only, by name."""
+        return frozenset(one.test for one in self.outcomes if one.abstains_from(self))
+
+    @property
     def red_gates(self) -> tuple[str, ...]:
         """Tests that said no to these rows."""
         return tuple(test for test, one in self.counted.items() if one.verdict != Verdict.GREEN)
@@ -95,7 +112,7 @@ class Staged:
     @property
     def missing_gates(self) -> tuple[str, ...]:
         """Gates that have not said anything about these rows."""
-        return tuple(gate for gate in self.gates if gate not in self.counted)
+        return tuple(gate for gate in self.gates if gate not in self.counted and gate not in self.abstained)
 
     @property
     def is_green(self) -> bool:
@@ -112,9 +129,13 @@ class Staged:
             if read.table != self.table
         )
 
+    def takes(self, outcome: Outcome) -> bool:
+        """Whether it matters here; what a test said of these rows is not taken back by abstaining."""
+        return outcome.is_about(self) or (outcome.abstains_from(self) and outcome.test not in self.counted)
+
     def with_outcome(self, outcome: Outcome) -> Staged:
-        """The same with one more, or newer, outcome; one that is not about these rows changes nothing."""
-        if not outcome.is_about(self):
+        """The same with one more, or newer, outcome; one that says nothing of these rows changes nothing."""
+        if not self.takes(outcome):
             return self
         others = {one.test: one for one in self.outcomes}
         others[outcome.test] = outcome

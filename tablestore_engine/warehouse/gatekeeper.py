@@ -3,7 +3,8 @@
 Names      Gatekeeper        book, world, outcomes, publishing of one warehouse
            Publication       what became of one staged snapshot: published, pending or refused
            stage_properties  a staged snapshot's gates, parents and owner, as properties of it
-Steps      publish a group: 1 no member's table has moved  2 claims, parents first: each is one exclusive create
+Steps      publish a group: 1 no member's table has moved, and every log could be sent now
+           2 claims, parents first: each is one exclusive create
            3 logs, in the same order  4 branches of what is in table and log are removed
            A table of its own (is_beside) takes its name in step 2; what it replaced is deleted in step 4.
 INVARIANT  a branch stays until its log has everything: a pending publication is found by whoever comes next.
@@ -130,10 +131,14 @@ class Gatekeeper:
         return rows_version(store.snapshots, store.latest()) == _base_version(store, staged)
 
     def record(self, item: Staged, outcome: Outcome) -> None:
-        """Keep what a test said beside the staged snapshot, if it is about its rows. Raises NotFound TS1316."""
-        if not outcome.is_about(item):
+        """Keep what a test said beside the staged snapshot, if it matters there. Raises NotFound TS1316."""
+        if not item.takes(outcome):
             return
-        details = json.dumps([asdict(read) for read in outcome.reads])
+        kept = {
+            "reads": [asdict(read) for read in outcome.reads],
+            "constants": [asdict(read) for read in outcome.constants],
+        }
+        details = json.dumps(kept)
         staging = self._warehouse.stores.get(_place(item)).staging
         staging.record_outcome(item.name, outcome.test, str(outcome.verdict), details)
 
@@ -146,10 +151,12 @@ class Gatekeeper:
             self._warehouse.drop_staged(identifier, item.name)
 
     def publish(self, group: tuple[Staged, ...]) -> tuple[Publication, ...]:
-        """All members or, when a table has moved, none; what happened to each is in the answer, nothing is raised."""
-        moved = self._find_moved(group)
-        if moved is not None:
-            return tuple(Publication(item, REFUSED, error=moved) for item in group)
+        """All members or, when a table has moved or a log is in trouble, none; what happened to each is in the answer,
+        nothing is raised.
+        """
+        obstacle = self._find_moved(group) or self._find_unready_log(group)
+        if obstacle is not None:
+            return tuple(Publication(item, REFUSED, error=obstacle) for item in group)
         claimed: list[Publication] = []
         for item in group:
             claimed.append(self._claim(item, claimed))
@@ -166,6 +173,17 @@ class Gatekeeper:
                     why=f"{item.table} {moved}",
                     fix="build these models again: they are planned on what is there now, and their tests run again",
                 )
+        return None
+
+    def _find_unready_log(self, group: tuple[Staged, ...]) -> TablestoreError | None:
+        """Step 1 as well: what would be pending behind the claim is refused before it. What is beside has no log."""
+        for item in group:
+            if item.is_beside:
+                continue
+            try:
+                self._warehouse.logs.check_staged(Identifier.parse(item.table), item.name)
+            except TablestoreError as error:
+                return error
         return None
 
     def _how_moved(self, item: Staged) -> str | None:
@@ -279,12 +297,20 @@ def _read(identifier: Identifier, store: TableStore, staged: StagedSnapshot) -> 
 
 def _outcome(store: TableStore, kept: StoredOutcome) -> Outcome:
     try:
-        reads: list[Mapping[str, Any]] = json.loads(kept.details or "[]")
-        return Outcome(kept.test_id, kept.status, tuple(TableRead(**one) for one in reads))
-    except (ValueError, TypeError) as error:
+        found = json.loads(kept.details or "[]")
+        if isinstance(found, list):  # as versions before kept it
+            found = {"reads": found}
+        return Outcome(
+            kept.test_id, kept.status, _table_reads(found["reads"]), _table_reads(found.get("constants", []))
+        )
+    except (ValueError, TypeError, KeyError) as error:
         raise FixData(
             "TS1077",
             f"what {kept.test_id} said of a staged snapshot of {store.location} cannot be read",
             why=str(error),
             fix="drop the staged snapshot (tablestore staged drop) and build the model again",
         ) from error
+
+
+def _table_reads(kept: list[Mapping[str, Any]]) -> tuple[TableRead, ...]:
+    return tuple(TableRead(**one) for one in kept)

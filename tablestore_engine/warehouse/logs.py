@@ -1,8 +1,8 @@
 """The logs of a warehouse's tables: which table has one, and everything that is done with it.
 
 Names      Logs   check, publish, reset and drop by table; topics for a table to be; size limits of its rows
-INVARIANT  before every commit the log is checked, after it the outbox is tried: what an earlier process left
-           unpublished goes first, in order; an error behind the commit says so (PublishPending).
+INVARIANT  before every commit, and every claim of a staged one, the log is checked; after it the outbox is tried: what
+           an earlier process left unpublished goes first, in order; an error behind it says so (PublishPending).
 INVARIANT  a table with a log appears only after its topics are there and claimed (P7).
 INVARIANT  the lock guards the dictionary of publishers only; nothing that takes a lock of its own is called under it.
 """
@@ -22,7 +22,8 @@ from tablestore_engine.log.settings import LogSettings, resolve_log
 from tablestore_engine.log.sizes import MessageLimit, message_limit
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.system import Runtime
-from tablestore_engine.warehouse.table_publisher import TablePublisher, pending_log
+from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.warehouse.table_publisher import TablePublisher, pending_log, unready_log
 from tablestore_engine.warehouse.write_report import WriteReport
 
 _MANAGED = "tablestore.managed-topic"
@@ -41,9 +42,9 @@ class Logs:
         self._publishers: dict[str, TablePublisher] = {}
         self._lock = OrderedLock("logs of a warehouse", Rank.WAREHOUSE)
 
-    def find_publisher(self, identifier: Identifier) -> TablePublisher | None:
-        """The table's publisher, None when it has no log. Raises TS1700, TS1701."""
-        settings = self._settings(identifier, self._stores.get(identifier).schema)
+    def find_publisher(self, name: Identifier, schema: TableSchema | None = None) -> TablePublisher | None:
+        """The table's publisher, None when it (or `schema`) has no log. Raises TS1700, TS1701."""
+        settings = self._settings(name, schema or self._stores.get(name).schema)
         if settings is None:
             return None
         with self._lock:
@@ -70,6 +71,19 @@ class Logs:
         publisher = None if store is None else self.find_publisher(identifier)
         if store is not None and publisher is not None:
             publisher.check(store)
+
+    def check_staged(self, identifier: Identifier, stage: str) -> None:
+        """The same before the claim of a staged snapshot, which may bring the log, unless it is out. Raises TS1082."""
+        store = self._stores.find(identifier)
+        if store is None or store.staging.find(stage) is None or store.staging.is_out(stage):
+            return
+        schema = store.schema if TableTraits(store.schema).has_log else store.on_staged(stage).schema
+        try:
+            publisher = self.find_publisher(identifier, schema)
+            if publisher is not None:
+                publisher.check(store)
+        except TablestoreError as error:
+            raise unready_log(str(identifier), stage, error) from error
 
     def find_limit(self, identifier: Identifier, schema: TableSchema) -> MessageLimit | None:
         """How large a row the log can carry; None without a log."""
@@ -104,8 +118,8 @@ class Logs:
 
     # beginning and end ---------------------------------------------------------------------------
 
-    def reset(self, identifier: Identifier, after_snapshot: int) -> None:
-        """Begin the log anew behind a snapshot. Raises FixRequest TS1030, TS1031; TS17xx."""
+    def reset(self, identifier: Identifier, after_snapshot: int) -> int:
+        """Begin the log anew behind a snapshot; rows dropped unseen. Raises FixRequest TS1030, TS1031; TS17xx."""
         latest = self._stores.get(identifier).snapshots.find_latest_id() or 0
         publisher = self.find_publisher(identifier)
         if publisher is None:
@@ -122,7 +136,7 @@ class Logs:
                 why=f"the table has snapshots up to {latest}",
                 fix=f"give a number from 0 (everything is sent again) to {latest} (only what comes next is sent)",
             )
-        publisher.reset(after_snapshot)
+        return publisher.reset(after_snapshot)
 
     def drop_topics(self, identifier: Identifier, schema: TableSchema | None) -> None:
         """Of a table that is about to go, when the engine made them."""

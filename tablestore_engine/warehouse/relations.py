@@ -16,7 +16,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.errors import FixRequest, TablestoreError
+from tablestore_engine.errors import FixRequest, StorageError, TablestoreError
 from tablestore_engine.format.layout import TableLayout, database_location
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.store.clone import clone_table
@@ -101,7 +101,11 @@ class Relations:
             )
         hidden = f".tablestore-clone-{self.catalog.runtime.new_uuid()}"
         folder = f"{database_location(self.catalog.warehouse, target.database)}/{hidden}"
-        clone_table(self.stores.get(source).parts, TableLayout(folder))
+        try:
+            clone_table(self.stores.get(source).parts, TableLayout(folder))
+        except StorageError:  # a full disk must not stay full of what has no name
+            self.catalog.fileio.delete_tree(folder)
+            raise
         if self.stores.find(target) is not None:
             self.drop_table(target)
         self.drop_view(target)

@@ -17,6 +17,7 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.fetch import Fetched
+from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.resolver import DEFAULT_DATABASE, Resolver
 from tablestore_engine.spark.types import parse_ddl
 from tablestore_engine.sql import statement as sql
@@ -39,10 +40,15 @@ class StatementResult:
 class RunningStatement:
     """One execution; `overrides` say what plain names mean in it, `limit` is for the rows of a query."""
 
-    resolver: Resolver
+    spark: LazyResolver
     actions: TableActions
     overrides: Overrides
     limit: int | None
+
+    @property
+    def resolver(self) -> Resolver:
+        """Names for SQL; starts the session at first use."""
+        return self.spark.get()
 
     def frame(self, text: str) -> DataFrame:
         """A query, analysed."""

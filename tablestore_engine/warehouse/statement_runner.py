@@ -1,7 +1,8 @@
-"""SQL text -> what happens: queries go to Spark with names resolved, changes of tables become actions.
+"""A parsed statement -> what happens: queries go to Spark with names resolved, changes of tables become actions.
 
-Names      StatementRunner   run(): one statement of text, executed now
-Steps      parse → match the statement → analyse its query through the resolver → one call of the actions
+Names      StatementRunner   run(): one statement, executed now
+           needs_session     whether a statement must wait for Spark: what only drops names works without
+Steps      match the statement → analyse its query through the resolver → one call of the actions
 INVARIANT  nothing but queries and session statements reaches Spark, so Spark's catalog never holds user data.
 """
 
@@ -13,33 +14,38 @@ from typing import Any
 from tablestore_engine.catalog.resolved_names import NO_OVERRIDES, Overrides
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark.fetch import fetch
-from tablestore_engine.spark.resolver import DEFAULT_DATABASE, Resolver
+from tablestore_engine.spark.lazy_resolver import LazyResolver
+from tablestore_engine.spark.resolver import DEFAULT_DATABASE
 from tablestore_engine.sql import statement as sql
-from tablestore_engine.sql.parser import parse
 from tablestore_engine.warehouse import row_statements, table_statements
 from tablestore_engine.warehouse.running_statement import RunningStatement, StatementResult
 from tablestore_engine.warehouse.show_and_describe import describe, show
 from tablestore_engine.warehouse.table_actions import TableActions
 
 _ROW_CHANGES = (sql.Insert, sql.Delete, sql.Update, sql.Merge, sql.Truncate)
+_WITHOUT_SESSION = (sql.Drop, sql.DropSchema)
+
+
+def needs_session(statement: sql.Statement) -> bool:
+    """False for what frees room: it must work where Spark cannot start, on a full disk."""
+    return not isinstance(statement, _WITHOUT_SESSION)
 
 
 class StatementRunner:
     """Executes statements of one warehouse; unqualified names belong to Spark's current database, `default`."""
 
-    def __init__(self, resolver: Resolver, actions: TableActions) -> None:
-        self._resolver = resolver
+    def __init__(self, spark: LazyResolver, actions: TableActions) -> None:
+        self._spark = spark
         self._actions = actions
 
     def run(
-        self, text: str, overrides: Overrides = NO_OVERRIDES, *, limit: int | None = None
+        self, statement: sql.Statement, overrides: Overrides = NO_OVERRIDES, *, limit: int | None = None
     ) -> StatementResult:
         """Execute one statement; raises TablestoreError."""
-        statement = parse(text)
         if isinstance(statement, _ROW_CHANGES):
             _refuse_staged(statement.name, overrides)
         runner = _RUNNERS[type(statement)]
-        return runner(RunningStatement(self._resolver, self._actions, overrides, limit), statement)
+        return runner(RunningStatement(self._spark, self._actions, overrides, limit), statement)
 
 
 def _refuse_staged(name: sql.TableName, overrides: Overrides) -> None:

@@ -1,6 +1,8 @@
 """The table's changelog on its way to Kafka: what the store committed, handed to the log as data.
 
 Names      TablePublisher   one per table and process: check before a commit, publish what is pending, look at the topic
+           pending_log()    what a commit says whose log could not be sent
+           unready_log()    what a publication says that was not begun, because its log could not be sent
 Steps      settings from table options and the engine's `log` -> outbox: every snapshot behind the newest marker
 INVARIANT  the log never reads files: each snapshot's changes are read here, in the store's deterministic order.
 INVARIANT  one publisher per table and process, used by one thread at a time: a second would fence the first.
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tablestore_engine.errors import PublishPending, TablestoreError
+from tablestore_engine.errors import PublishPending, RetryError, TablestoreError
 from tablestore_engine.log.beginning import prepare_log, reset_log
 from tablestore_engine.log.changes import PublishReport, SnapshotChanges
 from tablestore_engine.log.decode import LogMessage
@@ -34,13 +36,15 @@ class TablePublisher:
 
     def prepare(self, after_snapshot: int) -> bool:
         """Make topic and marker topic; True when the topic is ours. Raises TS17xx."""
-        beginning = prepare_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime)
-        return self.settings.topic in beginning.created
+        return prepare_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime).is_ours
 
-    def reset(self, after_snapshot: int) -> None:
-        """A new beginning of the log: snapshots up to this one count as published. Raises TS17xx."""
+    def reset(self, after_snapshot: int) -> int:
+        """A new beginning of the log: snapshots up to this one count as published. Raises TS17xx.
+
+        The number of rows that no reader had seen, and that are dropped.
+        """
         self.close()
-        reset_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime)
+        return reset_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime).dropped
 
     def check(self, store: TableStore) -> None:
         """Before a commit: everything that publishing would meet first. Raises TS17xx; nothing is sent."""
@@ -83,10 +87,21 @@ def pending_log(table: str, report: WriteReport, error: TablestoreError) -> Publ
         "TS1070",
         f"snapshot {report.snapshot_id} of {table} is committed, its log is pending",
         why=str(error),
-        fix=f"do not write these rows again; `tablestore publish {table}`, or the table's next write, "
-        "sends what is pending, in order and once",
+        fix=f"do not write these rows again; the table's next write, or `tablestore publish {table}` (--bootstrap, and "
+        "--kafka-config where brokers ask for a log-in), sends what is pending, in order and once",
         snapshot=report.snapshot_id,
         report=report,
+    )
+
+
+def unready_log(table: str, stage: str, error: TablestoreError) -> RetryError:
+    """Before the claim of a staged snapshot: neither table nor topic has anything of it."""
+    return RetryError(
+        "TS1082",
+        f"nothing was published: the log of {table} cannot take staged snapshot {stage}",
+        why=str(error),
+        fix="set the log right; the snapshot waits with what its tests said, and goes out by `dbt retry`, `dbt test` "
+        f"or `tablestore staged publish {table} {stage}`",
     )
 
 

@@ -6,6 +6,7 @@ INVARIANT  a statement is checked, and its query analysed, before the first acti
 
 from __future__ import annotations
 
+from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.sql import statement as sql
@@ -81,7 +82,7 @@ def create_view(run: RunningStatement, s: sql.CreateView) -> StatementResult:
 def drop(run: RunningStatement, s: sql.Drop) -> StatementResult:
     """DROP TABLE or VIEW."""
     run.actions.drop(s.kind, *run.place(s.name), if_exists=s.if_exists)
-    run.resolver.forget(*run.place(s.name))
+    run.spark.forget(Identifier(*run.place(s.name)))
     return StatementResult()
 
 

@@ -22,7 +22,7 @@ from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
-from tablestore_engine.errors import FixData, FixRequest, RetryError, Stopped, Unsupported
+from tablestore_engine.errors import Fenced, FixData, FixRequest, RetryError, Stopped, Unsupported
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -52,7 +52,7 @@ from tablestore_engine.warehouse.incoming_rows import (
 )
 from tablestore_engine.warehouse.logs import Logs
 from tablestore_engine.warehouse.relations import Relations
-from tablestore_engine.warehouse.target_schema import TargetPlan, check_columns, plan_target
+from tablestore_engine.warehouse.target_schema import TargetPlan, check_columns, check_history, plan_target
 from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
 _LOOKS_MAX = 5
@@ -119,7 +119,9 @@ class TableWriter:
         plan = self.target(identifier, incoming, spec)
         if plan.is_new:
             return self._create(identifier, incoming, plan, request, is_last=is_last)
+        self.logs.check(identifier)
         if plan.gains_log:
+            check_history(store.snapshots.list_ids(), str(identifier))
             plan = replace(plan, schema=self.logs.prepare(identifier, plan.schema))
         was_empty = store.latest() is None
         new_schema = plan.schema if plan.is_changed else None
@@ -143,10 +145,10 @@ class TableWriter:
         is_last: bool,
     ) -> CommitReport | None:
         """The table and its first snapshot."""
-        prepared = self.logs.prepare(identifier, plan.schema)
         try:
+            prepared = self.logs.prepare(identifier, plan.schema)
             schema = self.catalog.create_table(identifier, prepared)
-        except FixRequest:
+        except (FixRequest, Fenced):  # the one that was quicker has the name, and may have the topic
             if is_last or self.catalog.find_schema(identifier) is None:
                 raise
             return None

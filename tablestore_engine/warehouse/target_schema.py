@@ -3,6 +3,7 @@
 Names      TargetPlan      the schema to write with, and whether it is new or changed
            check_columns   names that a write may not add or leave out
            has_log         whether options ask for a log
+           check_history   a table that gets a log has all its snapshots
            plan_target     the entry: (current schema | None, query columns, spec) -> TargetPlan, pure
 Steps      1 no table: assign ids, add the defaults of our tables   2 keys and partitions must agree
            3 columns by on_schema_change   4 options: mutable ones follow the spec, layout stays
@@ -28,7 +29,7 @@ from tablestore_engine.format.schema_change import (
     retype_column,
 )
 from tablestore_engine.format.types import DataField, DataType
-from tablestore_engine.options import OPTIONS, Option, Scope, check_options
+from tablestore_engine.options import OPTIONS, Option, OptionSet, OptionType, Scope, check_options
 from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
 KEYED_DEFAULTS: Mapping[str, str] = {
@@ -65,9 +66,10 @@ def plan_target(
     table: str,
     new_uuid: str,
 ) -> TargetPlan:
-    """Raises FixRequest TS1010-TS1013, TS1026, TS1027, TS11xx (columns, types, options)."""
+    """Raises FixRequest TS1010-TS1013, TS1026, TS1027, TS1087, TS11xx (columns, types, options)."""
     check_options(spec.options)
     columns = _with_types(columns, current, on_schema_change)
+    _check_named(spec.options, columns if current is None else [*current.fields, *columns], table)
     if current is None:
         return TargetPlan(_first_schema(columns, spec, new_uuid), is_new=True, is_changed=True)
     _check_same_keys(current, spec, table)
@@ -81,6 +83,23 @@ def plan_target(
         return TargetPlan(current, is_new=False, is_changed=False)
     gains_log = not has_log(current.options) and has_log(changed.options)
     return TargetPlan(replace(changed, id=current.id + 1), is_new=False, is_changed=True, gains_log=gains_log)
+
+
+def _check_named(options: Mapping[str, str], columns: Sequence[DataField], table: str) -> None:
+    """Options that name columns name those of the table. Raises FixRequest TS1087."""
+    known = {field.name for field in columns}
+    for key, text in options.items():
+        option = OPTIONS.get(key)
+        if option is None or option.type is not OptionType.COLUMNS:
+            continue
+        for name in OptionSet({key: text}).columns(key):
+            if name not in known:
+                raise FixRequest(
+                    "TS1087",
+                    f"option {key!r} names column {name!r}, which {table} does not have",
+                    why=f"its columns are {', '.join(sorted(known))}",
+                    fix=f"correct {key!r}: columns of the table, separated by commas",
+                )
 
 
 def check_columns(
@@ -290,6 +309,25 @@ def _may_begin(option: Option, schema: TableSchema) -> bool:
 def has_log(options: Mapping[str, str]) -> bool:
     """Whether a table of these options publishes its changelog."""
     return options.get("log.system", "none") != "none"
+
+
+def check_history(snapshot_ids: Sequence[int], table: str) -> None:
+    """A log begins with everything that was committed: from snapshot 1 on, none may be missing.
+
+    `snapshot_ids`: those that exist; () for a table without any. Raises FixRequest TS1083.
+    """
+    newest = max(snapshot_ids, default=0)
+    gone = sorted(set(range(1, newest + 1)) - set(snapshot_ids))
+    if gone:
+        many = f"{len(gone)} of {newest} snapshots do" if len(gone) > 1 else f"1 of {newest} snapshots does"
+        raise FixRequest(
+            "TS1083",
+            f"{table} cannot get a log any more; nothing was changed",
+            why=f"a log begins with everything that was committed, and {many} not exist any more (the first that is "
+            f"missing is {gone[0]}): expired or deleted",
+            fix="make a new table with the log from its rows: CREATE TABLE ... AS SELECT; for a dbt model drop the "
+            "table and run it again",
+        )
 
 
 def _with_comments(schema: TableSchema, spec: TableSpec) -> TableSchema:

@@ -2,7 +2,7 @@
 
 Names      Warehouse   catalog, stores, relations, logs, writer and Spark of one folder; commits with their publishing
 Parts      each is given what it needs and knows nothing above it: stores ← names ← spark, logs ← relations ← writer
-INVARIANT  before every commit the log is checked, after it the outbox is tried (logs.py).
+INVARIANT  before every commit, and every claim of a staged one, the log is checked; after it the outbox is tried.
 """
 
 from __future__ import annotations
@@ -67,7 +67,6 @@ class Warehouse:
 
         `computed_from`: the only state that the rows are right on.
         """
-        self.logs.check(identifier)
         if not self.catalog.has_database(identifier.database):
             self.catalog.create_database(identifier.database)
         done = self.writer.write(identifier, incoming, spec, partition=partition, computed_from=computed_from)
@@ -77,10 +76,11 @@ class Warehouse:
         return self.logs.published_behind(identifier, report)
 
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
-        """Staged -> current, then the log, then the branch goes. Raises RetryError TS1308 when main moved meanwhile.
+        """Staged -> current, then the log, then the branch goes. Raises RetryError TS1082, TS1308: nothing was done.
 
-        When the log cannot be sent (TS1070), the branch stays and says that the snapshot is pending: call it again.
+        When the log cannot be sent behind the claim (TS1070), the branch stays and says so: call it again.
         """
+        self.logs.check_staged(identifier, stage)
         staging = self.stores.get(identifier).staging
         report = report_of(identifier, staging.publish(stage, keep=True))
         report = self.logs.published_behind(identifier, report)

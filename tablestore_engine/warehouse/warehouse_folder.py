@@ -37,6 +37,8 @@ def local_folder(address: str) -> str:
 
 def own_folder(address: str, users: Users) -> str:
     """The absolute path; it need not exist. Raises FixRequest TS1060, TS1992 (another user's)."""
+    if "\0" in address:
+        raise _refused(address, "no path has a NUL character")
     path = os.path.abspath(local_folder(address))
     fix = "name a warehouse of your own, or run as its owner"
     check_owner(Path(path), "warehouse", fix, users=users)

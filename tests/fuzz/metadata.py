@@ -1,11 +1,14 @@
 """Metadata files changed at random, one at a time: reading must give the same rows or an error of ours.
 
 Names      World      a small table with every kind of metadata file, and what reading it must give
+           Writer     OURS: files as we write them, which chance changes; OTHER: as somebody else makes them
            mutate()   one changed version of a file's bytes
            fuzz()     counts of outcomes for a kind
 Steps      change one file → read everything with a fresh engine → put the file back
 Usage      python -m tests.fuzz.metadata [mutations per kind] [seed]   (make fuzz)
 INVARIANT  an exception that is none of ours fails the run, with the seed that makes it again.
+INVARIANT  a file of ours that chance changed never gives other rows: that fails the run too. One of another writer may
+           say something else; what no other engine writes (view, audit) has a seal that fits then.
 """
 
 from __future__ import annotations
@@ -19,14 +22,18 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import EngineBug, TablestoreError
 from tablestore_engine.format.avro_blocks import open_container
-from tablestore_engine.testing.faults import without_seal
+from tablestore_engine.format.seal import SEAL
+from tablestore_engine.store import manifests
+from tablestore_engine.testing.faults import resealed, without_seal
 
 NAME = "demo.t"
 KINDS: dict[str, str] = {
@@ -43,6 +50,7 @@ KINDS: dict[str, str] = {
     "staged snapshot": "demo.db/t/branch/branch-*/snapshot/snapshot-4",
 }
 _ROUND = 250
+_ONLY_OURS = ("view", "audit")
 _AVRO = ("manifest list", "manifest", "index manifest")
 _TEXTS = (b"..", b"../../../etc/passwd", b"/etc/passwd", b"\\ud800", b"\\u0000", b"", b"main", b"\xff\xfe")
 _VALUES = (
@@ -51,12 +59,27 @@ _VALUES = (
 )  # fmt: skip
 
 
+class Writer(StrEnum):
+    """Who made the changed file: then a checksum is there, or there is none that could tell."""
+
+    OURS = "ours"
+    OTHER = "other"
+
+
 class World:
     """The table: partitions, keys, deletion vectors, a tag, a view, a staged snapshot with an outcome."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with Engine(str(folder)) as engine:
+    def __init__(self, folder: Path, writer: Writer) -> None:
+        self.folder, self.writer = folder, writer
+        if writer is Writer.OURS:
+            self._make()
+        else:
+            with patch.object(manifests, "summed_name", lambda stem, _: f"{stem}-0"):
+                self._make()
+        self.expected = self.read()
+
+    def _make(self) -> None:
+        with Engine(str(self.folder)) as engine:
             engine.create_database("demo")
             spec = WriteSpec(
                 table=TableSpec(primary_key=("id", "day"), partition_by=("day",), options={"bucket": "1"})
@@ -68,7 +91,6 @@ class World:
             table.write(_rows(6), WriteSpec(table=spec.table, stage="s1"))
             table.record_outcome("s1", "test.p.unique", "pass")
             engine.create_view("demo.v", "select 1 as one", comment="c", column_comments={"one": "first"})
-        self.expected = self.read()
 
     def read(self) -> dict[str, object]:
         """Everything that metadata leads to, with nothing remembered."""
@@ -96,12 +118,15 @@ def _rows(low: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "day": [f"d{n % 2}" for n in ids], "v": [low] * 4})
 
 
-def mutate(data: bytes, kind: str, dice: random.Random) -> bytes:
+def mutate(data: bytes, kind: str, writer: Writer, dice: random.Random) -> bytes:
     """A changed version: damage to the bytes, to the values, or well-formed nonsense."""
-    if dice.random() < 0.8:  # as a writer without seals makes it: the seal would refuse every change
-        data = without_seal(data)
-    if kind in _AVRO and dice.random() < 0.6:  # below the compression, where the records are
-        data = open_container(data, {"zstandard": None, "null": None})[1]
+    if writer is Writer.OTHER:
+        if kind not in _ONLY_OURS:
+            data = without_seal(data)
+        if kind in _AVRO and dice.random() < 0.75:  # below the compression, where the records are
+            data = open_container(data, {"zstandard": None, "null": None})[1]
+    elif dice.random() < 0.3:  # damage to the name of the seal, and then to something else
+        data = data.replace(SEAL.encode(), SEAL.upper().encode(), 1)
     ways: list[Callable[[bytes, random.Random], bytes]] = [
         _flip,
         _flip,
@@ -114,6 +139,8 @@ def mutate(data: bytes, kind: str, dice: random.Random) -> bytes:
     changed = data
     for _ in range(dice.choice((1, 1, 1, 2, 4))):
         changed = dice.choice(ways)(changed, dice)
+    if writer is Writer.OTHER and kind in _ONLY_OURS:
+        return resealed(changed)
     return _with_checksum(changed) if kind == "deletion vectors" and dice.random() < 0.7 else changed
 
 
@@ -173,38 +200,44 @@ def _with_checksum(data: bytes) -> bytes:
 
 
 def fuzz(world: World, kind: str, numbers: range, seed: int) -> Counter[str]:
-    """Outcomes: `same`, `refused`, `other` (a well-formed file that says something else)."""
+    """Outcomes: `same`, `refused`, and for another writer's files `believed` (well-formed, says something else)."""
     outcomes: Counter[str] = Counter()
     for number in numbers:
-        dice = random.Random(f"{seed}-{kind}-{number}")
+        told = f"{seed}-{kind}-{world.writer}-{number}"
+        dice = random.Random(told)
         path = dice.choice(world.files(kind))
         good = path.read_bytes()
-        path.write_bytes(mutate(good, kind, dice))
+        path.write_bytes(mutate(good, kind, world.writer, dice))
         try:
-            outcomes["same" if world.read() == world.expected else "other"] += 1
+            outcome = "same" if world.read() == world.expected else "believed"
         except EngineBug:
             raise
         except TablestoreError:
-            outcomes["refused"] += 1
+            outcome = "refused"
         except Exception as error:
-            raise AssertionError(f"mutation {number} of {kind}, seed {seed}: {error!r}") from error
+            raise AssertionError(f"mutation {told}: {error!r}") from error
         finally:
             path.write_bytes(good)
+        assert world.writer is Writer.OTHER or outcome != "believed", f"mutation {told} gives other rows"
+        outcomes[outcome] += 1
     return outcomes
 
 
 def main(count: int = 20_000, seed: int = 1) -> None:
     """All kinds in turns; prints the sums after each round, so that a run that is ended early says what it did."""
     folder = Path(tempfile.mkdtemp())
-    sums: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    sums: dict[tuple[Writer, str], Counter[str]] = {
+        (writer, kind): Counter() for writer in Writer for kind in KINDS
+    }
     try:
-        world = World(folder)
+        worlds = {writer: World(folder / writer, writer) for writer in Writer}
         for first in range(0, count, _ROUND):
-            for kind, outcomes in sums.items():
-                outcomes += fuzz(world, kind, range(first, min(first + _ROUND, count)), seed)
-            for kind, outcomes in sums.items():
+            numbers = range(first, min(first + _ROUND, count))
+            for (writer, kind), outcomes in sums.items():
+                outcomes += fuzz(worlds[writer], kind, numbers, seed)
+            for (writer, kind), outcomes in sums.items():
                 told = ", ".join(f"{outcomes[one]} {one}" for one in sorted(outcomes))
-                print(f"{kind:<18} {outcomes.total():>6} mutations: {told}", flush=True)
+                print(f"{writer:<6} {kind:<18} {outcomes.total():>6} mutations: {told}", flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

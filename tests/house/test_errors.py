@@ -27,3 +27,13 @@ def test_generated_pages_are_current() -> None:
     """docs/errors.md and docs/options.md say what the code says (make docs writes them)."""
     assert (ROOT / "docs/errors.md").read_text() == render_errors()
     assert (ROOT / "docs/options.md").read_text() == render_options()
+
+
+def test_the_page_of_errors_says_when_auto_gates() -> None:
+    """With the place where all policies stand."""
+    text = render_errors()
+    assert "publish='auto'" in text
+    (link,) = [part.split(")")[0] for part in text.split("](")[1:] if part.startswith("publishing.md")]
+    page, _, anchor = link.partition("#")
+    headings = [line for line in (ROOT / "docs" / page).read_text().splitlines() if line.startswith("## ")]
+    assert anchor in [heading.removeprefix("## ").lower().replace(" ", "-") for heading in headings]

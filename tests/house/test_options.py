@@ -1,4 +1,4 @@
-"""Options: each one in the table is read somewhere and has a test; what nobody reads is refused by name."""
+"""Options: each one in the table is read somewhere and changes something; what nobody reads is refused by name."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.log import settings
 from tablestore_engine.options import OPTIONS, REFUSED, check_options
+from tests.house.effects import EFFECTS, EFFECTS_OF_A_COLUMN, SHOWN_BY
 
 ROOT = Path(__file__).resolve().parents[2]
-# key → who reads it instead of us, and the test that shows it
-READ_BY_OTHERS = {"write-only": "integration_tests/interop/test_in_turns.py"}
-# client settings go to librdkafka as a group (log/settings.py); this test sees one arrive in the client's settings
-CLIENT_TEST = "tests/unit/log/test_settings.py"
 
 
 def _reads(files: Iterable[Path]) -> set[str]:
@@ -48,31 +46,68 @@ def reads() -> set[str]:
     return _reads(path for package in packages for path in package.rglob("*.py") if path != table)
 
 
-@pytest.fixture(scope="module")
-def tested() -> str:
-    """The text of all tests."""
-    folders = [ROOT / "tests", ROOT / "integration_tests"]
-    texts = [
-        path.read_text() for folder in folders for path in folder.rglob("*.py") if path != Path(__file__)
-    ]
-    return "\n".join(texts)
-
-
 @pytest.mark.parametrize("key", OPTIONS)
-def test_an_option_has_a_reader_and_a_test(key: str, reads: set[str], tested: str) -> None:
-    """What the table documents is read by code, not only set by it, and some test names it."""
-    if key in READ_BY_OTHERS:
-        assert key in (ROOT / READ_BY_OTHERS[key]).read_text() or key in tested
+def test_an_option_has_a_reader(key: str, reads: set[str]) -> None:
+    """What the table documents is read by code, not only set by it."""
+    if key in SHOWN_BY and key not in reads:
+        assert key == "write-only", f"nothing of ours reads {key}"
         return
-    if key.startswith("kafka.") and key != "kafka.topic":
-        assert "kafka." in (ROOT / "tablestore_engine/log/settings.py").read_text()
-        assert "kafka.linger.ms" in (ROOT / CLIENT_TEST).read_text()
+    if key.startswith("kafka.") and key != "kafka.topic":  # they go to librdkafka as a group
+        assert key in settings._TUNING
         return
     named = "metadata.stats-mode" if key.startswith("fields.<column>.") else key
     assert named in reads, f"nothing reads {key}"
-    assert key in tested or key.replace("<column>", "") in tested or key.startswith("fields."), (
-        f"no test of {key}"
-    )
+
+
+@pytest.mark.parametrize("key", OPTIONS)
+def test_an_option_has_an_effect(key: str, tmp_path: Path) -> None:
+    """The same work under different values of the option gives observations that differ, each from each; what only
+    another program can show has a test of that name, which sets the option and asserts something.
+    """
+    if key in SHOWN_BY:
+        _check_test(key, SHOWN_BY[key])
+        return
+    if key in EFFECTS_OF_A_COLUMN:
+        name, values, see = EFFECTS_OF_A_COLUMN[key]
+    else:
+        name, (values, see) = key, EFFECTS[key]
+    assert len(values) > 1
+    seen: dict[str, object] = {}
+    for number, value in enumerate(values):
+        (folder := tmp_path / str(number)).mkdir()
+        seen[str(value)] = see(folder, {} if value is None else {name: value})
+    texts = [repr(one) for one in seen.values()]
+    assert len(set(texts)) == len(texts), f"{key} changes nothing: {seen}"
+
+
+def test_effects_are_of_known_options() -> None:
+    """No entry outlives its option, and none stands in two places."""
+    places = [*EFFECTS, *EFFECTS_OF_A_COLUMN, *SHOWN_BY]
+    assert sorted(places) == sorted(OPTIONS)
+
+
+def _check_test(key: str, named: str) -> None:
+    """The function exists, and its own text, or its module's constants, hold the key; it asserts."""
+    path, _, function = named.partition("::")
+    text = (ROOT / path).read_text()
+    found = [one for one in ast.parse(text).body if isinstance(one, ast.FunctionDef) and one.name == function]
+    assert found, f"{named} does not exist"
+    constants = {
+        target.id
+        for one in ast.parse(text).body
+        if isinstance(one, ast.Assign) and key in (ast.get_source_segment(text, one) or "")
+        for target in one.targets
+        if isinstance(target, ast.Name)
+    }
+    body = ast.get_source_segment(text, found[0]) or ""
+    assert key in body or any(name in body for name in constants), f"{named} does not set {key}"
+    asserts = [
+        one
+        for one in ast.walk(found[0])
+        if isinstance(one, ast.Assert)
+        or (isinstance(one, ast.Call) and getattr(one.func, "id", "").startswith("assert_"))
+    ]
+    assert asserts, f"{named} asserts nothing"
 
 
 @pytest.mark.parametrize("key", REFUSED)

@@ -2,6 +2,7 @@
 
 Names      TablestoreCredentials   three keys suffice: type, warehouse, schema
            Warehouse              the settings of one engine, comparable, so that threads and runs can share it
+           log_settings()         what the Kafka client gets: the environment wins over the profile
            locate_warehouse()     a relative path lies beside the project, never beside the shell
 INVARIANT  secrets stand only under `log:`; nothing of `log:` is printed, logged or handed to the manifest.
 """
@@ -9,6 +10,7 @@ INVARIANT  secrets stand only under `log:`; nothing of `log:` is printed, logged
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +20,7 @@ from dbt.adapters.contracts.connection import Credentials
 
 from dbt.adapters.tablestore.model_config import refuse_secret_keys
 from dbt.adapters.tablestore.translate import as_dbt_errors
-from tablestore_engine.api import local_folder
+from tablestore_engine.api import KAFKA_CONFIG_ENV, KAFKA_ENV, client_settings, local_folder
 from tablestore_engine.errors import FixRequest
 
 SPARK_KEYS = ("master", "remote", "conf")
@@ -130,12 +132,30 @@ def locate_warehouse(warehouse: str, project_root: str) -> str:
     return str((Path(project_root) / Path(local_folder(warehouse)).expanduser()).resolve())
 
 
-def describe_warehouse(credentials: TablestoreCredentials, project_root: str) -> Warehouse:
+@as_dbt_errors()
+def log_settings(
+    credentials: TablestoreCredentials, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """`log:` of the profile; TABLESTORE_KAFKA and TABLESTORE_KAFKA_CONFIG win over it. Raises TS1097, TS1098.
+
+    Read once for each target and environment: every connection, model and Ctrl-C asks, and a file that changes under a
+    run must not give it a second engine.
+    """
+    known: dict[tuple[str | None, ...], dict[str, str]] = vars(credentials).setdefault("_log_settings", {})
+    named = (environ.get(KAFKA_ENV), environ.get(KAFKA_CONFIG_ENV))
+    if named not in known:
+        known[named] = client_settings(environ, profile=dict(_texts(credentials.log or {})))
+    return known[named]
+
+
+def describe_warehouse(
+    credentials: TablestoreCredentials, project_root: str, environ: Mapping[str, str] = os.environ
+) -> Warehouse:
     """The comparable settings of this target's engine."""
     return Warehouse(
         location=locate_warehouse(credentials.warehouse, project_root),
         spark_master=str(credentials.spark.get("remote") or credentials.spark.get("master") or "local[*]"),
         spark_conf=_texts(credentials.spark.get("conf") or {}),
-        log=_texts(credentials.log or {}),
+        log=tuple(sorted(log_settings(credentials, environ).items())),
         trusted_sql=credentials.trusted_sql,
     )

@@ -6,13 +6,11 @@ WHY        an engine owns the Spark session; a JVM holds one, and starting it is
 
 from __future__ import annotations
 
-import threading
-
 from dbt.adapters.tablestore.credentials import Warehouse
-from tablestore_engine.api import Engine, SparkSettings
+from tablestore_engine.api import Engine, OrderedLock, Rank, SparkSettings
 
 _ENGINES: dict[Warehouse, Engine] = {}
-_LOCK = threading.Lock()
+_LOCK = OrderedLock("engines", Rank.ENGINES)
 
 
 def get_engine(warehouse: Warehouse) -> Engine:

@@ -9,11 +9,11 @@ WHY        a project that moves here keeps its config; what only lays data out o
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
 from dbt.adapters.tablestore.messages import Messages
+from tablestore_engine.api import OrderedLock, Rank
 from tablestore_engine.errors import Unsupported
 
 logger = Messages("Tablestore")
@@ -70,7 +70,7 @@ class IgnoredKeys:
 
     def __init__(self) -> None:
         self._told: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = OrderedLock("ignored keys", Rank.PROCESS)
 
     def tell(self, name: str, config: Mapping[str, Any]) -> None:
         """One warning for each key of model `name` that was not told of yet."""

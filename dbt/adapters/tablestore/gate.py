@@ -1,15 +1,16 @@
 """What dbt says about a model's tests, for the engine's gate (tablestore_engine/warehouse/gate_rule.py has the rule).
 
 Names      combine_verdict()   a data test's row and severity -> its verdict
+           said()              the outcome of a test with what it has read
            project_tables()    tables that dbt builds: only what a test read of these binds it to versions
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from tablestore_engine.api import Verdict
+from tablestore_engine.api import Outcome, ReadLog, TableRead, Verdict
 
 _BUILT = frozenset({"model", "seed", "snapshot"})
 
@@ -31,3 +32,12 @@ def project_tables(nodes: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
         for node in nodes.values()
         if node.get("resource_type") in _BUILT
     )
+
+
+def said(test: str, verdict: Verdict, log: ReadLog, built: Collection[str]) -> Outcome:
+    """What a test said and has read of `built`, what dbt builds."""
+    return Outcome(test, verdict, _within(log.reads(), built), _within(log.constants(), built))
+
+
+def _within(reads: Iterable[TableRead], tables: Collection[str]) -> tuple[TableRead, ...]:
+    return tuple(read for read in reads if read.table in tables)

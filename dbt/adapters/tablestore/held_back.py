@@ -2,6 +2,7 @@
 
 Names      held_line()   one staged snapshot; summary(): all of a run
            failed()      a publication of which something failed, as the test's error
+           abstention()  a test that is no gate of a table after all
            not_ours()    batches of an earlier run cannot be staged once more here
 INVARIANT  pure: says of every table what is true of it, no more and no less.
 """
@@ -11,8 +12,19 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from dbt.adapters.tablestore.batches import lost_note
-from tablestore_engine.api import PENDING, PUBLISHED, Publication, Staged, TableVersion, versioned_database
+from tablestore_engine.api import (
+    PENDING,
+    PUBLISHED,
+    Outcome,
+    Publication,
+    Staged,
+    TableVersion,
+    short_name,
+    versioned_database,
+)
 from tablestore_engine.errors import RetryError
+
+_UNREADY_LOG = "TS1082"
 
 
 def not_ours(item: Staged) -> RetryError:
@@ -34,12 +46,30 @@ def held_line(item: Staged, reason: str) -> str:
     return f"{item.table} NOT published: {reason}; its rows: select * from {where}"
 
 
-def summary(held: Collection[Staged]) -> str:
-    """One line for all."""
-    names = ", ".join(sorted(item.table for item in held))
+def abstention(item: Staged, outcome: Outcome) -> str:
+    """Of a test that was taken for a gate, since dbt's graph does not tell which version it reads."""
+    read = sorted({one.snapshot for one in outcome.constants if one.table == item.table})
+    which = ", ".join(str(number) for number in read)
     return (
-        f"{len(held)} of this run's tables wait, and readers do not see them yet: {names} (tablestore staged)"
+        f"{short_name(outcome.test)} read {item.table} only at versions that it names itself (snapshot {which}): "
+        "it says nothing about the staged rows, and they do not wait for it"
     )
+
+
+def summary(held: Collection[Staged]) -> str:
+    """One line for all; a table that readers see already does not wait, only its log does."""
+    waiting = sorted(item.table for item in held if not item.is_out)
+    pending = sorted(item.table for item in held if item.is_out)
+    said = []
+    if waiting:
+        names = ", ".join(waiting)
+        said.append(
+            f"{len(waiting)} of this run's tables wait, and readers do not see them yet: {names} (tablestore staged)"
+        )
+    if pending:
+        names = ", ".join(pending)
+        said.append(f"{len(pending)} of this run's tables are published, and their logs are pending: {names}")
+    return "; ".join(said)
 
 
 def failed(done: Collection[Publication]) -> RetryError:
@@ -47,10 +77,14 @@ def failed(done: Collection[Publication]) -> RetryError:
     pending = [one for one in done if one.state == PENDING]
     refused = [one for one in done if one.state not in (PENDING, PUBLISHED)]
     names = ", ".join(one.staged.table for one in (*refused, *pending))
-    owners = " ".join(sorted({(one.staged.owner or one.staged.table).split(".")[-1] for one in refused}))
+    waiting = [one for one in refused if one.error is not None and one.error.code == _UNREADY_LOG]
+    old = [one for one in refused if one not in waiting]
+    owners = " ".join(sorted({(one.staged.owner or one.staged.table).split(".")[-1] for one in old}))
     steps = []
-    if refused:
+    if old:
         steps.append(f"build on what is there now: dbt build --select {owners}")
+    if waiting:
+        steps.append("set the log right, then dbt retry: what is staged waits with its verdicts")
     if pending:
         steps.append("send what is pending: dbt retry, or tablestore publish for each table")
     return RetryError(

@@ -339,7 +339,7 @@ def _require_log_target(name: str, options: Mapping[str, str], brokers: str | No
         raise FixRequest(
             "TS1816",
             f"model {name} has log_system='kafka' but no brokers",
-            why="the profile names none; a model cannot, it only says which topic is its own",
+            why="neither profile nor TABLESTORE_KAFKA names any; a model only says which topic is its own",
             fix='add log: {kafka.bootstrap.servers: "host:9092"} to the profile',
         )
 

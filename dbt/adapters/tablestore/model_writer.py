@@ -7,7 +7,6 @@ INVARIANT  nothing is written before read_settings and plan have accepted the wh
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,8 +17,9 @@ import agate
 from dbt.adapters.tablestore.batches import commit_identifier, read_batch, span_of, unit_of
 from dbt.adapters.tablestore.build import Action, BuildPlan, Columns, Situation, plan_build
 from dbt.adapters.tablestore.contract import read_comments, read_contract
+from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.foreign_keys import IgnoredKeys
-from dbt.adapters.tablestore.gate import project_tables
+from dbt.adapters.tablestore.gate import project_tables, said
 from dbt.adapters.tablestore.layout_changes import TableLayout
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_config import read_settings
@@ -31,14 +31,17 @@ from dbt.adapters.tablestore.replanning import Rebuild
 from dbt.adapters.tablestore.response import TablestoreResponse, describe_commit
 from dbt.adapters.tablestore.retries import PendingWrites, find_retried
 from dbt.adapters.tablestore.seeds import seed_to_arrow
-from dbt.adapters.tablestore.staging import StagePlan, StagingDesk, reads_within
+from dbt.adapters.tablestore.staging import StagePlan, StagingDesk
 from dbt.adapters.tablestore.test_outcome import TestOutcome
 from dbt.adapters.tablestore.translate import as_dbt_errors
 from dbt.adapters.tablestore.versions import check_as_of_names, read_as_of, versions_of
 from tablestore_engine.api import (
+    BROKERS,
     Engine,
     OnSchemaChange,
+    OrderedLock,
     Outcome,
+    Rank,
     ReadLog,
     TableVersion,
     WriteMode,
@@ -108,7 +111,7 @@ class ModelWriter:
         self._reads: dict[str, ReadLog] = {}
         self._plans: dict[str, _Planned] = {}
         self._jobs: dict[str, list[_Job]] = {}
-        self._lock = threading.Lock()
+        self._lock = OrderedLock("models of this run", Rank.PROCESS)
         self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
 
     # --- config and plan ---
@@ -116,12 +119,12 @@ class ModelWriter:
     def read_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
         """Raises TS1810-TS1825 before anything is written."""
         config, name = model["config"], str(model["name"])
-        brokers = (self._config.credentials.log or {}).get("kafka.bootstrap.servers")
+        brokers = log_settings(self._config.credentials).get(BROKERS)
         contract = read_contract(model)
         if contract.primary_key and not (config.get("primary_key") or config.get("unique_key")):
             config = {**config, "primary_key": list(contract.primary_key)}
         self._ignored.tell(name, config)
-        table = read_settings(name, config, None if brokers is None else str(brokers))
+        table = read_settings(name, config, brokers)
         if dict(table.options).get("log.system") == "kafka":
             check_topics(nodes, str(model["unique_id"]), dict(table.options).get("kafka.topic"))
         comment, column_comments = read_comments(model)
@@ -265,7 +268,7 @@ class ModelWriter:
         response = describe_commit(self._write_once(job, staged, job.work, replaces=replaces))
         if staged is None or response.staged is None:  # nothing changed: there is nothing to hold back
             if staged is None or job.batch is None:  # other batches may wait, or come
-                self._desk.forget(name)
+                self._desk.forget(name, is_unchanged=staged is not None)
             return response
         self._desk.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
         return response
@@ -356,10 +359,10 @@ class ModelWriter:
             fresh = ReadLog()
             versions = self.versions_for(outcome.test)
             rows = self._engine().sql(outcome.statement(), versions=versions, reads=fresh).rows
-            return Outcome(outcome.test, outcome.judge(rows), reads_within(fresh.reads(), built))
+            return said(outcome.test, outcome.judge(rows), fresh, built)
 
         return self._desk.record(
-            Outcome(outcome.test, outcome.verdict, reads_within(log.reads(), built)),
+            said(outcome.test, outcome.verdict, log, built),
             self._databases(),
             elsewhere=frozenset(self._as_of),
             recheck=recheck,

@@ -13,12 +13,13 @@ INVARIANT  only `dbt retry` uses a kept identity: a new `dbt run` is a new write
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+
+from tablestore_engine.api import OrderedLock, Rank
 
 PENDING_FILE = "tablestore_pending.json"
 _KEPT = 50
@@ -54,7 +55,7 @@ class PendingWrites:
     def __init__(self, target: Path, retried: Retried | None) -> None:
         self._file = target / PENDING_FILE
         self._retried = retried
-        self._lock = threading.Lock()
+        self._lock = OrderedLock("pending writes", Rank.PROCESS)
 
     def user_of(self, invocation: str, node: str) -> str | None:
         """The commit user of a node's write; None without an invocation."""

@@ -6,7 +6,9 @@ Steps      model built into a staged branch → its data tests read that branch 
            snapshots that its tests have read together (tablestore_engine/warehouse/gate_rule.py) → children follow
 INVARIANT  the book in memory and what lies beside the staged branches say the same, so that `dbt run`, `dbt test`
            and `dbt retry` in separate processes decide alike.
-INVARIANT  all changes of the book happen under one lock; publishing too, so that parents go before children.
+INVARIANT  all changes of the book happen under one lock; publishing too, so that parents go before children. It is the
+           outermost of all (Rank.STAGING_DESK): what it calls, writes and queries of a re-plan too, comes back here in
+           the same thread only, and whoever holds a lock of the engine is refused here.
 INVARIANT  a publication that failed is an error of the test that asked for it: no run ends well with pending work.
 CRASH      died before publishing: the branches and their outcomes are there, the next `dbt test` publishes.
            Died between two claims or before the log: the next test or build of these models finishes it.
@@ -14,12 +16,11 @@ CRASH      died before publishing: the branches and their outcomes are there, th
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dbt.adapters.tablestore.batches import joined, lost_note, pick_waiting
-from dbt.adapters.tablestore.held_back import failed, held_line, not_ours, summary
+from dbt.adapters.tablestore.held_back import abstention, failed, held_line, not_ours, summary
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_graph import Nodes, gates_of, list_ancestors
 from dbt.adapters.tablestore.replanning import Replanner, find_lost
@@ -30,8 +31,10 @@ from tablestore_engine.api import (
     REFUSED,
     Engine,
     GateBook,
+    OrderedLock,
     Outcome,
     Publication,
+    Rank,
     Staged,
     TableRead,
     Verdict,
@@ -43,6 +46,7 @@ from tablestore_engine.api import (
 from tablestore_engine.errors import NotFound, RetryError, TablestoreError
 
 logger = Messages("Tablestore")
+UNCHANGED = "is dropped: built again, the model changes nothing of what readers see"
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class StagingDesk:
         self._responses: dict[str, TablestoreResponse] = {}
         self._replanner = Replanner()
         self._loaded: set[str] = set()
-        self._lock = threading.RLock()
+        self._lock = OrderedLock("staging desk", Rank.STAGING_DESK)
 
     def start(self, invocation: str) -> None:
         """The invocation's id names its staged branches, so that two runs never share one."""
@@ -162,7 +166,7 @@ class StagingDesk:
                 self._replanner.rebuilds[plan.staged.table] = rebuild
             table = plan.staged.table
             if response.staged is None:  # built again, and nothing is left to change
-                self._drop_waiting(table, "has nothing to change any more")
+                self._drop_waiting(table, UNCHANGED)
                 self._responses[table].follow(response)
                 return
             found = self._engine().gate.read_book(table).of_table(table)
@@ -182,11 +186,11 @@ class StagingDesk:
         with self._lock:
             return any(item.key in self._mine for item in self._book.of_table(table))
 
-    def forget(self, table: str) -> None:
-        """A node was published at once: older staged snapshots of it are void."""
+    def forget(self, table: str, *, is_unchanged: bool = False) -> None:
+        """A node was published at once, or `is_unchanged`: older staged snapshots of it are void."""
         with self._lock:
             self._load([table.split(".", maxsplit=1)[0]])
-            self._drop_waiting(table, "is dropped: this run publishes at once")
+            self._drop_waiting(table, UNCHANGED if is_unchanged else "is dropped: this run publishes at once")
 
     def clear_unpublished(self, table: str, plan: StagePlan | None) -> None:
         """Before a new build of a table that nobody ever saw: its rejected rows must not fix key and columns."""
@@ -249,6 +253,8 @@ class StagingDesk:
             try:
                 self._engine().gate.record(item, outcome)
                 self._book = self._book.with_added(item.with_outcome(outcome))
+                if item.takes(outcome) and outcome.abstains_from(item):
+                    logger.info(abstention(item, outcome))
             except NotFound:  # another process has published or dropped it meanwhile
                 logger.debug(f"staged snapshot {item.name} of {item.table} is gone")
                 self._book = self._book.without(item)
@@ -296,7 +302,8 @@ class StagingDesk:
         red = []
         for outcome in self._replanner.recheck(new):
             self._keep(outcome)
-            if outcome.verdict != Verdict.GREEN:
+            asked = [one for one in new.values() if outcome.test in one.gates]
+            if outcome.verdict != Verdict.GREEN and not all(outcome.abstains_from(one) for one in asked):
                 red.append(short_name(outcome.test))
         if red:
             names = ", ".join(sorted(new))
@@ -380,8 +387,3 @@ class StagingDesk:
         for item in self._engine().gate.read_book(*new).staged if new else ():
             if item.owner and item.key not in known:
                 self._book = self._book.with_added(item)
-
-
-def reads_within(reads: Iterable[TableRead], tables: Collection[str]) -> tuple[TableRead, ...]:
-    """What dbt builds, of what a test read."""
-    return tuple(read for read in reads if read.table in tables)

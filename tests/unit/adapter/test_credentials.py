@@ -52,6 +52,34 @@ def test_secrets_are_neither_printed_nor_shown() -> None:
     assert "hunter2" not in repr(describe_warehouse(made, "."))
 
 
+def test_the_environment_wins_over_the_profile(tmp_path: Path) -> None:
+    """Key by key: profile < file of the environment < TABLESTORE_KAFKA; the rest of the profile stays."""
+    made = credentials(log={"kafka.bootstrap.servers": "profile:1", "kafka.linger.ms": 7})
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=file:2\nsasl.password=hunter2\n")
+    for environ, brokers in (
+        ({}, "profile:1"),
+        ({"TABLESTORE_KAFKA_CONFIG": str(file)}, "file:2"),
+        ({"TABLESTORE_KAFKA_CONFIG": str(file), "TABLESTORE_KAFKA": "env:3"}, "env:3"),
+    ):
+        log = dict(describe_warehouse(made, ".", environ).log)
+        assert (log["kafka.bootstrap.servers"], log["kafka.linger.ms"]) == (brokers, "7")
+        assert log.get("kafka.sasl.password") == ("hunter2" if environ else None)
+    with pytest.raises(DbtRuntimeError, match="TS1097"):
+        describe_warehouse(made, ".", {"TABLESTORE_KAFKA_CONFIG": str(tmp_path / "none")})
+
+
+def test_a_run_keeps_the_settings_that_it_began_with(tmp_path: Path) -> None:
+    """A file that changes or goes under a run gives it no second engine, and no error on Ctrl-C."""
+    file = tmp_path / "kafka.properties"
+    file.write_text("security.protocol=SASL_SSL\n")
+    made, environ = credentials(), {"TABLESTORE_KAFKA_CONFIG": str(file)}
+    before = describe_warehouse(made, ".", environ)
+    file.unlink()
+    assert describe_warehouse(made, ".", environ) == before
+    assert "_log_settings" not in made.to_dict()
+
+
 def test_equal_settings_share_an_engine() -> None:
     """The comparable form does not depend on the order of keys, and booleans are Spark's."""
     one = describe_warehouse(credentials(spark={"master": "local[2]", "conf": {"b": True, "a": 1}}), "/x")

@@ -2,135 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.tablestore.response import TablestoreResponse, describe_commit
-from dbt.adapters.tablestore.staging import StagePlan, StagingDesk
-from tablestore_engine.api import Engine, Outcome, TableRead, TableSpec, Verdict, WriteSpec
-from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.api import Engine, Verdict, WriteSpec
 from tablestore_engine.errors import RetryError, TablestoreError
 
-NODES: Mapping[str, Mapping[str, Any]] = {
-    "model.p.orders": {"resource_type": "model", "depends_on": {"nodes": []}},
-    "model.p.daily": {"resource_type": "model", "depends_on": {"nodes": ["model.p.orders"]}},
-    "model.p.other": {"resource_type": "model", "depends_on": {"nodes": []}},
-    "test.p.unique": {"resource_type": "test", "depends_on": {"nodes": ["model.p.orders"]}},
-    "test.p.positive": {"resource_type": "test", "depends_on": {"nodes": ["model.p.daily"]}},
-    "test.p.relation": {
-        "resource_type": "test",
-        "depends_on": {"nodes": ["model.p.other", "model.p.orders"]},
-    },
-}
-ALL = tuple(name for name in NODES if name != "test.p.relation")
-SPEC = TableSpec(primary_key=("id",))
-
-
-class Run:
-    """One dbt invocation over the warehouse."""
-
-    def __init__(self, engine: Engine, invocation: str, limit: int | None = None) -> None:
-        """With a limit models and tests can run again; a test is red for an id above it."""
-        self.engine, self.invocation, self.limit = engine, invocation, limit
-        self.after_check: Callable[[], None] = lambda: None
-        self.desk = StagingDesk(lambda: engine)
-        self.desk.start(invocation)
-        self.responses: dict[str, TablestoreResponse] = {}
-
-    def build(
-        self,
-        name: str,
-        value: int = 1,
-        policy: str = "auto",
-        selected: tuple[str, ...] = ALL,
-        reads: tuple[TableRead, ...] = (),
-    ) -> bool:
-        """Build a model as the writer does; tells whether it was staged."""
-        table = f"demo.{name}"
-        plan = self.desk.plan_staged(
-            node=f"model.p.{name}", table=table, policy=policy, nodes=NODES, selected=selected, reads=reads
-        )
-        self.desk.finish_pending(table)
-        self.desk.clear_unpublished(table, plan)
-        self.write(table, value, plan)
-        return plan is not None
-
-    def write(self, table: str, value: int, plan: StagePlan | None, attempt: int = 0) -> None:
-        """Stage or publish one row."""
-        report = self.engine.write(
-            table,
-            pa.table({"id": [value]}),
-            WriteSpec(
-                table=SPEC,
-                stage=None if plan is None else plan.name,
-                commit_user=f"dbt-{self.invocation}",
-                commit_identifier=1 + attempt,
-                properties={} if plan is None else plan.properties,
-            ),
-        )
-        response = describe_commit(report)
-        response.to_dict(omit_none=True)
-        self.responses.setdefault(table.split(".")[1], response)
-        if plan is None:
-            self.desk.forget(table)
-        elif self.limit is None:
-            self.desk.add(plan, response)
-        else:
-            self.desk.add(plan, response, self.again(table, value, plan))
-
-    def again(self, table: str, value: int, plan: StagePlan) -> Callable[[int], None]:
-        """How to stage it once more."""
-        return lambda number: self.write(table, value, self.desk.plan_again(plan), number)
-
-    def test(self, test: str, verdict: Verdict = Verdict.GREEN) -> tuple[str, ...]:
-        """A test reads what the desk gives it, and says something."""
-        outcome = Outcome(f"test.p.{test}", verdict, self.reads(test))
-        recheck = None if self.limit is None else lambda: self.check(test)
-        return self.desk.record(outcome, ["demo"], recheck=recheck)
-
-    def reads(self, test: str) -> tuple[TableRead, ...]:
-        """What it would read now."""
-        branches = self.desk.branches_for(f"test.p.{test}", ["demo"])
-        reads = []
-        for node in NODES[f"test.p.{test}"]["depends_on"]["nodes"]:
-            table = f"demo.{node.split('.')[-1]}"
-            book = self.engine.gate.read_book(table)
-            found = [one for one in book.staged if one.name == branches.get(table)]
-            version = self.engine.gate.see(book).visible(table)
-            reads.append(found[0].as_read if found else TableRead(table, version))
-        return tuple(reads)
-
-    def check(self, test: str) -> Outcome:
-        """Run it for real on the staged rows of its first table."""
-        reads = self.reads(test)
-        store = self.engine.gate._warehouse.stores.get(Identifier.parse(reads[0].table))
-        rows = store.on_staged(reads[0].stage).read() if reads[0].stage else store.read()
-        is_red = max(rows["id"].to_pylist()) > (self.limit or 0)
-        self.after_check()
-        return Outcome(f"test.p.{test}", Verdict.RED if is_red else Verdict.GREEN, reads)
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Engine:
-    """An empty warehouse with the database demo."""
-    made = Engine(str(tmp_path))
-    made.create_database("demo")
-    return made
-
-
-def latest(engine: Engine, name: str) -> int | None:
-    """The snapshot that readers see."""
-    found = engine.find_table(f"demo.{name}")
-    return None if found is None else found.latest_snapshot_id()
-
-
-def staged(engine: Engine) -> list[str]:
-    """Tables with something staged."""
-    return sorted(str(one.table) for one in engine.staged("demo"))
+from .staging_run import ALL, NODES, SPEC, Run, latest, staged
 
 
 def test_auto_is_gated_only_by_tests_of_this_invocation(engine: Engine) -> None:
@@ -259,6 +137,28 @@ def test_a_new_build_drops_the_rejected_branch(engine: Engine) -> None:
         run.test("unique", Verdict.RED)
         Run(engine, f"b{policy}").build("orders", 2, policy, selected)
         assert [one.name for one in engine.staged("demo")] == ([] if policy == "always" else ["dbt_bauto"])
+
+
+def test_what_becomes_of_a_waiting_snapshot_is_told(engine: Engine, told: list[str]) -> None:
+    """A line each, and a true one: replaced, dropped for rows that go out at once, dropped since nothing differs."""
+    was = "staged snapshot {} of demo.orders, which was waiting, "
+    Run(engine, "a").build("orders")
+    assert told == []
+    Run(engine, "b").build("orders", 2)
+    assert told == [was.format(1) + "is replaced by this build"]
+    Run(engine, "c").build(
+        "orders", 3, "always", ()
+    )  # nobody has seen rows of it: the table itself is made anew
+    assert told[1:] == [was.format(1) + "is replaced by this build"]
+    Run(engine, "d").build("orders", 4)
+    Run(engine, "e").build("orders", 5, "always", ())
+    assert told[2:] == [was.format(2) + "is dropped: this run publishes at once"]
+    Run(engine, "f").build("orders", 6)
+    Run(engine, "g").desk.forget("demo.orders", is_unchanged=True)
+    assert told[3:] == [
+        was.format(3) + "is dropped: built again, the model changes nothing of what readers see"
+    ]
+    assert staged(engine) == []
 
 
 def test_a_lost_claim_is_an_error(engine: Engine) -> None:

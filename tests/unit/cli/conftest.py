@@ -70,7 +70,7 @@ def engine(warehouse: Path) -> Engine:
 def run(warehouse: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run("files", "demo.orders", "--json")` in the folder that holds the warehouse."""
     monkeypatch.chdir(warehouse.parent)
-    for name in ("TABLESTORE_WAREHOUSE", "TABLESTORE_KAFKA"):
+    for name in ("TABLESTORE_WAREHOUSE", "TABLESTORE_KAFKA", "TABLESTORE_KAFKA_CONFIG"):
         monkeypatch.delenv(name, raising=False)
 
     def run_command(*words: str) -> Done:

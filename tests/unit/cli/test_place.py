@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import pytest
 
-from tablestore_engine.cli.place import find_warehouse
+from tablestore_engine.cli.place import add_brokers, add_place, find_warehouse, open_engine
 from tablestore_engine.errors import FixRequest, NotFound
 
 from .conftest import Run
@@ -75,3 +76,33 @@ def test_a_file_address_is_a_folder(tmp_path: Path) -> None:
     """`file:` addresses are folders on the command line too."""
     make(tmp_path / "wh")
     assert find_warehouse(f"file://{tmp_path}/wh", {}, tmp_path / "elsewhere") == tmp_path / "wh"
+
+
+def test_flags_win_over_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--bootstrap and --kafka-config, key by key, before TABLESTORE_KAFKA and TABLESTORE_KAFKA_CONFIG."""
+    make(tmp_path / "wh")
+    for name in ("environ", "flag"):
+        (tmp_path / name).write_text(f"sasl.username={name}\nkafka.client.id={name}\n")
+    monkeypatch.setenv("TABLESTORE_KAFKA", "env:1")
+    monkeypatch.setenv("TABLESTORE_KAFKA_CONFIG", str(tmp_path / "environ"))
+    parser = argparse.ArgumentParser()
+    add_place(parser, name=None)
+    add_brokers(parser)
+    for words, brokers, user in (
+        ((), "env:1", "environ"),
+        (("--bootstrap", "flag:2"), "flag:2", "environ"),
+        (("--kafka-config", str(tmp_path / "flag")), "env:1", "flag"),
+    ):
+        arguments = parser.parse_args(["--warehouse", str(tmp_path / "wh"), *words])
+        with open_engine(arguments) as engine:
+            assert engine._warehouse.logs.client == {
+                "kafka.bootstrap.servers": brokers,
+                "kafka.sasl.username": user,
+                "kafka.client.id": user,
+            }
+
+
+def test_a_file_that_is_not_there_is_refused(run: Run) -> None:
+    """Before anything is opened; the message names the flag."""
+    done = run("publish", "demo.orders", "--kafka-config", "nowhere")
+    assert (done.status, "TS1097" in done.err, "--kafka-config" in done.err) == (1, True, True)

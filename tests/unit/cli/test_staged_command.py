@@ -99,6 +99,24 @@ def test_a_missing_verdict_holds_back(run: Run, engine: Engine) -> None:
     assert engine.table("demo.orders").latest_snapshot_id() == 4
 
 
+def test_a_test_that_names_its_versions_is_no_gate(run: Run, engine: Engine) -> None:
+    """As in dbt: ref('orders').at(1) opens nothing, and nothing waits for it."""
+    item = stage(engine, "demo.orders", UNIQUE, RELATION)
+    for verdict in (Verdict.RED, Verdict.GREEN):
+        constants = (TableRead("demo.orders", "other:1", 1),)
+        engine.gate.record(item, Outcome(RELATION, verdict, (), constants))
+        assert "waiting for unique_orders_order_id" in run("staged", "publish", "demo.orders", "run").err
+    (shown,) = run("staged", "show", "demo.orders", "run", "--json").json
+    assert {one["test"]: one["verdict"] for one in shown["tests"]} == {
+        UNIQUE: "missing",
+        RELATION: "abstains",
+    }
+    assert "abstains" in run("staged", "show", "demo.orders", "run").out
+    assert "0 of 1 green" in run("staged").out
+    green(engine, UNIQUE, item)
+    assert run("staged", "publish", "demo.orders", "run").status == 0
+
+
 def test_what_tests_read_together_is_published_together(run: Run, engine: Engine) -> None:
     """One command, both tables; --force takes the named one alone."""
     first, second = stage(engine, "demo.orders", RELATION), stage(engine, "demo.more", RELATION, UNIQUE)

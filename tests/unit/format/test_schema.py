@@ -9,7 +9,7 @@ import pytest
 
 from tablestore_engine.errors import FixData, FixRequest, NotFound
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema, new_schema
-from tablestore_engine.format.seal import SEAL
+from tablestore_engine.format.seal import SEAL, SEALED
 from tablestore_engine.format.types import BIGINT, STRING, DataField, DataType, type_to_text
 
 ARROW = pa.schema([
@@ -70,6 +70,7 @@ def test_file_round_trip_and_exact_keys() -> None:
     plain = json.loads(encode_schema(new_schema(ARROW)))
     assert set(plain) == {
         SEAL,
+        SEALED,
         "version",
         "id",
         "fields",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from pyspark import SparkConf
 
-from tablestore_engine.spark.session import SparkSettings, spark_conf
+from tablestore_engine.spark.session import SparkSettings, _properties_file, spark_conf
 
 
 @pytest.mark.parametrize(
@@ -25,3 +29,28 @@ def test_the_users_conf_wins(tmp_path: Path) -> None:
     assert "spark.sql.shuffle.partitions" not in spark_conf(
         SparkSettings(master="spark://host:7077"), tmp_path, ""
     )
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_conf_file_is_for_this_user_alone(tmp_path: Path, fails: bool) -> None:
+    """Mode 0600 from its first byte on, whatever the umask; gone at the end, also when Spark did not start."""
+    before = os.umask(0)
+    try:
+        with (
+            suppress(RuntimeError),
+            _properties_file(SparkConf(loadDefaults=False).set("spark.x", "planted"), tmp_path) as path,
+        ):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            assert "planted" in path.read_text()
+            if fails:
+                raise RuntimeError
+    finally:
+        os.umask(before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_conf_file_is_never_another_users(tmp_path: Path) -> None:
+    """A name that is there already, by chance or on purpose, is not written to."""
+    (tmp_path / "spark.properties").write_text("")
+    with pytest.raises(FileExistsError), _properties_file(SparkConf(loadDefaults=False), tmp_path):
+        pass

@@ -60,8 +60,10 @@ def test_rows_through_a_job_are_a_write(tmp_path: Path) -> None:
     job = _job(store)
     batches = rows.append_column(BUCKET_COLUMN, pa.array([0] * 6, pa.int32())).to_batches(max_chunksize=2)
     outcomes = [value for batch in run_job(job, iter(batches)) for value in batch.column(0).to_pylist()]
-    report = store.write_changes(lambda *_: decode_outcomes(outcomes), WriteRequest(mode=WriteMode.UPSERT))
+    changes, failure = decode_outcomes(outcomes)
+    report = store.write_changes(lambda *_: changes, WriteRequest(mode=WriteMode.UPSERT))
     put(twin, *rows.to_pylist())
+    assert failure is None
     assert (report.inserted, report.updated) == (3, 3)
     assert rows_of(store) == rows_of(twin)
     assert isinstance(job.fileio, LocalFileIO)

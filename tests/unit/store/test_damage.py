@@ -121,3 +121,15 @@ def test_value_counts_in_page_headers_are_covered(tmp_path: Path) -> None:
         assert seen(tmp_path) == truth
     assert refused.value.code == "TS1160"
     assert str(path) in refused.value.what
+
+
+def test_pages_have_parquets_own_checksum(tmp_path: Path) -> None:
+    """A reader that knows nothing of our seals finds a flipped bit of a page that is not compressed."""
+    make(tmp_path)
+    path = max((tmp_path / "demo.db/t").glob("bucket-0/data-*"), key=lambda file: file.stat().st_size)
+    before = path.read_bytes()
+    assert pq.ParquetFile(path, page_checksum_verification=True).read().num_rows == 60
+    at = before.index(b"kind 11") + 6
+    path.write_bytes(before[:at] + b"0" + before[at + 1 :])
+    with pytest.raises(OSError, match="CRC checksum verification failed"):
+        pq.ParquetFile(path, page_checksum_verification=True).read()

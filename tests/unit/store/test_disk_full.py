@@ -1,4 +1,8 @@
-"""A disk that is really full: an own error, nothing left behind, and a table that works on."""
+"""A disk that is really full: an own error, nothing left behind, what frees room works, and a table that goes on.
+
+Names      small_disk   a file system of 4 MB (tmpfs), where we may mount one
+           full         nothing, or little, is left on it meanwhile
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,23 @@ import os
 import random
 import resource
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.cli.main import main
 from tablestore_engine.errors import StorageError
+from tablestore_engine.spark.session import session_scratch
 from tablestore_engine.store.row_filter import SameKeys
 from tablestore_engine.store.write import WriteMode
 from tests.unit.store.table_world import Row, make_table, open_table, put, row, rows_of
 
 _FREE_BYTES = 60_000
+_PAGE = 4096
 
 
 @pytest.fixture
@@ -29,25 +38,45 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     mounted = os.geteuid() == 0 and subprocess.run(mount, capture_output=True, check=False).returncode == 0
     yield folder
     if mounted:
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)  # a file may be mapped still
 
 
 @contextmanager
-def full(folder: Path) -> Iterator[None]:
-    """Nearly no room left: a filler on the small disk, or a limit on the size of files, which fails alike."""
+def full(folder: Path, free: int = _FREE_BYTES) -> Iterator[None]:
+    """`free` bytes are left: a filler on the small disk, or a limit on the size of files, which fails alike."""
     if os.path.ismount(folder):
-        facts = os.statvfs(folder)
         filler = folder / ".filler"
-        filler.write_bytes(bytes(facts.f_bavail * facts.f_frsize - _FREE_BYTES))
-        yield
-        filler.unlink()
+        filler.write_bytes(bytes(max(0, _room(folder) - free)))
+        try:
+            yield
+        finally:
+            filler.unlink()
         return
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_FREE_BYTES, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (free // 8, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def _room(folder: Path) -> int:
+    facts = os.statvfs(folder)
+    return facts.f_bavail * facts.f_frsize
+
+
+def _needs_a_small_disk(folder: Path) -> None:
+    if not os.path.ismount(folder):
+        pytest.skip("needs the right to mount a small file system: a limit on file sizes is never freed")
+
+
+def _code_of(act: Callable[[], object]) -> str | None:
+    """What the disk refused it with; None when it worked."""
+    try:
+        act()
+    except StorageError as refused:
+        return refused.code
+    return None
 
 
 def _many(seed: int) -> list[Row]:
@@ -96,3 +125,105 @@ def test_a_full_disk_while_rows_are_replaced(small_disk: Path) -> None:
         assert refused.value.code == "TS1261"
         assert _files(small_disk) == files
         assert rows_of(open_table(small_disk)) == rows
+
+
+@pytest.mark.parametrize("act", ["put", "compact", "replace"])
+def test_whatever_file_finds_no_room(small_disk: Path, act: str) -> None:
+    """From no free page on, one more each time: data, vectors, manifests, lists and the snapshot itself fail in turn,
+    and none of the files written before it stays.
+    """
+    keys = () if act == "replace" else ("id",)
+    store = make_table(small_disk, keys=keys)
+    for at in range(4):
+        put(store, *(row(n, f"{at}") for n in range(at, 40 + at)))
+    rows, files, refusals = rows_of(store), _files(small_disk), 0
+    for pages in range(24):
+        with full(small_disk, pages * _PAGE):
+            fresh = open_table(small_disk)
+            acts: dict[str, Callable[[], object]] = {
+                "put": lambda table=fresh: put(table, row(3, "new"), row(500)),
+                "compact": fresh.compact,
+                "replace": lambda table=fresh: put(
+                    table, row(3, "new"), mode=WriteMode.REPLACE, replaces=SameKeys(("id",))
+                ),
+            }
+            code = _code_of(acts[act])
+            if code is None:
+                break
+            assert code == "TS1261"
+            assert _files(small_disk) == files, f"{pages} free pages"
+            assert rows_of(open_table(small_disk)) == rows
+            refusals += 1
+    assert refusals > 4
+    assert open_table(small_disk).verify() == ()
+    if act == "compact":
+        assert rows_of(open_table(small_disk)) == rows
+
+
+def _numbers(count: int, seed: int) -> pa.Table:
+    rng = random.Random(seed)
+    return pa.table({"id": range(count), "text": [rng.randbytes(40).hex() for _ in range(count)]})
+
+
+def _shop(folder: Path) -> Engine:
+    """demo.kept with a staged snapshot, demo.big."""
+    engine = Engine(str(folder))
+    spec = WriteSpec(table=TableSpec(primary_key=("id",)))
+    engine.write("demo.kept", _numbers(50, 1), spec)
+    engine.write("demo.kept", _numbers(20, 2), spec)
+    engine.table("demo.kept").write(_numbers(5, 3), WriteSpec(table=spec.table, stage="s1"))
+    engine.write("demo.big", _numbers(4_000, 4), spec)
+    return engine
+
+
+def test_what_frees_room_works_on_a_full_disk(small_disk: Path) -> None:
+    """With not one free page: rows are read, writes and compaction are TS1261, a staged snapshot and a table can be
+    dropped, and what that freed is enough to go on while the disk is as full as before.
+    """
+    _needs_a_small_disk(small_disk)
+    engine = _shop(small_disk)
+    rows = engine.table("demo.kept").scan().to_arrow()
+    with full(small_disk, 0):
+        files = _files(small_disk)
+        assert Engine(str(small_disk)).table("demo.kept").scan().to_arrow() == rows
+        assert _code_of(lambda: engine.table("demo.kept").compact()) == "TS1261"
+        assert _code_of(lambda: engine.write("demo.kept", _numbers(1, 5), WriteSpec())) == "TS1261"
+        assert _code_of(lambda: engine.create_view("demo.v", "select 1 as one")) == "TS1261"
+        assert _code_of(lambda: engine.clone("demo.kept", "demo.copy")) == "TS1261"
+        assert _files(small_disk) == files
+        engine.table("demo.kept").drop_staged("s1")
+        engine.sql("drop table demo.big")
+        assert _room(small_disk) > 200_000
+        assert engine.find_table("demo.big") is None
+        assert engine.staged("demo.kept") == ()
+        engine.table("demo.kept").compact()
+        engine.write("demo.kept", _numbers(1, 5), WriteSpec())
+    again = Engine(str(small_disk)).table("demo.kept")
+    assert again.scan().to_arrow().num_rows == 50
+    assert again.store.verify(deep=True) == ()
+
+
+def test_commands_on_a_full_disk(small_disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands that read work, those that write say TS1261, and `sql` drops a table: it needs no Spark for that."""
+    _needs_a_small_disk(small_disk)
+    _shop(small_disk)
+    place = ("--warehouse", str(small_disk))
+    with full(small_disk, 0):
+        for words in (("show",), ("verify", "demo.kept"), ("staged",)):
+            assert main([*words, *place]) == 0, capsys.readouterr()
+        capsys.readouterr()
+        for words in (("compact", "demo.kept"), ("tag", "create", "demo.kept", "t1")):
+            assert main([*words, *place]) == 1
+            assert "TS1261" in capsys.readouterr().err
+        assert main(["sql", "drop table demo.big", *place]) == 0
+        assert main(["compact", "demo.kept", *place]) == 0
+    assert main(["verify", *place]) == 0
+
+
+def test_a_session_on_a_full_disk(small_disk: Path) -> None:
+    """Spark's scratch folder lies in the warehouse: without room for it TS1261, and no half-made folder stays."""
+    _needs_a_small_disk(small_disk)
+    with full(small_disk, 0), pytest.raises(StorageError) as refused:
+        session_scratch(str(small_disk))
+    assert refused.value.code == "TS1261"
+    assert list((small_disk / ".tablestore").iterdir()) == []

@@ -61,11 +61,46 @@ def test_a_test_of_other_rows_says_nothing() -> None:
         assert explain(past, GateBook((past,)), OLD) == "waiting for t"
 
 
-def test_a_test_that_names_no_rows_of_the_table_counts() -> None:
-    """Red holds back even when nobody knows what it read."""
+def test_a_test_whose_reads_nobody_knows_counts() -> None:
+    """It has named no rows of the table, neither plainly nor at a version: red holds back all the same."""
     one = Staged("d.orders", "s", "run:orders", 2, gates=("t",))
     assert pick_group(GateBook((one.with_outcome(Outcome("t", Verdict.GREEN)),)), OLD) != ()
     assert pick_group(GateBook((one.with_outcome(Outcome("t", Verdict.RED)),)), OLD) == ()
+
+
+AT_1 = TableRead("d.orders", "main:1", 1)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.GREEN, Verdict.RED])
+def test_a_test_that_reads_other_versions_by_name_is_no_gate(verdict: Verdict) -> None:
+    """ref('orders').at(1) only: it opens nothing, closes nothing, and nobody waits for it."""
+    one = Staged("d.orders", "s", "run:orders", 2, gates=("at", "t"))
+    abstained = one.with_outcome(Outcome("at", verdict, (), (AT_1,)))
+    assert pick_group(GateBook((abstained,)), OLD) == ()
+    assert explain(abstained, GateBook((abstained,)), OLD) == "waiting for t"
+    assert names(pick_group(GateBook((said(abstained, "t"),)), OLD)) == ["d.orders"]
+    alone = replace(abstained, gates=("at",))
+    assert names(pick_group(GateBook((alone,)), OLD)) == ["d.orders"]
+
+
+def test_abstaining_binds_nobody_and_takes_nothing_back() -> None:
+    """What was red stays red; a table that the test read plainly is gated by it; an error may have read more."""
+    one = Staged("d.orders", "s", "run:orders", 2, gates=("t",))
+    at = Outcome("t", Verdict.GREEN, (TableRead("d.daily", "main:2", 1),), (AT_1,))
+    red = said(one, "t", Verdict.RED)
+    assert red.with_outcome(at) == red
+    assert said(one.with_outcome(at), "t", Verdict.RED).red_gates == ("t",)
+    assert one.with_outcome(at).bound_reads == ()
+    assert Staged("d.daily", "s", "run:daily", 2, gates=("t",)).with_outcome(at).missing_gates == ("t",)
+    assert one.with_outcome(replace(at, verdict=Verdict.ERROR)).red_gates == ("t",)
+
+
+def test_a_name_of_the_staged_rows_is_not_another_version() -> None:
+    """tablestore_staged(ref('orders')) names the very rows that wait: the test counts for them."""
+    one = Staged("d.orders", "s", "run:orders", 2, gates=("t",))
+    for verdict, free in ((Verdict.GREEN, ["d.orders"]), (Verdict.RED, [])):
+        named = one.with_outcome(Outcome("t", verdict, (), (AT_1, one.as_read)))
+        assert names(pick_group(GateBook((named,)), OLD)) == free
 
 
 def test_staged_tables_that_one_test_read_go_out_together() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -129,6 +131,24 @@ def test_reads_by_a_versioned_name_are_constants() -> None:
     overrides = Overrides({("demo", "t"): TableVersion(snapshot=5)}, log)
     state = ResolvedTable("v", "x", None, lambda: None, SnapshotRef(5, "uuid"), "run", "me:1")  # type: ignore[arg-type, return-value]
     overrides.note("demo__at_snapshot_5", "t", state)
+    overrides.note("demo", "u", state, is_constant=True)
     assert log.reads() == ()
+    assert [one.table for one in log.constants()] == ["demo.t", "demo.u"]
     overrides.note("demo", "t", state)
     assert log.reads() == (TableRead("demo.t", "me:1", 5, "run"),)
+
+
+def test_what_a_test_read_is_kept_beside_the_staged_rows(tmp_path: Path) -> None:
+    """Another process knows which tests abstained; what an earlier version of this engine kept is understood."""
+    engine = open_engine(tmp_path)
+    first, _ = stage_both(engine)
+    at = Outcome("at", Verdict.RED, (), (TableRead(first.table, "x:1", 1),))
+    engine.gate.record(first, at)
+    details = json.dumps([asdict(first.as_read)])
+    engine.gate._warehouse.stores.get(Identifier.parse(first.table)).staging.record_outcome(
+        first.name, "old", "green", details
+    )
+    (found,) = open_engine(tmp_path).gate.read_book(first.table).staged
+    assert found.abstained == {"at"}
+    assert {one.test: one.reads for one in found.outcomes}["old"] == (first.as_read,)
+    assert (found.red_gates, sorted(found.counted)) == ((), ["old", "t"])

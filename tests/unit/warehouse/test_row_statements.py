@@ -41,13 +41,17 @@ STATE = SnapshotRef(7, "uuid")
 
 
 class OneTable:
-    """The table d.t as resolver and actions, without Spark: each query has read snapshot 7, each request is kept."""
+    """The table d.t as session, resolver and actions: each query has read snapshot 7, each request is kept."""
 
     stored_sql = SimpleNamespace(check_default=lambda *_: None)
 
     def __init__(self, schema: TableSchema) -> None:
         self.schema = schema
         self.requests: list[RowsRequest] = []
+
+    def get(self) -> OneTable:
+        """The resolver."""
+        return self
 
     def query(self, *_: object) -> Any:
         """A frame of which only the columns are looked at."""

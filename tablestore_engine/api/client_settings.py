@@ -1,0 +1,66 @@
+"""Settings of the Kafka client that no table names: from the profile, the environment, or an explicit flag.
+
+Names      client_settings   the three put together, key by key
+           read_settings     a file of them, as the command line and TABLESTORE_KAFKA_CONFIG name it
+           KAFKA_ENV         brokers: HOST:PORT,…
+           KAFKA_CONFIG_ENV  a file of settings: security, credentials, whatever `log:` of a dbt profile may hold
+Order      profile < file of the environment < brokers of the environment < what the caller says (a flag, an argument).
+INVARIANT  a secret comes by a file or the profile: no option and no variable of ours holds one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tablestore_engine.errors import FixRequest
+
+KAFKA_ENV = "TABLESTORE_KAFKA"
+KAFKA_CONFIG_ENV = "TABLESTORE_KAFKA_CONFIG"
+BROKERS = "kafka.bootstrap.servers"
+_PREFIX = "kafka."
+_BYTES_MAX = 1 << 20
+
+
+def client_settings(
+    environ: Mapping[str, str],
+    *,
+    profile: Mapping[str, str] | None = None,
+    said: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Keys with the prefix `kafka.`. Raises FixRequest TS1097, TS1098."""
+    file, brokers = environ.get(KAFKA_CONFIG_ENV), environ.get(KAFKA_ENV)
+    from_file = read_settings(file, by=KAFKA_CONFIG_ENV) if file else {}
+    named = {BROKERS: brokers} if brokers else {}
+    return {**(profile or {}), **from_file, **named, **(said or {})}
+
+
+def read_settings(name: str, *, by: str) -> dict[str, str]:
+    """`key=value` lines, with or without the prefix `kafka.`; `#` begins a comment line. `by`: who named the file.
+
+    Raises FixRequest TS1097 (no such file), TS1098 (a line that is no setting; its text is not shown).
+    """
+    try:
+        with Path(name).expanduser().open("rb") as file:
+            text = file.read(_BYTES_MAX).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FixRequest(
+            "TS1097",
+            f"the Kafka settings {name} cannot be read",
+            why=f"{by} names this file: {error.strerror if isinstance(error, OSError) else 'it is no UTF-8 text'}",
+            fix=f"correct {by}; the file has lines like security.protocol=SASL_SSL",
+        ) from error
+    found = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith(("#", "!")):
+            continue
+        key, equals, value = (part.strip() for part in line.partition("="))
+        if not equals or not key or " " in key:
+            raise FixRequest(
+                "TS1098",
+                f"line {number} of the Kafka settings {name} is no setting",
+                why="expected key=value; the line is not shown, since it may hold a secret",
+                fix="write one setting of the Kafka client (librdkafka's names) per line",
+            )
+        found[key if key.startswith(_PREFIX) else _PREFIX + key] = value
+    return found

@@ -1,0 +1,340 @@
+"""What each option changes: the same work done with two or more of its values, looked at from outside.
+
+Names      EFFECTS   key → (values, what is seen of the work under one of them); None is the option left out
+           SHOWN_BY  key → a test elsewhere, for what only another program can show
+Rule       an option belongs here once different values give different observations; an observation is taken from
+           files, rows, errors, topics' and clients' configuration, never from the option itself.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablestore_engine.errors import TablestoreError
+from tablestore_engine.format.schema import new_schema
+from tablestore_engine.log import client, topic
+from tablestore_engine.log.changes import ROW_KIND_COLUMN
+from tablestore_engine.log.envelope import encode_rows, plan_envelope
+from tablestore_engine.log.settings import LogSettings, resolve_log
+from tablestore_engine.lsm.levels import level_count
+from tablestore_engine.options import check_options
+from tablestore_engine.sql import statement as sql
+from tablestore_engine.store.row_filter import SameKeys
+from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.write import WriteMode
+from tablestore_engine.warehouse.row_statements import insert_mode
+from tests.unit.store.table_world import Row, acting, make_table, open_table, put, row, rows_of
+
+Options = Mapping[str, str]
+See = Callable[[Path, Options], object]  # an empty folder; the option, or nothing
+SHOWN_BY = {
+    "write-only": "integration_tests/interop/test_in_turns.py::test_java_leaves_level_zero_and_we_take_it_in",
+    "tablestore.managed-topic": "integration_tests/kafka/test_log_added.py::"
+    "test_a_log_added_later_holds_the_whole_table",
+}
+_LOG = {
+    "log.system": "kafka",
+    "kafka.topic": "orders",
+    "tablestore.table-uuid": "u1",
+    "changelog-producer": "lookup",
+    "bucket": "-1",
+}
+_PROFILE = {"kafka.bootstrap.servers": "127.0.0.1:1"}
+
+
+def _code(act: Callable[[], object]) -> str:
+    """The code that something is refused with, or `done`."""
+    try:
+        act()
+    except TablestoreError as refused:
+        return refused.code
+    return "done"
+
+
+def _texts(count: int) -> list[Row]:
+    rng = random.Random(5)
+    return [row(n, rng.randbytes(20).hex() + "a" * 20) for n in range(count)]
+
+
+def _data(root: Path, prefix: str = "data") -> list[Path]:
+    return sorted(root.rglob(f"{prefix}-*.parquet"))
+
+
+def _folders(root: Path) -> list[str]:
+    return sorted({path.parent.parent.name for path in _data(root)})
+
+
+def _manifests(store: TableStore) -> int:
+    newest = store.latest()
+    assert newest is not None
+    return len(store.parts.manifests.read_list(newest.base_manifest_list))
+
+
+# --- layout -----------------------------------------------------------------------------------------------------
+
+
+def _buckets(base: Options, **table: object) -> See:
+    """Which keys lie in which bucket."""
+
+    def see(root: Path, options: Options) -> object:
+        store = make_table(root, options={**base, **options}, **table)  # type: ignore[arg-type]
+        put(store, *(row(n * 5_000_000_001, f"n{n % 2}") for n in range(12)))
+        return {path.parent.name: pq.read_table(path)["id"].to_pylist() for path in _data(root)}
+
+    return see
+
+
+def _partition(name: str, value: object) -> See:
+    """The folder of a partition value."""
+
+    def see(root: Path, options: Options) -> object:
+        columns = {"id": "BIGINT", "name": "STRING", "day": "DATE"}
+        store = make_table(root, keys=(), partitions=(name,), columns=columns, options=options)
+        put(store, {"id": 1, "name": None, "day": date(2026, 1, 1), name: value})
+        return _folders(root)
+
+    return see
+
+
+# --- merge ------------------------------------------------------------------------------------------------------
+
+
+def _survivor(base: Options) -> See:
+    """Which of two versions stays, the one with the larger `n` arriving first."""
+
+    def see(root: Path, options: Options) -> object:
+        store = make_table(root, options={**base, **options})
+        put(store, row(1, "first", 9))
+        put(store, row(1, "second", 3))
+        return rows_of(store)
+
+    return see
+
+
+def _outcome(*rows: Row) -> See:
+    """Whether a table can be written with it."""
+
+    def see(root: Path, options: Options) -> object:
+        return _code(lambda: put(make_table(root, options=options), *rows))
+
+    return see
+
+
+def _changelog(root: Path, options: Options) -> object:
+    """Rows of changelog files after the same row came twice."""
+    store = make_table(root, options=options)
+    put(store, row(1))
+    put(store, row(1))
+    return sum(pq.read_table(path).num_rows for path in _data(root, "changelog"))
+
+
+def _after_a_delete(root: Path, options: Options) -> object:
+    """Vectors, or files written anew."""
+    store = make_table(root, keys=(), options=options)
+    put(store, *(row(n) for n in range(30)))
+    put(store, row(3, "new"), mode=WriteMode.REPLACE, replaces=SameKeys(("id",)))
+    return len(list(root.rglob("index-*"))), len(_data(root))
+
+
+# --- files ------------------------------------------------------------------------------------------------------
+
+
+def _files(look: Callable[[list[Path]], object], **base: str) -> See:
+    """What data files look like."""
+
+    def see(root: Path, options: Options) -> object:
+        put(make_table(root, options={**base, **options}), *_texts(600))
+        return look(_data(root))
+
+    return see
+
+
+def _codec_of_lists(root: Path, options: Options) -> object:
+    put(make_table(root, options=options), row(1))
+    head = next(root.rglob("manifest-list-*")).read_bytes()[:1500]
+    assert b"avro.codec" in head
+    return next(word for word in (b"zstandard", b"deflate", b"null") if word in head)
+
+
+def _rolled(root: Path, options: Options) -> object:
+    """Manifests of one commit of many files."""
+    store = make_table(root, keys=(), partitions=("id",), options=options)
+    put(store, *_texts(200))
+    put(store, row(1))
+    return _manifests(store)
+
+
+def _after_commits(root: Path, options: Options) -> object:
+    """Manifests in the base list after eight small commits."""
+    store = make_table(root, keys=(), options={"compaction.min.file-num": "99", **options})
+    for number in range(8):
+        put(store, row(number))
+    return _manifests(store)
+
+
+def _after_removals(root: Path, options: Options) -> object:
+    """The same after commits that write files anew and so remove others."""
+    base = {"compaction.min.file-num": "99", "deletion-vectors.enabled": "false"}
+    store = make_table(root, keys=(), options={**base, **options})
+    for number in range(4):
+        put(store, row(0, str(number)), row(number + 1), mode=WriteMode.REPLACE, replaces=SameKeys(("id",)))
+    return _manifests(store)
+
+
+def _statistics(root: Path, options: Options) -> object:
+    """What a manifest keeps of the values."""
+    store = make_table(root, options=options)
+    put(store, *_texts(5))
+    newest = store.latest()
+    assert newest is not None
+    return repr(
+        [one.file.value_stats for one in store.parts.manifests.read_entries(newest.delta_manifest_list)]
+    )
+
+
+# --- upkeep -----------------------------------------------------------------------------------------------------
+
+
+def _kinds(root: Path, options: Options) -> object:
+    """Why the snapshots of six writes were made."""
+    store = make_table(root, options=options)
+    for number in range(6):
+        put(store, *(row(number * 100 + n) for n in range(50)))
+    return [one.commit_kind.value for one in store.snapshots.list_all()]
+
+
+def _joined(root: Path, options: Options) -> object:
+    """Data files of an append-only table after four small writes."""
+    store = make_table(root, keys=(), options=options)
+    for number in range(4):
+        put(store, row(number))
+    return len(store.plan_scan().files)
+
+
+def _lost_once(root: Path, options: Options) -> object:
+    """A commit that another writer overtakes once."""
+    make_table(root, options=options)
+    runtime = acting("commit.manifests", lambda: put(open_table(root), row(2)))
+    return _code(lambda: put(open_table(root, runtime=runtime), row(1)))
+
+
+def _overwritten(root: Path, options: Options) -> object:
+    """Rows after INSERT OVERWRITE with rows of one of two partitions."""
+    store = make_table(root, keys=(), partitions=("name",), options=options)
+    put(store, row(1, "a"), row(2, "b"))
+    statement = sql.Insert(sql.TableName("demo", "t"), "select 1", overwrite=True)
+    put(store, row(3, "b"), mode=insert_mode(statement, store.schema))
+    return rows_of(store)
+
+
+# --- log --------------------------------------------------------------------------------------------------------
+
+
+def _resolve(options: Options, *, is_keyed: bool = False) -> LogSettings:
+    found = resolve_log({**_LOG, **options}, _PROFILE, table="demo.t", is_keyed=is_keyed)
+    assert found is not None
+    return found
+
+
+def _log(look: Callable[[LogSettings], object]) -> See:
+    """What follows from the settings of the log."""
+    return lambda _, options: look(_resolve(options))
+
+
+def _log_outcome(_: Path, options: Options) -> object:
+    return _code(lambda: resolve_log({**_LOG, **options}, _PROFILE, table="demo.t", is_keyed=False))
+
+
+def _messages(_: Path, options: Options) -> object:
+    """Messages of one update."""
+    schema = new_schema(pa.schema([pa.field("id", pa.int64(), nullable=False)]), primary_keys=["id"])
+    rows = pa.table({"id": [1, 1], ROW_KIND_COLUMN: pa.array([1, 2], pa.int8())})
+    return encode_rows(
+        rows, plan_envelope(schema, _resolve({**options, "bucket": "1"}, is_keyed=True).mode)
+    ).values
+
+
+def _client(key: str) -> See:
+    """What librdkafka is told."""
+
+    def see(_: Path, options: Options) -> object:
+        with patch.object(client, "Producer") as made:
+            client.make_producer(_resolve(options), "id", lambda *_: None, client.Reasons())
+        return made.call_args.args[0].get(key)
+
+    return see
+
+
+def _checked(root: Path, options: Options) -> object:
+    """Refused where a table's options are read, or not at all."""
+    return _code(lambda: check_options(options)), _outcome(row(1))(root, options)
+
+
+EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
+    "bucket": (("1", "3"), _buckets({})),
+    "bucket-key": (("id", "name"), _buckets({"bucket": "3"}, keys=())),
+    "bucket-function.type": ((None, "mod", "hive"), _buckets({"bucket": "3"})),
+    "partition.default-name": ((None, "nothing"), _partition("name", None)),
+    "partition.legacy-name": ((None, "false"), _partition("day", date(2026, 1, 1))),
+    "merge-engine": ((None, "first-row"), _outcome(row(1))),
+    "sequence.field": ((None, "n"), _survivor({})),
+    "sequence.field.sort-order": ((None, "descending"), _survivor({"sequence.field": "n"})),
+    "changelog-producer": (("lookup", "none"), _changelog),
+    "changelog-producer.row-deduplicate": ((None, "true"), _changelog),
+    "deletion-vectors.enabled": (("true", "false"), _after_a_delete),
+    "file.format": (("parquet", "orc"), _checked),
+    "file.compression": (
+        (None, "snappy", "gzip", "lz4", "none"),
+        _files(lambda found: pq.read_metadata(found[0]).row_group(0).column(0).compression),
+    ),
+    "file.compression.zstd-level": (
+        ("1", "15"),
+        _files(lambda found: sum(path.stat().st_size for path in found)),
+    ),
+    "target-file-size": ((None, "1 kb"), _files(len, **{"parquet.row-group-rows": "100"})),
+    "parquet.row-group-rows": (
+        (None, "100"),
+        _files(lambda found: pq.read_metadata(found[0]).num_row_groups),
+    ),
+    "manifest.compression": (("zstd", "deflate", "null"), _codec_of_lists),
+    "manifest.target-file-size": ((None, "1 b"), _rolled),
+    "manifest.full-compaction-threshold-size": ((None, "1 b"), _after_removals),
+    "manifest.merge-min-count": ((None, "3"), _after_commits),
+    "metadata.stats-mode": ((None, "none", "counts", "truncate(3)", "full"), _statistics),
+    "num-levels": (("20", "3"), _kinds),
+    "num-sorted-run.compaction-trigger": ((None, "8"), lambda _, options: level_count(dict(options))),
+    "compaction.max-size-amplification-percent": ((None, "50"), _kinds),
+    "compaction.min.file-num": ((None, "2"), _joined),
+    "commit.max-retries": (("0", "3"), _lost_once),
+    "dynamic-partition-overwrite": ((None, "false"), _overwritten),
+    "log.system": (("none", "kafka"), _log_outcome),
+    "log.consistency": (("transactional", "eventual"), _log_outcome),
+    "log.changelog-mode": (("upsert", "all"), _messages),
+    "log.format": (("debezium-json", "canal-json"), _log_outcome),
+    "log.key.format": (("json", "avro"), _log_outcome),
+    "log.retention": ((None, "2 d"), _log(topic._data_config)),
+    "log.system.partitions": ((None, "4"), _log(lambda found: found.partitions)),
+    "log.system.replication": (
+        (None, "3"),
+        _log(lambda found: topic._new_topic("t", 1, found, {}).replication_factor),
+    ),
+    "kafka.topic": (("one", "other"), _log(lambda found: found.marker_topic)),
+    "kafka.compression.type": ((None, "gzip"), _client("compression.type")),
+    "kafka.linger.ms": ((None, "7"), _client("linger.ms")),
+    "kafka.batch.size": ((None, "5000"), _client("batch.size")),
+    "kafka.message.max.bytes": ((None, "5000"), _client("message.max.bytes")),
+    "kafka.transaction.timeout.ms": ((None, "5000"), _client("transaction.timeout.ms")),
+    "tablestore.table-uuid": (("u1", "u2"), _log(lambda found: found.transactional_id)),
+    "tablestore.duplicates": ((None, "last"), _outcome(row(1, "a"), row(1, "b"))),
+}
+# of one column: the key that is set, under the key of the table
+EFFECTS_OF_A_COLUMN: Mapping[str, tuple[str, tuple[str | None, ...], See]] = {
+    "fields.<column>.stats-mode": ("fields.name.stats-mode", (None, "none", "counts"), _statistics),
+}

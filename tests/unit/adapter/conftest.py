@@ -1,0 +1,27 @@
+"""The warehouse of the adapter's tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbt.adapters.tablestore import staging
+from tablestore_engine.api import Engine
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    """An empty warehouse with the database demo."""
+    made = Engine(str(tmp_path))
+    made.create_database("demo")
+    return made
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the staging desk says in dbt's log."""
+    lines: list[str] = []
+    for level in ("info", "warning"):
+        monkeypatch.setattr(staging.logger, level, lines.append)
+    return lines
