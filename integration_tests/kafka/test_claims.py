@@ -7,11 +7,12 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
 
 from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
@@ -19,10 +20,14 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log import beginning
 from tablestore_engine.log.beginning import prepare_log, reset_log
+from tablestore_engine.log.client import make_consumer
 from tablestore_engine.log.decode import decode_rows
 from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.log.marker import read_markers
+from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.runtime.system import SYSTEM
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TURNS = 4
@@ -92,6 +97,33 @@ def test_a_claim_does_not_land_behind_what_was_published_meanwhile(
     with Publisher(winner) as publisher:
         assert publisher.publish_pending(2, source.read).snapshots == (2,)
     assert published(source, winner) == expected(source)
+
+
+@pytest.mark.parametrize("lands", [True, False], ids=["it landed", "it did not"])
+def test_a_claim_that_the_broker_answers_with_nothing_is_tried_again(
+    broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch, lands: bool
+) -> None:
+    """EndTxn of rival claims can end in an unknown server error; the next try reads, and there is one marker."""
+    source = Source()
+    source.grow(2)
+    settings = settings_of(source, broker.url)
+    real, calls = LogProducer.commit, []
+
+    def commit(producer: LogProducer) -> None:
+        calls.append(producer)
+        if lands or len(calls) > 1:
+            real(producer)
+        if len(calls) == 1:
+            raise KafkaException(KafkaError(KafkaError.UNKNOWN))
+
+    monkeypatch.setattr(LogProducer, "commit", commit)
+    prepare_log(settings)
+    assert len(calls) == (1 if lands else 2)
+    with closing(make_consumer(settings)) as consumer:
+        assert len(read_markers(consumer, settings, SYSTEM, everything=True)) == 1
+    with Publisher(settings) as publisher:
+        assert publisher.publish_pending(2, source.read).published == 2
+    assert published(source, settings) == expected(source)
 
 
 def test_a_topic_in_use_and_one_of_another_place_are_not_taken_over(broker: BrokerInfo) -> None:

@@ -9,6 +9,8 @@ Claim      the first marker says whose topic it is; it is written under a transa
            so of two tables that claim at once one is fenced, reads again, and finds the other's marker. A publisher has
            another id: a claim that does not lie right behind what it was decided on is aborted, else it could land
            behind the marker of a snapshot that was published meanwhile, and set P back.
+Doubt      a claim that was fenced, or whose commit the broker answered with an error that says nothing, is tried again:
+           each try begins with an init, which decides the one before, and reads before it writes.
 Take-over  a claim whose table was never made (killed, refused, dropped while the brokers were away) or lost the race
            for its name blocks nobody of the same place: as long as nothing is published, the table that lies there
            writes the claim again in its own name.
@@ -28,8 +30,8 @@ from dataclasses import dataclass
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.client import FENCED, code_of, make_admin, make_consumer, translate
+from tablestore_engine.errors import Fenced, FixRequest
+from tablestore_engine.log.client import make_admin, make_consumer, translate
 from tablestore_engine.log.decided import (
     await_decided,
     check_covered,
@@ -105,8 +107,9 @@ def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runt
             )
             return LogBeginning(topics.data.topic_id, is_ours)
         except KafkaException as error:
-            if code_of(error) not in FENCED or attempts == _CLAIMS:
-                raise translate(error, settings, doing="claiming the topic") from error
+            final = translate(error, settings, doing="claiming the topic")
+            if attempts == _CLAIMS or not (isinstance(final, Fenced) or final.code == "TS1711"):
+                raise final from error
             runtime.sleep(0.1 * (1 + runtime.random.random()))
 
 
