@@ -4,6 +4,7 @@
 
 Names      expire_snapshots   the only entry: rules, and how far the log is → ExpireReport
            ExpireReport       what went, and why no more
+           delete_files       the one place where files of a table's past are deleted (also by expire_tag)
 Steps      look     1 rules and holds → range [first, end)   2 the files that the range alone names
            hide     3 the floor   4 holds, tags, branches once more: who came before the floor is seen here, who comes
                     behind it finds no snapshot   5 EARLIEST, the floor of other engines
@@ -189,9 +190,9 @@ def _run(parts: Parts, plan: _Plan, report: ExpireReport) -> ExpireReport:
         return _nothing(report.first, refusal)
     _move_earliest(parts, plan.end)
     parts.runtime.crash_point("expire.hidden")
-    _delete(parts, files.data, files.changelog)
+    delete_files(parts, files.data, files.changelog)
     parts.runtime.crash_point("expire.data")
-    _delete(parts, files.metadata)
+    delete_files(parts, files.metadata)
     parts.runtime.crash_point("expire.metadata")
     for number in plan.goes:
         parts.guard.check()
@@ -218,7 +219,8 @@ def _move_earliest(parts: Parts, end: int) -> None:
         parts.fileio.replace(parts.layout.earliest_hint, str(end).encode())
 
 
-def _delete(parts: Parts, *files: Files) -> None:
+def delete_files(parts: Parts, *files: Files) -> None:
+    """In this order. REQUIRES that nothing that counts needs them."""
     for part in files:
         for file in part.values():
             parts.fileio.delete(file.path)

@@ -11,6 +11,7 @@ CRASH      behind the first step: files that nothing names.
 from __future__ import annotations
 
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.expire import delete_files
 from tablestore_engine.store.holds import find_kept
 from tablestore_engine.store.named_files import (
     NamedFiles,
@@ -35,9 +36,7 @@ def delete_tag(parts: Parts, name: str) -> int:
     if first is None or not is_alone:
         return 0
     going = files.all_but(needed_names(parts, first) | find_kept(parts, first.id))
-    for part in going.parts:
-        for file in part.values():
-            parts.fileio.delete(file.path)
+    delete_files(parts, *going.parts)
     return going.count
 
 
