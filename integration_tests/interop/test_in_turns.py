@@ -25,6 +25,7 @@ from integration_tests.interop.sample_data import ALL_TYPES, make_rows
 from integration_tests.interop.schemas import Schema, Type, schema
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.format import schema_change
+from tablestore_engine.store.retention import Retention
 
 FEW: dict[str, Type] = {"id": "BIGINT", "text": "STRING", "price": "DECIMAL(18, 4)", "at": "TIMESTAMP(6)"}
 FULLY = {"write-only": "false"}
@@ -334,6 +335,33 @@ def test_java_expires_our_snapshots(java: JavaPaimon, location: Path) -> None:
     assert_same(shown[2], tagged, "our tag, read by java, outlives its snapshot")
     shared.ours(upserts(range(4), 50))
     shared.check("after expiry")
+
+
+def test_java_reads_what_we_expired(java: JavaPaimon, location: Path) -> None:
+    """We expire all but three snapshots of a shared table: Java reads each of them, a tag, and the stream from the
+    first one on; it writes and expires on top, and we go on.
+    """
+    shared = Shared(java, location, schema(FEW, keys=("id",), options={"bucket": "2", "num-levels": "5"}))
+    shown: dict[int, list[Row]] = {}
+    for number in range(10):
+        shared.ours([*upserts(range(number, number + 6), number), *deletes([number + 2])])
+        shown[shared.us.snapshots(location)[-1][0]] = shared.oracle.rows()
+    store = shared.us.store(location)
+    store.tags.create("kept", 2)
+    at_once = -(1 << 60)
+    done = store.expire(Retention(3, None, retained_ms=at_once, grace_ms=at_once, limit=None))
+    assert done.snapshots > 0
+    left = [number for number, _ in shared.us.snapshots(location)]
+    assert len(left) == 3
+    for number in set(left) & set(shown):
+        assert_same(shown[number], java.read(location, number), f"java, snapshot {number}")
+    assert_same(shown[2], java.read(location, options={"scan.tag-name": "kept"}), "java, our tag")
+    shared.check("after our expiry")
+    shared.fully(upserts(range(4, 9), 60))
+    shared.check("after java wrote and compacted")
+    assert java.expire(location, keep=1) > 0
+    shared.ours(upserts(range(4), 50))
+    shared.check("after expiry by both")
 
 
 def test_tags_of_java_are_ours(java: JavaPaimon, location: Path) -> None:

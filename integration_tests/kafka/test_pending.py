@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -126,6 +126,33 @@ def test_a_gap_is_told_before_the_commit_and_names_the_way_out(shop: Shop) -> No
     table.reset_log(2)
     shop.append(4)
     assert shop.ids() == ([1, 2, 3, 4], [1, 3, 4])
+
+
+def test_what_the_log_lacks_does_not_expire(shop: Shop) -> None:
+    """Neither behind commits nor when asked: what is sent later is every change, once; then it expires."""
+    small = {
+        **shop.spec.table.options,
+        "kafka.topic": f"expiring-{uuid.uuid4().hex}",
+        "snapshot.num-retained.min": "1",
+        "snapshot.num-retained.max": "1",
+        "tablestore.expire-grace": "0 ms",
+    }
+    spec = WriteSpec(table=TableSpec(options=small), mode=WriteMode.APPEND)
+    write = lambda number, **more: shop.engine.write(  # noqa: E731 - the one line that differs
+        "d.e", pa.table({"id": [number]}), replace(spec, **more)
+    )
+    table = shop.engine.table
+    write(1)
+    for number in (2, 3, 4):
+        assert write(number, publish=False).not_expired is None
+    assert table("d.e").snapshot_ids() == (1, 2, 3, 4)
+    assert table("d.e").expire().reason == "the log has snapshots up to 1"
+    assert write(5).expired == 4
+    assert table("d.e").snapshot_ids() == (5,)
+    assert [message.snapshot_id for message in table("d.e").log_messages()] == [1, 2, 3, 4, 5]
+    last = write(6).snapshot_id  # behind a snapshot that joins the small files
+    assert [message.snapshot_id for message in table("d.e").log_messages()] == [1, 2, 3, 4, 5, last]
+    assert table("d.e").snapshot_ids() == (last,)
 
 
 def test_a_broker_that_is_away_stops_the_claim_of_what_is_staged(shop: Shop, own_broker: Path) -> None:

@@ -15,6 +15,7 @@ from tablestore_engine.display import shown
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.sql.version import TableVersion, find_version, versioned_database
+from tablestore_engine.store.expire import ExpireReport
 from tablestore_engine.store.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write import WriteMode
 from tablestore_engine.warehouse.gate_rule import (
@@ -53,6 +54,7 @@ __all__ = [
     "REFUSED",
     "ColumnInfo",
     "Engine",
+    "ExpireReport",
     "GateBook",
     "Gatekeeper",
     "Interval",

@@ -22,6 +22,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.sql.version import find_version
+from tablestore_engine.store.expire import ExpireReport
 from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.incoming_rows import to_incoming
@@ -177,15 +178,28 @@ class Table:
 
     def compact(self) -> WriteReport:
         """Fold everything into its best shape; rows stay as they are."""
-        return report_of(self.identifier, self.store.compact())
+        report = report_of(self.identifier, self.store.compact())
+        return self.warehouse.expiry.after_commit(self.identifier, report)
+
+    def expire(
+        self, *, keep: int | None = None, older_than_ms: int | None = None, dry_run: bool = False
+    ) -> ExpireReport:
+        """Let old snapshots go, with the files that nothing else needs; by default as the table's options say.
+
+        `keep`: only so many of the newest stay; `older_than_ms`: those that were the table within this time stay too.
+        Tags keep their rows. Raises FixRequest TS1088, TS1392, TS17xx (a log that does not answer).
+        """
+        return self.warehouse.expiry.run(
+            self.identifier, keep=keep, older_than_ms=older_than_ms, dry_run=dry_run
+        )
 
     def tag(self, name: str, snapshot_id: int | None = None) -> None:
         """Name a snapshot, by default the newest."""
         self.store.tags.create(name, snapshot_id)
 
     def delete_tag(self, name: str) -> None:
-        """Remove a tag; the snapshot stays."""
-        self.store.tags.delete(name)
+        """Remove a tag, and what only it kept; a snapshot that has not expired stays."""
+        self.store.delete_tag(name)
 
     def list_tags(self) -> Mapping[str, int]:
         """Tag name -> snapshot id."""

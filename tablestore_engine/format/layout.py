@@ -4,12 +4,13 @@
     <location>/snapshot/snapshot-<N>        <location>/consumer/consumer-<id>
     <location>/snapshot/LATEST, EARLIEST    <location>/changelog/changelog-<N>, LATEST, EARLIEST
     <location>/manifest/<name>              <location>/index/<name>        <location>/statistics/<name>
+    <location>/expire/floor-<N>-<uuid>, keep-<N>   ours, while snapshots expire or are rolled back (store.expire)
     <location>/branch/branch-<b>/{schema,snapshot,tag,consumer,changelog}/…
     <location>/[<k>=<v>/…]bucket-<b>/<data or changelog file>
 
 Names      TableLayout   paths of one table and one branch of it
            table_location, database_location   where the filesystem catalog expects them
-           find_id       'snapshot-12' → 12
+           find_id       'snapshot-12' → 12; find_floor_id: 'floor-12-<uuid>' → 12
            file_format   'data-….zstd.parquet' → 'parquet': the extension decides, never the table option
            check_tag_name, check_branch_name, check_file_name
 INVARIANT  data, manifest, index and statistics files are shared by all branches; only metadata is per branch.
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from tablestore_engine.errors import FixData, FixRequest
 
 MAIN_BRANCH = "main"
+FLOOR_PREFIX, KEEP_PREFIX = "floor-", "keep-"
 POSTPONE_BUCKET = -2
 UNAWARE_BUCKET = -1
 _NAME = re.compile(r"[^/\\\x00-\x1f]+")
@@ -69,6 +71,19 @@ class TableLayout:
     def earliest_hint(self) -> str:
         """``snapshot/EARLIEST``."""
         return f"{self.snapshot_dir}/EARLIEST"
+
+    @property
+    def expire_dir(self) -> str:
+        """Directory of what expiry and rollback tell each other; empty while neither is at work."""
+        return f"{self.root}/expire"
+
+    def floor_path(self, snapshot_id: int, uuid: str) -> str:
+        """``expire/floor-<N>-<uuid>``: snapshots below N do not count any more, though their files may be there."""
+        return f"{self.expire_dir}/{FLOOR_PREFIX}{snapshot_id}-{uuid}"
+
+    def keep_path(self, snapshot_id: int) -> str:
+        """``expire/keep-<N>``: a rollback to N is at work."""
+        return f"{self.expire_dir}/{KEEP_PREFIX}{snapshot_id}"
 
     @property
     def changelog_dir(self) -> str:
@@ -184,6 +199,11 @@ def find_id(name: str, prefix: str) -> int | None:
         name.startswith(prefix) and number.isascii() and number.isdigit() and len(number) <= _DIGITS_MAX
     )
     return int(number) if is_number else None
+
+
+def find_floor_id(name: str) -> int | None:
+    """The number of ``floor-<N>-<uuid>``; None for other names."""
+    return find_id(name[: name.find("-", len(FLOOR_PREFIX))], FLOOR_PREFIX)
 
 
 def file_format(name: str) -> str:

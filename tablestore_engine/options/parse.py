@@ -52,6 +52,7 @@ _CREDENTIAL = re.compile(
     r"(account|access|api|private|shared|storage|encryption|signing|master|session|user|service)key"
 )
 # known to Paimon, without an effect here: to take them in silence would be a promise
+_RETAINED_MIN, _RETAINED_MAX = "snapshot.num-retained.min", "snapshot.num-retained.max"
 _UNREAD = re.compile(
     r"scan\..+|log\.scan.*|streaming-read-mode|log\.ignore-delete|log\.system\.auto-register.*"
 )
@@ -168,6 +169,10 @@ class OptionSet:
         """A size in bytes. Raises TS1001, TS1004."""
         return parse_size_bytes(key, self.text(key))
 
+    def duration_ms(self, key: str) -> int:
+        """A time in milliseconds. Raises TS1001, TS1004."""
+        return parse_duration_ms(key, self.text(key))
+
     def stats_mode(self, column: str) -> StatsMode:
         """`fields.<column>.stats-mode`, else `metadata.stats-mode`. Raises TS1130."""
         key = f"fields.{column}.stats-mode"
@@ -190,8 +195,8 @@ def is_credential(key: str) -> bool:
 
 def check_options(values: Mapping[str, str]) -> None:
     """Refuse secrets (TS1005), options that nothing reads (TS1161), misspelt keys (TS1006), values that cannot be read
-    or used (TS1001-TS1003, TS1007, TS1008, TS1073, TS1084, TS1130), settings of Kafka clients (TS1071), and keys that
-    nothing reads yet (Unsupported TS1072).
+    or used (TS1001-TS1003, TS1007, TS1008, TS1073, TS1084, TS1089, TS1130), settings of Kafka clients (TS1071), and
+    keys that nothing reads yet (Unsupported TS1072).
     """
     for key, text in values.items():
         if is_credential(key):
@@ -214,6 +219,19 @@ def check_options(values: Mapping[str, str]) -> None:
             _check_spelling(key)
         else:
             _check_value(key, option, text)
+    _check_retained(OptionSet(values))
+
+
+def _check_retained(options: OptionSet) -> None:
+    """Each number is fine by itself; the least must not be more than the most."""
+    least, most = options.integer(_RETAINED_MIN), options.find_integer(_RETAINED_MAX)
+    if most is not None and least > most:
+        raise FixRequest(
+            "TS1089",
+            f"option {_RETAINED_MAX!r} is less than {_RETAINED_MIN!r}",
+            why=f"of the newest snapshots {least} always stay, and no more than {most} may",
+            fix=f"set {_RETAINED_MIN!r} to {most} or less",
+        )
 
 
 def _check_foreign(key: str) -> None:

@@ -93,6 +93,12 @@ _ROWS = (  # one option, one row
     Option("compaction.max-size-amplification-percent", _I, None, Scope.MAINTENANCE, True, "A bucket whose upper runs are larger than this share of the lowest one, in percent of bytes, is folded into one run. Absent: off, the number of runs and of dead rows decide; Paimon's default is 200.", least=1),
     Option("compaction.min.file-num", _I, "5", Scope.MAINTENANCE, True, "Append-only tables: small files are joined once there are this many.", least=2),
     Option("commit.max-retries", _I, "100", Scope.WRITE, True, "How often a commit that lost the race is planned again on the new snapshot. Paimon's default is 10.", least=0),
+    Option("snapshot.time-retained", _D, "1 d", Scope.MAINTENANCE, True, "Snapshots that were the table within this time stay; older ones expire with the next commit. Paimon's default is 1 h. A tag keeps a state for longer."),
+    Option("snapshot.num-retained.min", _I, "10", Scope.MAINTENANCE, True, "So many of the newest snapshots stay, however old they are.", least=1),
+    Option("snapshot.num-retained.max", _I, None, Scope.MAINTENANCE, True, "Older ones than so many of the newest expire at once, within the retained time too. Absent: time alone decides.", least=1),
+    Option("snapshot.expire.limit", _I, "50", Scope.MAINTENANCE, True, "How many snapshots one commit expires at most.", least=1),
+    Option("tablestore.expire-on-commit", _B, None, Scope.MAINTENANCE, True, "Whether commits expire what is due. false: only `tablestore expire` does. Absent: true for tables that we made; on those of other engines as their write-only says."),
+    Option("tablestore.expire-grace", _D, "10 min", Scope.MAINTENANCE, True, "No snapshot expires that was the table within this time, whatever else is asked for: a query may still be reading it."),
     Option("dynamic-partition-overwrite", _B, "true", Scope.WRITE, True, "INSERT OVERWRITE without a partition clause replaces only the partitions that occur in the rows."),
     Option("log.system", _E, "none", Scope.LOG, False, "kafka: publish each snapshot's changelog to a topic. none: files only.", ("none", "kafka")),
     Option("log.consistency", _E, "transactional", Scope.LOG, False, "transactional: visible only after the snapshot, exactly once. eventual: at once, at least once.", ("transactional", "eventual")),
@@ -114,13 +120,11 @@ _ROWS = (  # one option, one row
 )
 # fmt: on
 
-_NO_EXPIRY = "snapshots are never expired yet, so it would promise what does not happen"
 # key → why: known, read by nothing, and so accepted from nobody
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
-        "snapshot.num-retained.min": _NO_EXPIRY,
-        "snapshot.num-retained.max": _NO_EXPIRY,
-        "snapshot.time-retained": _NO_EXPIRY,
+        "snapshot.expire.execution-mode": "snapshots expire within the commit, never behind its back; "
+        "tablestore.expire-on-commit=false leaves it to `tablestore expire`",
         "tablestore.check": "constraints of a table are not kept; those of a model's contract hold for each of its builds",
     }
 )

@@ -6,7 +6,7 @@ Names      following_properties   what each snapshot says of those before it
            rows_version           the same as text, which the publishing gate compares: `user:identifier`; NO_ROWS
            commit_of              `user:identifier` of one snapshot
            was_committed          whether one of the newer snapshots is of that commit
-           follows                whether a snapshot was planned on that base
+           follows                whether a snapshot was planned on that base; goes_back_to: or on one after it
 Recent     property `tablestore.recent`: four bytes per earlier snapshot, newest first, of a digest of its (user,
            identifier); up to 255 of them, base64. A digest that is not ours proves that the snapshot is not ours;
            one that is (or one in 2^24 times looks like it) is read. A new user of a table with 10,000 snapshots reads
@@ -15,6 +15,7 @@ Base       property `tablestore.base`: the uuid of the snapshot that the commit 
 Version    of rows, not of a snapshot: a staged snapshot that is put on a folded base is published with another id and
            uuid, with the same rows. Folds and statistics keep the version of what they fold.
 INVARIANT  only the same pair is a repetition: a lower identifier of the same user is a commit of its own.
+Expired    a digest that is ours, of a snapshot that does not count any more, is no "not found": else rows came twice.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 
+from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.snapshots import SnapshotStore
 
@@ -47,6 +49,18 @@ def follows(snapshot: Snapshot, base: Snapshot | None) -> bool:
     """Whether `snapshot` was planned on `base`; snapshots that do not say so are believed."""
     said = (snapshot.properties or {}).get(BASE_PROPERTY)
     return said is None or (base is not None and (base.uuid is None or base.uuid == said))
+
+
+def goes_back_to(snapshots: SnapshotStore, newest: Snapshot, snapshot: Snapshot) -> bool:
+    """Whether `snapshot` is what lies, or lay, under its number in the line that ends with `newest`."""
+    distance = newest.id - snapshot.id
+    if distance <= 0:
+        return newest.unique == snapshot.unique
+    recent = _recent(newest)
+    if distance <= len(recent):
+        return recent[distance - 1] == _digest(snapshot.commit_user, snapshot.commit_identifier)
+    following = snapshots.find(snapshot.id + 1)
+    return following is not None and follows(following, snapshot)
 
 
 def find_row_commit(snapshots: SnapshotStore, snapshot: Snapshot | None) -> Snapshot | None:
@@ -91,7 +105,10 @@ def was_committed(snapshots: SnapshotStore, version: str, *, first: int) -> bool
 def find_pair(
     snapshots: SnapshotStore, newest: Snapshot, user: str, identifier: int, *, after: int | None = None
 ) -> Snapshot | None:
-    """The snapshot of that pair among those up to `newest` (and behind `after`), newest first."""
+    """The snapshot of that pair among those up to `newest` (and behind `after`), newest first.
+
+    Raises FixRequest TS1394 when it has expired: it was committed, and what it did cannot be told any more.
+    """
     wanted, last = _digest(user, identifier), after or 0
     at: Snapshot | None = newest
     while at is not None and at.id > last:
@@ -101,11 +118,22 @@ def find_pair(
         for distance, digest in enumerate(recent, start=1):
             if digest == wanted and at.id - distance > last:
                 found = snapshots.find(at.id - distance)
-                if found is not None and _is_pair(found, user, identifier):
+                if found is None:
+                    raise _expired(snapshots, at.id - distance, user, identifier)
+                if _is_pair(found, user, identifier):
                     return found
         following = at.id - 1 - len(recent)
         at = snapshots.find(following) if following > last else None
     return None
+
+
+def _expired(snapshots: SnapshotStore, number: int, user: str, identifier: int) -> FixRequest:
+    return FixRequest(
+        "TS1394",
+        f"commit {identifier} of {user} was made before, and is not made again",
+        why=f"it is snapshot {number} of {snapshots.layout.root}, which has expired since",
+        fix="its rows are in the table; for other rows use another commit identifier",
+    )
 
 
 def _is_pair(snapshot: Snapshot, user: str, identifier: int) -> bool:

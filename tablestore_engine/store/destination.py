@@ -10,6 +10,8 @@ INVARIANT  a claim lands only in the table that it was planned for (`identity`) 
 INVARIANT  a snapshot never stays behind a gap: a rollback deletes first and looks for newcomers then, a claim creates
            first and looks for its base then; whichever comes second sees the other, and takes the snapshot away.
            What remains: a writer killed between its two steps, in the instant of a rollback.
+INVARIANT  a number is claimed once in a line of snapshots: one that has expired is free on disk, and its base is gone.
+           A writer that slept through it (its base was the newest when it planned) plans again.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.system import Runtime
-from tablestore_engine.store.commit_history import find_pair, follows
+from tablestore_engine.store.commit_history import find_pair, follows, goes_back_to
 from tablestore_engine.store.commit_report import CommitIdentity
 from tablestore_engine.store.identity import TableGuard
 from tablestore_engine.store.schemas import SchemaStore
@@ -96,7 +98,7 @@ class MainDestination:
             self.runtime.crash_point("commit.schema")
         if not self.snapshots.claim(snapshot, self._check_place(snapshot)):
             return False
-        return not self._take_back_behind_gap(snapshot)
+        return not self._take_back_out_of_line(snapshot)
 
     def find_claimed(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot of that id."""
@@ -123,20 +125,32 @@ class MainDestination:
     def _check_place(self, snapshot: Snapshot) -> Callable[[], None]:
         def check() -> None:
             self.guard.check()
-            if not self._is_on_base(snapshot):
+            if not self._is_base_there(snapshot):
                 raise OvertakenError
 
         return check
 
-    def _is_on_base(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot that this one was planned on is there, or expired with all before it."""
+    def _is_base_there(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot that this one was planned on is there. When it has expired, this number was somebody's
+        before: it is free again, and must never be taken.
+        """
+        if snapshot.id == 1:
+            return not self.snapshots.list_ids()
+        base = self.snapshots.find(snapshot.id - 1)
+        return base is not None and follows(snapshot, base)
+
+    def _is_in_line(self, snapshot: Snapshot) -> bool:
+        """Whether it is on its base, or its base has expired behind the claim: then the newest one goes back to it."""
         base = self.snapshots.find(snapshot.id - 1)
         if base is not None:
             return follows(snapshot, base)
-        return all(number >= snapshot.id for number in self.snapshots.list_ids())
+        if any(number < snapshot.id for number in self.snapshots.list_ids()):
+            return False  # its base was taken back
+        newest = self.snapshots.find_latest()
+        return newest is not None and goes_back_to(self.snapshots, newest, snapshot)
 
-    def _take_back_behind_gap(self, snapshot: Snapshot) -> bool:
-        if self._is_on_base(snapshot):
+    def _take_back_out_of_line(self, snapshot: Snapshot) -> bool:
+        if self._is_in_line(snapshot):
             return False
         self.snapshots.delete_own(snapshot)
         return True

@@ -1,14 +1,17 @@
 """Rollback: an earlier snapshot becomes the newest again, as Paimon does it.
 
 Names      roll_back   delete all later snapshots, newest first, and the tags that name them
-Steps      LATEST := target → snapshots newest → target + 1 → newcomers that were planned on one of them → later tags →
-           what other engines see as schema
+Steps      nobody expires the target any more → LATEST := target → snapshots newest → target + 1 → newcomers that were
+           planned on one of them → later tags → what other engines see as schema
 INVARIANT  readers see a table at each step: ids stay without gaps, since the newest goes first.
 INVARIANT  files of deleted snapshots stay for orphan cleaning; schema files stay, their numbers are never used again;
            the table's schema is that of the target again.
 INVARIANT  a writer beside it loses nothing but its claim: one that planned on a deleted snapshot plans again (see
            destination). One that committed on the target meanwhile stays.
-CRASH      anywhere: the table is at some snapshot between; running it again goes on.
+INVARIANT  `keep-<N>` is written first and then looked whether N counts; an expiry hides first and then looks for it:
+           one of both sees the other (expire).
+CRASH      anywhere: the table is at some snapshot between; running it again goes on, and until then nothing from the
+           target on expires.
 DANGER     snapshots that are in the log cannot be taken back: refused.
 """
 
@@ -16,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.format.layout import KEEP_PREFIX, find_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.commit_history import follows
 from tablestore_engine.store.destination import MainDestination
@@ -34,6 +38,7 @@ def roll_back(parts: Parts, snapshot_id: int, *, confirm: Callable[[], bool] | N
     target = parts.snapshots.get(snapshot_id)
     later = [number for number in parts.snapshots.list_ids() if number > snapshot_id]
     if not later:
+        _forget_kept(parts)
         return 0
     has_log = TableTraits(parts.latest_schema()).has_log
     if has_log and not (confirm is not None and confirm()):
@@ -43,18 +48,38 @@ def roll_back(parts: Parts, snapshot_id: int, *, confirm: Callable[[], bool] | N
             why="its later snapshots are in the log, whose readers would keep rows that the table no longer has",
             fix="overwrite the table with the rows of the old snapshot: the log gets the difference",
         )
-    tags = TagStore(parts.fileio, parts.layout, parts.snapshots)
     parts.guard.check()
+    keep = parts.layout.keep_path(snapshot_id)
+    parts.fileio.replace(keep, b"")
+    parts.runtime.crash_point("rollback.kept")
+    try:
+        parts.snapshots.get(snapshot_id)
+    except NotFound:
+        parts.fileio.delete(keep)
+        raise
     parts.snapshots.write_hints(snapshot_id)
     for number in reversed(later):
         parts.guard.check()
         parts.fileio.delete(parts.layout.snapshot_path(number))
     _delete_strays(parts, target)
+    _delete_tags_behind(parts, snapshot_id)
+    MainDestination(parts.snapshots, parts.schemas, parts.guard, parts.runtime).cover_schemas()
+    _forget_kept(parts)
+    return len(later)
+
+
+def _delete_tags_behind(parts: Parts, snapshot_id: int) -> None:
+    tags = TagStore(parts.fileio, parts.layout, parts.snapshots)
     for name, number in tags.list_all().items():
         if number > snapshot_id:
             tags.delete(name)
-    MainDestination(parts.snapshots, parts.schemas, parts.guard, parts.runtime).cover_schemas()
-    return len(later)
+
+
+def _forget_kept(parts: Parts) -> None:
+    """Of this rollback, and of earlier ones that died."""
+    for one in parts.fileio.list(parts.layout.expire_dir):
+        if find_id(one.name, KEEP_PREFIX) is not None:
+            parts.fileio.delete(one.path)
 
 
 def _delete_strays(parts: Parts, target: Snapshot) -> None:

@@ -2,7 +2,8 @@
 
 Names      SnapshotStore   latest, earliest, get, list, by timestamp, claim
 Steps      latest: hint → does it exist, and none after it? → else walk on, else list the folder
-INVARIANT  a snapshot exists if and only if its file exists; hints are only hints, and are checked when read.
+INVARIANT  a snapshot exists if and only if its file exists and no floor lies above it; hints are only hints, and are
+           checked when read. A floor is there while expiry takes files away, or died doing it (expire).
 INVARIANT  `claim` is one exclusive create: of many writers one wins, and it never replaces.
 PAIMON     pypaimon 1.3 trusts LATEST blindly: it is written after every commit.
 CRASH      between claim and hint: the next reader walks on from the old hint.
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.fileio.base import FileIO, FileStatus
-from tablestore_engine.format.layout import TableLayout, find_id
+from tablestore_engine.format.layout import TableLayout, find_floor_id, find_id
 from tablestore_engine.format.snapshot import Snapshot, decode_snapshot, encode_snapshot
 
 SNAPSHOT_PREFIX = "snapshot-"
@@ -57,18 +58,28 @@ class SnapshotStore:
     def find_earliest_id(self) -> int | None:
         """The oldest id that is still there, or None."""
         at = self._read_hint(self.layout.earliest_hint)
-        if at is not None and self._exists(at):
+        if at is not None and self._exists(at) and at >= self.find_floor():
             return at
         ids = self.list_ids()
         return ids[0] if ids else None
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """Snapshot N, or None when there is none (any more)."""
+        found = self.find_file(snapshot_id)
+        return None if found is None or snapshot_id < self.find_floor() else found
+
+    def find_file(self, snapshot_id: int) -> Snapshot | None:
+        """What the file of snapshot N says, also below the floor: for who takes its files away."""
         try:
             path = self.layout.snapshot_path(snapshot_id)
             return decode_snapshot(self.fileio.read(path), path)
         except NotFound:
             return None
+
+    def find_floor(self) -> int:
+        """Snapshots below it do not count; 0 while nothing expires. REQUIRES: looked at after the files."""
+        names = (status.name for status in self.fileio.list(self.layout.expire_dir))
+        return max((number for name in names if (number := find_floor_id(name)) is not None), default=0)
 
     def get(self, snapshot_id: int) -> Snapshot:
         """Snapshot N. Raises NotFound TS1302."""
@@ -87,6 +98,10 @@ class SnapshotStore:
     def list_ids(self) -> tuple[int, ...]:
         """All ids, ascending."""
         return tuple(number for number, _ in self._listed())
+
+    def list_file_ids(self) -> tuple[int, ...]:
+        """Ids of all files, ascending, also of those below the floor."""
+        return tuple(number for number, _ in self._files())
 
     def list_all(self) -> tuple[Snapshot, ...]:
         """All snapshots, ascending; those that vanish meanwhile are left out."""
@@ -140,7 +155,7 @@ class SnapshotStore:
 
     def delete_own(self, snapshot: Snapshot) -> None:
         """Remove a snapshot that must not be; another one of that number stays."""
-        found = self.find(snapshot.id)
+        found = self.find_file(snapshot.id)
         if found is not None and found.uuid == snapshot.uuid:
             self.fileio.delete(self.layout.snapshot_path(snapshot.id))
 
@@ -160,6 +175,11 @@ class SnapshotStore:
         return self.fileio.exists(self.layout.snapshot_path(snapshot_id))
 
     def _listed(self) -> list[tuple[int, FileStatus]]:
+        found = self._files()
+        floor = self.find_floor()
+        return [(number, status) for number, status in found if number >= floor]
+
+    def _files(self) -> list[tuple[int, FileStatus]]:
         found = [
             (number, status)
             for status in self.fileio.list(self.layout.snapshot_dir)

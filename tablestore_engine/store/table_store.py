@@ -1,6 +1,6 @@
 """One table's files: the handle that everything above uses.
 
-Names      TableStore   scan, read, write, compact, changes, staging, tags, rollback, verify of one table and branch
+Names      TableStore   scan, read, write, compact, changes, staging, tags, rollback, expiry, verify of one branch
            committer_of   its commit loop
 INVARIANT  the handle keeps no table state but caches of immutable files: any number of handles may be open.
 INVARIANT  it stands for a name: when another table lies there, the next call begins with fresh caches, and a write
@@ -27,11 +27,14 @@ from tablestore_engine.store.changelog import ChangelogBatch, ChangelogReader
 from tablestore_engine.store.commit import CommitIdentity, CommitReport, Committer, Plan
 from tablestore_engine.store.conflict import BucketId, Scope
 from tablestore_engine.store.destination import MainDestination
+from tablestore_engine.store.expire import ExpireReport, expire_snapshots
+from tablestore_engine.store.expire_tag import delete_tag
 from tablestore_engine.store.identity import find_identity, table_gone
 from tablestore_engine.store.maintenance import compaction_step
 from tablestore_engine.store.parquet_input import FooterChecks
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.read import read_batches, read_plan
+from tablestore_engine.store.retention import Hold, Retention
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.scan import PartitionFilter, ScanPlan
 from tablestore_engine.store.schemas import SchemaStore
@@ -193,6 +196,19 @@ class TableStore:
         """Tags of this branch."""
         parts = self.parts
         return TagStore(parts.fileio, parts.layout, parts.snapshots)
+
+    def delete_tag(self, name: str) -> None:
+        """Remove a tag, and what only it kept. Raises NotFound TS1321."""
+        delete_tag(self.parts, name)
+
+    def expire(
+        self, rules: Retention | None = None, *, log: Hold | None = None, dry_run: bool = False
+    ) -> ExpireReport:
+        """Let old snapshots go, by default as the table's options say. See store.expire."""
+        parts = self.parts
+        if rules is None:
+            rules = TableTraits(parts.latest_schema()).retention
+        return expire_snapshots(parts, rules, log=log, dry_run=dry_run)
 
     def rollback(self, snapshot_id: int) -> int:
         """Make an earlier snapshot the newest; the number of deleted ones. Raises TS1302, TS1322."""

@@ -17,6 +17,7 @@ from functools import cached_property
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.levels import level_count
 from tablestore_engine.options import OptionSet, StatsMode
+from tablestore_engine.store.retention import Retention
 
 KEYED_FILE_BYTES = 128 << 20
 APPEND_FILE_BYTES = 256 << 20
@@ -94,6 +95,26 @@ class TableTraits:
     def joined_files_min(self) -> int:
         """So many small files of an append-only table are joined."""
         return self._options.integer("compaction.min.file-num")
+
+    @cached_property
+    def retention(self) -> Retention:
+        """How long snapshots stay."""
+        return Retention(
+            keep_min=self._options.integer("snapshot.num-retained.min"),
+            keep_max=self._options.find_integer("snapshot.num-retained.max"),
+            retained_ms=self._options.duration_ms("snapshot.time-retained"),
+            grace_ms=self._options.duration_ms("tablestore.expire-grace"),
+            limit=self._options.integer("snapshot.expire.limit"),
+        )
+
+    @cached_property
+    def expires_on_commit(self) -> bool:
+        """Whether each commit takes away what is due. `write-only` of another engine's table says that a job does."""
+        said = self._options.find("tablestore.expire-on-commit")
+        if said is not None:
+            return self._options.boolean("tablestore.expire-on-commit")
+        is_ours = "tablestore.table-uuid" in self.schema.options
+        return is_ours or self._stored("write-only", "false").strip().lower() != "true"
 
     # ---- places --------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 Names      TagStore   create, get, delete, list
 INVARIANT  a tag is a full copy of its snapshot, created exclusively: it never moves silently.
+INVARIANT  a tag that `create` returned keeps its files: it was there while the snapshot still counted (expire).
 """
 
 from __future__ import annotations
@@ -40,15 +41,19 @@ class TagStore:
         path = self.layout.tag_path(name)
         tag = Tag(self.snapshots.get(snapshot_id))
         data = encode_tag(tag)
+        is_new = replace or self.fileio.create_exclusive(path, data)
         if replace:
             self.fileio.replace(path, data)
-        elif not self.fileio.create_exclusive(path, data) and self.get(name) != tag:
+        elif not is_new and self.get(name) != tag:
             raise FixRequest(
                 "TS1319",
                 f"tag {name!r} of {self.layout.root} exists already",
                 why=f"it names snapshot {self.get(name).snapshot.id}",
                 fix="choose another name, or delete the tag first",
             )
+        if is_new and self.snapshots.find(snapshot_id) != tag.snapshot:
+            self.fileio.delete(path)  # it expired meanwhile, and the expiry may not have seen the tag
+            self.snapshots.get(snapshot_id)
         return tag
 
     def get(self, name: str) -> Tag:

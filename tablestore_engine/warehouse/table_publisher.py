@@ -27,10 +27,11 @@ from tablestore_engine.warehouse.write_report import WriteReport
 
 @dataclass
 class TablePublisher:
-    """Publishes one table; `store` gives snapshots and changes."""
+    """Publishes one table; `store` gives snapshots and changes. `reached`: how far the log was, when last asked."""
 
     settings: LogSettings
     runtime: Runtime
+    reached: int | None = None
     _publisher: Publisher | None = None
     _lock: OrderedLock = field(default_factory=lambda: OrderedLock("publisher", Rank.PUBLISHER))
 
@@ -44,13 +45,20 @@ class TablePublisher:
         The number of rows that no reader had seen, and that are dropped.
         """
         self.close()
+        self.reached = None
         return reset_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime).dropped
 
-    def check(self, store: TableStore) -> None:
-        """Before a commit: everything that publishing would meet first. Raises TS17xx; nothing is sent."""
+    def check(self, store: TableStore) -> int:
+        """Before a commit: everything that publishing would meet first. Raises TS17xx; nothing is sent.
+
+        The newest snapshot that the log has.
+        """
         with self._lock:
             latest = store.snapshots.find_latest_id() or 0
-            self._open().check(latest, find_commit=lambda snapshot_id: _find_commit(store, snapshot_id))
+            self.reached = self._open().check(
+                latest, find_commit=lambda snapshot_id: _find_commit(store, snapshot_id)
+            )
+            return self.reached
 
     def _open(self) -> Publisher:
         if self._publisher is None:
@@ -63,11 +71,13 @@ class TablePublisher:
         if latest is None:
             return None
         with self._lock:
-            return self._open().publish_pending(
+            report = self._open().publish_pending(
                 latest,
                 lambda snapshot_id: _read_changes(store, snapshot_id),
                 find_commit=lambda snapshot_id: _find_commit(store, snapshot_id),
             )
+            self.reached = report.published
+            return report
 
     def messages(self) -> list[LogMessage]:
         """All committed messages of the topic."""

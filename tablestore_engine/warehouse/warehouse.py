@@ -2,7 +2,8 @@
 
 Names      Warehouse   catalog, stores, relations, logs, writer and Spark of one folder; commits with their publishing
 Parts      each is given what it needs and knows nothing above it: stores ← names ← spark, logs ← relations ← writer
-INVARIANT  before every commit, and every claim of a staged one, the log is checked; after it the outbox is tried.
+INVARIANT  before every commit, and every claim of a staged one, the log is checked; after it the outbox is tried, and
+           behind that old snapshots expire.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings
+from tablestore_engine.warehouse.expiry import Expiry
 from tablestore_engine.warehouse.incoming_rows import Incoming
 from tablestore_engine.warehouse.logs import Logs
 from tablestore_engine.warehouse.relations import Relations
@@ -47,6 +49,7 @@ class Warehouse:
         self.spark = LazyResolver(spark, self.path, names, trusted_sql=trusted_sql)
         self.logs = Logs(self.catalog, self.stores, log, runtime)
         self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)
+        self.expiry = Expiry(self.stores, self.logs)
         self.writer = TableWriter(self.catalog, self.stores, self.relations, self.logs, self.spark, runtime)
 
     @property
@@ -71,9 +74,11 @@ class Warehouse:
             self.catalog.create_database(identifier.database)
         done = self.writer.write(identifier, incoming, spec, partition=partition, computed_from=computed_from)
         report = report_of(identifier, done)
-        if done.staged is not None or not spec.publish:
+        if done.staged is not None:
             return report
-        return self.logs.published_behind(identifier, report)
+        if spec.publish:
+            report = self.logs.published_behind(identifier, report)
+        return self.expiry.after_commit(identifier, report)
 
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log, then the branch goes. Raises RetryError TS1082, TS1308: nothing was done.
@@ -85,7 +90,7 @@ class Warehouse:
         report = report_of(identifier, staging.publish(stage, keep=True))
         report = self.logs.published_behind(identifier, report)
         staging.discard(stage)
-        return report
+        return self.expiry.after_commit(identifier, report)
 
     def drop_staged(self, identifier: Identifier, stage: str) -> None:
         """Discard; a table that was never published and has nothing else staged is dropped."""

@@ -19,7 +19,8 @@ class WriteReport:
 
     `offsets` maps topic partition to [first, next) of the messages of this call; `staged` names the branch of a
     staged snapshot (then nothing is published). `schema_id` is the schema of the snapshot. `is_empty`: there was
-    nothing to commit, and `snapshot_id` is the one that stayed.
+    nothing to commit, and `snapshot_id` is the one that stayed. `expired`: old snapshots that went behind the
+    commit; `not_expired`: why that failed, which changes nothing about the commit.
     """
 
     table: Identifier
@@ -36,6 +37,8 @@ class WriteReport:
     topic: str | None = None
     offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     is_empty: bool = False
+    expired: int = 0
+    not_expired: str | None = None
 
     def with_log(self, topic: str, offsets: Mapping[int, tuple[int, int]]) -> WriteReport:
         """The same with where its changelog went."""
@@ -55,6 +58,8 @@ class WriteReport:
                 f"[{part}] {first}..{after}" for part, (first, after) in sorted(self.offsets.items())
             )
             text += f" · kafka {self.topic}{ranges}"
+        if self.not_expired is not None:
+            text += f" · old snapshots did not expire: {self.not_expired}"
         return text
 
 

@@ -16,6 +16,7 @@ from tablestore_engine.runtime.system import CRASH_POINTS
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteMode, WriteRequest
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
+from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import Row, as_table, delete, make_table, open_table, put, row, rows_of
 
 POINTS = sorted(name for name in CRASH_POINTS if not name.startswith("log."))
@@ -72,6 +73,17 @@ def compact(store: TableStore) -> None:
     store.compact()
 
 
+def expire(store: TableStore) -> None:
+    """A commit with what it takes away."""
+    put(store, row(1, "b"), row(9), commit_user="job", commit_identifier=1)
+    store.expire(newest(1))
+
+
+def roll_back(store: TableStore) -> None:
+    """Back to the first snapshot, which has the same rows."""
+    store.rollback(1)
+
+
 SCENARIOS: dict[str, tuple[Command, list[Row]]] = {
     "upsert": (upsert, [row(0), row(1, "b"), row(2), row(3), row(4), row(9)]),
     "remove": (remove, [row(0), row(3), row(4)]),
@@ -80,7 +92,10 @@ SCENARIOS: dict[str, tuple[Command, list[Row]]] = {
     "stage": (stage_and_publish, [row(0), row(1, "staged"), row(2), row(3), row(4)]),
     "widen": (widen, [{**one, "extra": 1 if one["id"] == 1 else None} for one in FIRST]),
     "compact": (compact, FIRST),
+    "expire": (expire, [row(0), row(1, "b"), row(2), row(3), row(4), row(9)]),
+    "roll_back": (roll_back, FIRST),
 }
+WITHOUT_COMMIT = ("compact", "roll_back")
 
 
 def prepare(root: Path, scenario: str) -> None:
@@ -92,6 +107,9 @@ def prepare(root: Path, scenario: str) -> None:
         for turn in range(2):
             put(store, row(3, f"turn {turn}"))
         put(store, row(3))
+    if scenario in ("expire", "roll_back"):
+        for _ in range(3):
+            put(store, row(3))
 
 
 @pytest.mark.parametrize("nth", [1, 2])
@@ -119,14 +137,15 @@ def test_a_crash_leaves_before_or_after_and_the_command_converges(
     assert rows_of(final) == sorted(expected, key=repr)
     assert final.verify() == ()
     by_job = [one for one in final.snapshots.list_all() if one.commit_user == "job"]
-    assert len(by_job) == (0 if scenario == "compact" else 1)
-    assert crashed or final.snapshots.list_ids()[-1] > before[-1]
+    assert len(by_job) == (0 if scenario in WITHOUT_COMMIT else 1)
+    assert crashed or final.snapshots.list_ids()[-1] > before[-1] or scenario == "roll_back"
+    assert not list(Path(final.layout.expire_dir).glob("*"))
 
 
 def test_the_scenarios_reach_every_point(tmp_path: Path) -> None:
     """No crash point of the store is missed by all scenarios."""
     reached: set[str] = set()
-    for scenario in ("upsert", "stage", "widen"):
+    for scenario in ("upsert", "stage", "widen", "expire", "roll_back"):
         for point in POINTS:
             root = tmp_path / scenario / point
             prepare(root, scenario)

@@ -17,6 +17,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log import client, topic
@@ -29,6 +30,7 @@ from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteMode
+from tablestore_engine.testing.faults import seeded_runtime
 from tablestore_engine.warehouse.row_statements import insert_mode
 from tests.unit.store.table_world import Row, acting, make_table, open_table, put, row, rows_of
 
@@ -46,6 +48,7 @@ _LOG = {
     "changelog-producer": "lookup",
     "bucket": "-1",
 }
+_HOUR_MS = 3_600_000
 _PROFILE = {"kafka.bootstrap.servers": "127.0.0.1:1"}
 
 
@@ -210,6 +213,34 @@ def _kinds(root: Path, options: Options) -> object:
     return [one.commit_kind.value for one in store.snapshots.list_all()]
 
 
+def _remaining(later_ms: int) -> See:
+    """Snapshots that are left of twelve, some time later."""
+
+    def see(root: Path, options: Options) -> object:
+        store = make_table(root, options=options)
+        for number in range(12):
+            put(store, row(number))
+        later = open_table(root, runtime=seeded_runtime(start_ms=1_700_000_000_000 + later_ms))
+        later.expire()
+        return later.snapshots.list_ids()
+
+    return see
+
+
+def _expired_by_a_write(root: Path, options: Options) -> object:
+    """The same when only commits expire, on a table that we made."""
+    forever = {
+        "snapshot.num-retained.max": "2",
+        "snapshot.num-retained.min": "1",
+        "tablestore.expire-grace": "0",
+    }
+    engine = Engine(str(root))
+    spec = WriteSpec(table=TableSpec(primary_key=("id",), options={**forever, **options}))
+    for number in range(4):
+        engine.write("demo.t", pa.table({"id": [number]}), spec)
+    return engine.table("demo.t").snapshot_ids()
+
+
 def _joined(root: Path, options: Options) -> object:
     """Data files of an append-only table after four small writes."""
     store = make_table(root, keys=(), options=options)
@@ -312,6 +343,15 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "num-sorted-run.compaction-trigger": ((None, "8"), lambda _, options: level_count(dict(options))),
     "compaction.max-size-amplification-percent": ((None, "50"), _kinds),
     "compaction.min.file-num": ((None, "2"), _joined),
+    "snapshot.time-retained": ((None, "1 h"), _remaining(2 * _HOUR_MS)),
+    "snapshot.num-retained.min": ((None, "3"), _remaining(99 * _HOUR_MS)),
+    "snapshot.num-retained.max": ((None, "11"), _remaining(_HOUR_MS)),
+    "snapshot.expire.limit": ((None, "1"), _remaining(99 * _HOUR_MS)),
+    "tablestore.expire-on-commit": ((None, "false"), _expired_by_a_write),
+    "tablestore.expire-grace": (
+        ("2 h", "5 min"),
+        lambda root, options: _remaining(_HOUR_MS)(root, {"snapshot.num-retained.max": "10", **options}),
+    ),
     "commit.max-retries": (("0", "3"), _lost_once),
     "dynamic-partition-overwrite": ((None, "false"), _overwritten),
     "log.system": (("none", "kafka"), _log_outcome),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -144,18 +145,54 @@ def test_a_commit_on_the_target_of_a_rollback_stays(tmp_path: Path, monkeypatch:
     assert rows_of(open_table(tmp_path)) == [row(0), row(9)]
 
 
-def test_an_expired_base_is_no_rollback(tmp_path: Path) -> None:
-    """Another engine expires everything but the newest right after the claim: the commit stands."""
+@pytest.mark.parametrize("more", [0, 1, 2])
+def test_an_expired_base_is_no_rollback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: int) -> None:
+    """Right after the claim others commit on it, and everything but the newest expires: the commit stands."""
     store = make_table(tmp_path)
     put(store, row(1))
     put(store, row(2))
+    real = LocalFileIO.create_exclusive
 
-    def expire() -> None:
-        for number in (1, 2):
-            (tmp_path / f"demo.db/t/snapshot/snapshot-{number}").unlink(missing_ok=True)
+    def create(self: LocalFileIO, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
+        won = real(self, path, data, check=check)
+        if path.endswith("snapshot-3"):
+            monkeypatch.setattr(LocalFileIO, "create_exclusive", real)
+            for number in range(more):
+                put(open_table(tmp_path), row(number))
+            for number in range(1, 3 + more):
+                (tmp_path / f"demo.db/t/snapshot/snapshot-{number}").unlink()
+        return won
 
     newest = store.snapshots.get(2)
-    late = replace(newest, id=3, uuid="late", properties=following_properties(newest))
-    expire()
+    late = replace(newest, id=3, uuid="late", commit_user="late", properties=following_properties(newest))
+    monkeypatch.setattr(LocalFileIO, "create_exclusive", create)
     assert committer_of(store.parts).claim(committer_of(store.parts).main, late, None)
-    assert store.snapshots.list_ids() == (3,)
+    assert store.snapshots.list_ids() == (3 + more,)
+
+
+def test_a_number_that_has_expired_is_not_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer sleeps between its last look and its claim, while others commit and the number it wants expires: it
+    takes its snapshot away, for the table has gone on without it.
+    """
+    store = make_table(tmp_path)
+    put(store, row(1))
+    newest = store.snapshots.get(1)
+    late = replace(newest, id=2, uuid="late", commit_user="late", properties=following_properties(newest))
+    real = LocalFileIO.create_exclusive
+
+    def create(self: LocalFileIO, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
+        if path.endswith("snapshot-2"):
+            monkeypatch.setattr(LocalFileIO, "create_exclusive", real)
+            for number in (2, 3, 4):
+                put(open_table(tmp_path), row(number))
+            for number in (1, 2):
+                (tmp_path / f"demo.db/t/snapshot/snapshot-{number}").unlink()
+            check = None  # it had looked before
+        return real(self, path, data, check=check)
+
+    monkeypatch.setattr(LocalFileIO, "create_exclusive", create)
+    assert not committer_of(store.parts).claim(committer_of(store.parts).main, late, None)
+    assert store.snapshots.list_ids() == (3, 4)
+    assert rows_of(open_table(tmp_path)) == [row(1), row(2), row(3), row(4)]

@@ -1,0 +1,169 @@
+"""The files that snapshots name: what expiry may take away, and what somebody still needs.
+
+Names      NamedFile, NamedFiles   paths and sizes by name; all of one errand in the order in which they are deleted
+           dropped_data    data files that a range of snapshots removed
+           live_data, changelog_files, metadata_files   of one snapshot
+           needed_names    names of everything that a reader of a snapshot opens
+INVARIANT  file names are unique in a table (uuid): a name that is needed anywhere is needed everywhere.
+INVARIANT  a manifest that cannot be read is an error and never an empty one: what cannot be known is kept.
+           The exception are snapshots that an expiry had begun to take away (`floor`): their data files went before
+           their metadata, so that what is missing has nothing more to say.
+PAIMON     an upgrade is DELETE and ADD of one name: who looks at DELETE alone takes live files away (trap 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from tablestore_engine.errors import NotFound
+from tablestore_engine.format.manifest import FileKind, ManifestEntry
+from tablestore_engine.format.partition import PartitionSpec
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.parts import Parts
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class NamedFile:
+    """`size_bytes` 0 where no metadata says it."""
+
+    path: str
+    size_bytes: int = 0
+
+
+Files = Mapping[str, NamedFile]
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """By name. Metadata comes last: as long as it is there, the others can be found again."""
+
+    data: Files = field(default_factory=dict)
+    changelog: Files = field(default_factory=dict)
+    metadata: Files = field(default_factory=dict)
+
+    def all_but(self, needed: Collection[str]) -> NamedFiles:
+        """Those whose name nobody needs."""
+        return NamedFiles(
+            *({name: file for name, file in part.items() if name not in needed} for part in self.parts)
+        )
+
+    @property
+    def parts(self) -> tuple[Files, ...]:
+        """In the order of deletion."""
+        return (self.data, self.changelog, self.metadata)
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return sum(len(part) for part in self.parts)
+
+    @property
+    def size_bytes(self) -> int:
+        """Together, as far as metadata says it."""
+        return sum(file.size_bytes for part in self.parts for file in part.values())
+
+
+def dropped_data(parts: Parts, snapshots: Iterable[Snapshot], *, floor: int) -> Files:
+    """Data files that these snapshots, in ascending order, removed and none of them took in again."""
+    found: dict[str, NamedFile] = {}
+    for snapshot in snapshots:
+        entries = _entries_of(parts, snapshot.delta_manifest_list, is_dead=snapshot.id < floor)
+        spec = _spec_of(parts, snapshot)
+        for entry in entries:
+            if entry.kind is FileKind.DELETE:
+                found.update(_files_of(parts, entry, spec))
+        for entry in entries:
+            if entry.kind is FileKind.ADD:
+                for name in _names_of(entry):
+                    found.pop(name, None)
+    return found
+
+
+def changelog_files(parts: Parts, snapshot: Snapshot, *, floor: int = 0) -> Files:
+    """Of one snapshot; none when it has no changelog."""
+    name = snapshot.changelog_manifest_list
+    if name is None:
+        return {}
+    spec = _spec_of(parts, snapshot)
+    entries = _entries_of(parts, name, is_dead=snapshot.id < floor)
+    return dict(pair for entry in entries for pair in _files_of(parts, entry, spec))
+
+
+def metadata_files(parts: Parts, snapshot: Snapshot, *, floor: int = 0) -> Files:
+    """Manifests, then the lists that name them; index files, then their manifest; statistics."""
+    is_dead, layout, manifests = snapshot.id < floor, parts.layout, parts.manifests
+    found: dict[str, NamedFile] = {}
+    for name in _lists_of(snapshot):
+        for meta in _or_gone(partial(manifests.read_list, name), is_dead=is_dead):
+            found[meta.file_name] = NamedFile(layout.manifest_path(meta.file_name), meta.file_size)
+    found.update((name, NamedFile(layout.manifest_path(name))) for name in _lists_of(snapshot))
+    index = snapshot.index_manifest
+    if index is not None:
+        for one in _or_gone(partial(manifests.read_index, index), is_dead=is_dead):
+            if one.external_path is None:
+                found[one.file_name] = NamedFile(layout.index_path(one.file_name), one.file_size)
+        found[index] = NamedFile(layout.manifest_path(index))
+    if snapshot.statistics is not None:
+        found[snapshot.statistics] = NamedFile(layout.statistics_path(snapshot.statistics))
+    return found
+
+
+def live_data(parts: Parts, snapshot: Snapshot) -> Files:
+    """Data files of one snapshot."""
+    spec = _spec_of(parts, snapshot)
+    return dict(
+        pair for entry in parts.scanner.live_entries(snapshot) for pair in _files_of(parts, entry, spec)
+    )
+
+
+def needed_names(parts: Parts, snapshot: Snapshot) -> set[str]:
+    """Of metadata, live data files and changelog files."""
+    entries = (*parts.scanner.live_entries(snapshot), *parts.manifests.read_changelog_entries(snapshot))
+    return {*metadata_files(parts, snapshot), *(name for entry in entries for name in _names_of(entry))}
+
+
+def _lists_of(snapshot: Snapshot) -> tuple[str, ...]:
+    lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list)
+    return tuple(name for name in lists if name is not None)
+
+
+def _spec_of(parts: Parts, snapshot: Snapshot) -> PartitionSpec:
+    return PartitionSpec.of(parts.schemas.get(snapshot.schema_id))
+
+
+def _names_of(entry: ManifestEntry) -> tuple[str, ...]:
+    return (entry.file.file_name, *entry.file.extra_files)
+
+
+def _files_of(parts: Parts, entry: ManifestEntry, spec: PartitionSpec) -> Iterator[tuple[str, NamedFile]]:
+    """Name and file; what lies outside of the table is not the table's to delete."""
+    if entry.file.external_path is not None:
+        return
+    partition = spec.path_of_bytes(entry.partition)
+    for name in _names_of(entry):
+        size = entry.file.file_size if name == entry.file.file_name else 0
+        yield name, NamedFile(parts.layout.data_file(partition, entry.bucket, name), size)
+
+
+def _entries_of(parts: Parts, list_name: str, *, is_dead: bool) -> list[ManifestEntry]:
+    manifests = parts.manifests
+    return [
+        entry
+        for meta in _or_gone(partial(manifests.read_list, list_name), is_dead=is_dead)
+        for entry in _or_gone(partial(manifests.read_manifest, meta.file_name), is_dead=is_dead)
+    ]
+
+
+def _or_gone(read: Callable[[], Sequence[T]], *, is_dead: bool) -> Sequence[T]:
+    """A missing file of a snapshot that is on its way out has done its part; any other missing file is damage."""
+    try:
+        return read()
+    except NotFound:
+        if is_dead:
+            return ()
+        raise

@@ -1,0 +1,78 @@
+"""Which snapshots go: the rules of expiry, over ids and times. Pure.
+
+Names      Retention     what a table, or whoever asks, wants to keep
+           Hold          a snapshot that has to stay with all after it, and who needs it
+           Choice        which ones go, and why no more of them
+           pick_expired  the choice
+Rules      E earliest, L newest. Those from E on go, up to the first of
+           1 L - keep_min + 1: so many always stay   2 the smallest hold   3 E + limit: so many at once
+           4 the first one whose successor is younger than `retained`, unless it is older than the newest keep_max
+           5 the first one whose successor is younger than `grace`: somebody may be reading it
+PAIMON     the same rules (section 16) but for 5. The successor's age counts: until it came, the snapshot was the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Retention:
+    """`keep_min` at least 1: the newest stays. `keep_max`, `limit`: None for any number; the others in ms."""
+
+    keep_min: int
+    keep_max: int | None
+    retained_ms: int
+    grace_ms: int
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class Hold:
+    """`who` as it stands in a sentence: `consumer flink needs snapshot 7`."""
+
+    first: int
+    who: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Snapshots first <= id < end go."""
+
+    first: int
+    end: int
+    reason: str
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether all stay."""
+        return self.end <= self.first
+
+
+def pick_expired(
+    first: int,
+    latest: int,
+    time_of: Callable[[int], int | None],
+    rules: Retention,
+    holds: Iterable[Hold] = (),
+    *,
+    now_ms: int,
+) -> Choice:
+    """`time_of`: when a snapshot was committed (epoch ms), None when it is gone; asked only for those it decides on."""
+    stops = [(latest - rules.keep_min + 1, f"the newest {rules.keep_min} stay")]
+    stops += [(hold.first, hold.who) for hold in holds]
+    if rules.limit is not None:
+        stops.append((first + rules.limit, f"{rules.limit} go at once"))
+    stop, reason = min(stops)
+    too_many = first if rules.keep_max is None else latest - rules.keep_max + 1
+    for at in range(first, stop):
+        replaced_ms = time_of(at + 1)
+        if replaced_ms is None:
+            return Choice(first, at, f"snapshot {at + 1} is gone: somebody else deletes snapshots")
+        age_ms = now_ms - replaced_ms
+        if age_ms < rules.grace_ms:
+            return Choice(first, at, f"snapshot {at} was the newest within the grace period")
+        if at >= too_many and age_ms < rules.retained_ms:
+            return Choice(first, at, f"snapshot {at} was the newest within the retained time")
+    return Choice(first, max(stop, first), reason)

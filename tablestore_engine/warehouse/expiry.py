@@ -1,0 +1,95 @@
+"""Expiry of the tables of a warehouse: behind each commit what is due, and what somebody asks for.
+
+Names      Expiry   after_commit() when due, run() when asked
+Steps      behind a commit: does the table want it → how far this process knows its log to be → store.expire
+           when asked: the brokers are asked how far the log is → store.expire
+INVARIANT  what the log of a table lacks never expires; a log whose progress is not known keeps everything.
+INVARIANT  a commit that stands is reported as one: when expiring behind it fails, the report says so, and no file that
+           anybody needs is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.open_tables import OpenTables
+from tablestore_engine.errors import FixRequest, Stopped, TablestoreError
+from tablestore_engine.store.expire import ExpireReport
+from tablestore_engine.store.retention import Hold, Retention
+from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.warehouse.logs import Logs
+from tablestore_engine.warehouse.write_report import WriteReport
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """Over all tables of one warehouse."""
+
+    stores: OpenTables
+    logs: Logs
+
+    def after_commit(self, identifier: Identifier, report: WriteReport) -> WriteReport:
+        """The report with what went. REQUIRES that the commit's changelog was sent, or is to be sent later."""
+        try:
+            store = self.stores.get(identifier)
+            traits = TableTraits(store.schema)
+            if not traits.expires_on_commit:
+                return report
+            done = store.expire(traits.retention, log=self._find_hold(identifier, traits))
+        except Stopped:
+            raise
+        except (TablestoreError, OSError) as error:
+            return replace(report, not_expired=str(error))
+        return replace(report, expired=done.snapshots)
+
+    def run(
+        self,
+        identifier: Identifier,
+        *,
+        keep: int | None = None,
+        older_than_ms: int | None = None,
+        dry_run: bool = False,
+    ) -> ExpireReport:
+        """Expire now, without limit. Raises FixRequest TS1088, TS1700, TS1701; TS17xx, TS139x: nothing was deleted.
+
+        `keep`: only so many of the newest stay; `older_than_ms`: what was the table within this time stays too;
+        neither: as the table's options say.
+        """
+        if (keep is not None and keep < 1) or (older_than_ms is not None and older_than_ms < 0):
+            raise FixRequest(
+                "TS1088",
+                f"snapshots of {identifier} cannot expire like that",
+                why=f"keep is {keep}, older_than_ms is {older_than_ms}",
+                fix="keep 1 or more snapshots; a time is 0 or more",
+            )
+        store = self.stores.get(identifier)
+        rules = wanted_rules(TableTraits(store.schema).retention, keep, older_than_ms)
+        return store.expire(rules, log=self._ask_hold(identifier), dry_run=dry_run)
+
+    def _find_hold(self, identifier: Identifier, traits: TableTraits) -> Hold | None:
+        """What this process knows from publishing; asks nobody."""
+        if not traits.has_log:
+            return None
+        publisher = self.logs.find_publisher(identifier)
+        reached = None if publisher is None else publisher.reached
+        return Hold(0, "how far the log is was not asked") if reached is None else _hold_at(reached)
+
+    def _ask_hold(self, identifier: Identifier) -> Hold | None:
+        publisher = self.logs.find_publisher(identifier)
+        return None if publisher is None else _hold_at(publisher.check(self.stores.get(identifier)))
+
+
+def wanted_rules(rules: Retention, keep: int | None, older_than_ms: int | None) -> Retention:
+    """A number alone counts without regard to age, a time alone leaves the table's least number; pure."""
+    if older_than_ms is not None:
+        least = rules.keep_min if keep is None else keep
+        return replace(rules, keep_min=least, keep_max=None, retained_ms=older_than_ms, limit=None)
+    if keep is not None:
+        return replace(rules, keep_min=keep, keep_max=keep, limit=None)
+    return replace(rules, limit=None)
+
+
+def _hold_at(published: int) -> Hold:
+    """The newest published one stays too: its commit tells that log and table have the same history."""
+    return Hold(published, f"the log has snapshots up to {published}")

@@ -1,0 +1,71 @@
+"""expire on a real warehouse."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.errors import FixRequest
+
+from .conftest import KEYED, Run, orders
+
+AT_ONCE = {"tablestore.expire-grace": "0 ms"}
+
+
+@pytest.fixture
+def impatient(engine: Engine) -> Engine:
+    """A table demo.now of four snapshots whose queries are known to be over at once."""
+    spec = WriteSpec(table=TableSpec(KEYED.primary_key, options=AT_ONCE))
+    for number in range(4):
+        engine.write("demo.now", orders((number, "ann", 1.0)), spec)
+    return engine
+
+
+def test_fresh_snapshots_stay(run: Run, engine: Engine) -> None:
+    """The options of the table decide; a query may be reading: --keep does not go below the grace period."""
+    done = run("expire", "demo.orders", "--json").json
+    assert (done["snapshots"], done["files"], done["first"]) == (0, 0, None)
+    assert "grace" in run("expire", "demo.orders", "--keep", "1").out
+    assert engine.table("demo.orders").snapshot_ids() == (1, 2, 3)
+
+
+def test_dry_run_and_run(run: Run, impatient: Engine) -> None:
+    """--dry-run tells what the run then does; rows stay as they are."""
+    table = impatient.table("demo.now")
+    rows = table.scan().to_arrow().sort_by("order_id")
+    told = run("expire", "demo.now", "--keep", "2", "--dry-run", "--json").json
+    assert table.snapshot_ids() == (1, 2, 3, 4)
+    done = run("expire", "demo.now", "--keep", "2", "--json").json
+    assert done == {**told, "dry_run": False}
+    assert (done["snapshots"], done["first"], done["last"], done["reason"]) == (2, 1, 2, "the newest 2 stay")
+    assert table.snapshot_ids() == (3, 4)
+    assert table.scan().to_arrow().sort_by("order_id") == rows
+    assert run("verify", "demo.now").status == 0
+
+
+def test_older_than(run: Run, impatient: Engine) -> None:
+    """A time leaves the least number of the table; with --keep that number; it needs a unit."""
+    assert run("expire", "demo.now", "--older-than", "0ms").out.startswith(
+        "demo.now: no snapshot expires: the newest 10"
+    )
+    assert "retained" in run("expire", "demo.now", "--older-than", "7d", "--keep", "1").out
+    done = run("expire", "demo.now", "--older-than", "0 ms", "--keep", "3")
+    assert done.out.startswith("demo.now: 1 snapshot expired (1) with ")
+    assert impatient.table("demo.now").snapshot_ids() == (2, 3, 4)
+    refused = run("expire", "demo.now", "--older-than", "7", "--keep", "1")
+    assert refused.status == 1
+    assert "TS1950" in refused.err
+    assert "TS1088" in run("expire", "demo.now", "--keep", "0").err
+    assert impatient.table("demo.now").snapshot_ids() == (2, 3, 4)
+
+
+def test_the_same_in_python(impatient: Engine) -> None:
+    """Table.expire has the same words."""
+    table = impatient.table("demo.now")
+    day_ms = int(timedelta(days=1).total_seconds() * 1000)
+    assert table.expire(older_than_ms=day_ms, keep=1).snapshots == 0
+    assert table.expire(keep=1).snapshots == 3
+    with pytest.raises(FixRequest, match="TS1088"):
+        table.expire(older_than_ms=-1)

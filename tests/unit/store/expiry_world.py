@@ -1,0 +1,49 @@
+"""Expiring tables of tests: rules that leave n snapshots, everything that can be read, files that nobody names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.named_files import needed_names
+from tablestore_engine.store.retention import Retention
+from tablestore_engine.store.table_store import TableStore
+from tests.unit.store.table_world import Row, rows_of
+
+_ANY_TIME = -(1 << 60)  # the clocks of tests begin anew with each handle
+_METADATA = ("snapshot", "schema", "tag", "branch", "consumer", "expire")
+
+
+def newest(count: int) -> Retention:
+    """Only the newest `count` snapshots stay, whatever their age."""
+    return Retention(count, None, retained_ms=_ANY_TIME, grace_ms=_ANY_TIME, limit=None)
+
+
+def visible(store: TableStore) -> dict[str, list[Row]]:
+    """Rows of every snapshot, tag and staged snapshot, as readers get them."""
+    found = {f"snapshot {number}": rows_of(store, number) for number in store.snapshots.list_ids()}
+    for name in store.tags.list_all():
+        plan = store.plan_scan(store.tags.get(name).snapshot)
+        found[f"tag {name}"] = sorted(store.read(plan).to_pylist(), key=repr)
+    for staged in store.staging.list_all():
+        found[f"staged {staged.name}"] = rows_of(store.on_staged(staged.name))
+    return found
+
+
+def strays(store: TableStore) -> set[str]:
+    """Names of data, changelog, manifest, index and statistics files that no snapshot, tag or branch names."""
+    parts = store.parts
+    needed: set[str] = set()
+    for one in _roots(store):
+        needed |= needed_names(parts, one)
+    root = Path(store.location)
+    files = {path.name for path in root.rglob("*") if path.is_file()}
+    metadata = {path.name for part in _METADATA for path in (root / part).rglob("*")}
+    return files - metadata - needed
+
+
+def _roots(store: TableStore) -> list[Snapshot]:
+    found = [*store.snapshots.list_all(), *(store.tags.get(name).snapshot for name in store.tags.list_all())]
+    for staged in store.staging.list_all():
+        found += [staged.snapshot, *([] if staged.base is None else [staged.base])]
+    return found

@@ -1,0 +1,108 @@
+"""Expiry that dies: at each crash point, at each single change of a name, and under a file system that fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tablestore_engine.errors import TablestoreError
+from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.runtime.system import CRASH_POINTS
+from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.testing.faults import (
+    DyingFileIO,
+    Fault,
+    FaultKind,
+    FaultyFileIO,
+    SimulatedCrash,
+    crashing,
+    seeded_runtime,
+)
+from tests.unit.store.expiry_world import newest, strays, visible
+from tests.unit.store.table_world import delete, make_table, open_table, put, row
+
+POINTS = [name for name in CRASH_POINTS if name.startswith("expire.")]
+
+
+def prepare(root: Path) -> dict[str, object]:
+    """Six snapshots with vectors and a changelog, the second one tagged; all that can be read."""
+    store = make_table(root)
+    for number in range(5):
+        put(store, row(number % 3, f"v{number}"), row(7))
+    delete(store, {"id": 7})
+    store.tags.create("old", 2)
+    return dict(visible(store))
+
+
+def check(root: Path, before: dict[str, object]) -> TableStore:
+    """What a reader finds is complete and as it was, tags too; the newest snapshots are all there."""
+    found = open_table(root)
+    after = visible(found)
+    assert after == {name: before[name] for name in after}
+    assert {"snapshot 5", "snapshot 6", "tag old"} <= set(after)
+    assert found.verify() == ()
+    return found
+
+
+def finish(root: Path, before: dict[str, object]) -> None:
+    """The next expiry ends what the first one began, and nothing of it stays; a commit works before it."""
+    store = open_table(root)
+    put(store, row(50))
+    before = {**before, **visible(store)}
+    store.expire(newest(2))
+    again = open_table(root)
+    assert again.snapshots.list_ids() == (6, 7)
+    assert visible(again) == {name: before[name] for name in ("snapshot 6", "snapshot 7", "tag old")}
+    assert strays(again) == set()
+    assert again.verify() == ()
+    assert not list(Path(again.layout.expire_dir).iterdir())
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_at_each_point(tmp_path: Path, point: str) -> None:
+    """Reopened: the snapshots that count are whole. Run again: the rest goes."""
+    before = prepare(tmp_path)
+    with pytest.raises(SimulatedCrash):
+        open_table(tmp_path, runtime=crashing(seeded_runtime(1), point)).expire(newest(2))
+    store = check(tmp_path, before)
+    assert store.snapshots.list_ids() == (5, 6)
+    assert store.snapshots.find_earliest_id() == 5
+    finish(tmp_path, before)
+
+
+def test_a_kill_at_each_change(tmp_path: Path) -> None:
+    """Killed before the n-th change of a name, for every n."""
+    changes, is_killed = 0, True
+    while is_killed:
+        root = tmp_path / str(changes)
+        root.mkdir()
+        before = prepare(root)
+        fileio = DyingFileIO(LocalFileIO(str(root)), seed=changes, changes_left=changes)
+        try:
+            open_table(root, fileio=fileio).expire(newest(2))
+            is_killed = False
+        except SimulatedCrash:
+            changes += 1
+        check(root, before)
+        finish(root, before)
+    assert changes > 20
+
+
+@pytest.mark.parametrize("kind", [FaultKind.BEFORE, FaultKind.AFTER])
+@pytest.mark.parametrize("operation", ["read", "list", "mkdirs", "create_exclusive", "replace", "delete"])
+def test_a_failing_file_system(tmp_path: Path, operation: str, kind: FaultKind) -> None:
+    """The error is told, whichever call it is; the table stays whole, and the next expiry ends the work."""
+    failures = 0
+    for call in (1, 2, 3, 5, 8):
+        root = tmp_path / str(call)
+        root.mkdir()
+        before = prepare(root)
+        fileio = FaultyFileIO(LocalFileIO(str(root)), faults=(Fault(kind, operation, call=call),))
+        try:
+            open_table(root, fileio=fileio).expire(newest(2))
+        except (OSError, TablestoreError):
+            failures += 1
+        check(root, before)
+        finish(root, before)
+    assert failures
