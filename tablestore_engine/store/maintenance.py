@@ -2,7 +2,7 @@
 
 Names      preparing_step     what has to be, or should be, done before a write: a COMPACT snapshot, or None
            compaction_step    one step towards the best shape of all buckets (CALL compact), or None
-Steps      the states of the buckets concerned → tasks (bucket_plan, pure) → changes (task_runner) → one COMPACT plan
+Steps      the states of the buckets concerned → tasks (bucket_plan, pure) → changes (Parts.run) → one COMPACT plan
 INVARIANT  a step is COMPACT and complete in itself: whoever dies after it leaves a right table (K5, K6).
 """
 
@@ -18,7 +18,6 @@ from tablestore_engine.store.conflict import BucketId, Scope
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.task_runner import run_tasks
 from tablestore_engine.store.write import Extent
 
 _ASKED_FILES_MIN = 2  # who asks for compaction wants even two small files joined
@@ -71,7 +70,7 @@ def _joins(
 
 def _compacted(parts: Parts, schema: TableSchema, tasks: Sequence[BucketTask]) -> Planned | None:
     """The tasks performed, as a snapshot before the write; None when nothing has to change."""
-    made = tuple(change for change in run_tasks(tasks, parts.access) if not change.is_empty)
+    made = tuple(change for change in parts.run(tasks) if not change.is_empty)
     if not made:
         return None
     return Planned(

@@ -47,6 +47,7 @@ from tablestore_engine.store.staging import (
 )
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tags import TagStore
+from tablestore_engine.store.task_runner import RunTasks, run_tasks
 from tablestore_engine.store.verify import verify_table
 from tablestore_engine.store.write import WriteRequest
 from tablestore_engine.store.write_on_base import ChangesWrite, MakeChanges, RowsWrite
@@ -54,12 +55,16 @@ from tablestore_engine.store.write_on_base import ChangesWrite, MakeChanges, Row
 
 @dataclass(frozen=True)
 class TableStore:
-    """A table at `location` (absolute folder); `branch` other than main is for reading staged snapshots."""
+    """A table at `location` (absolute folder); `branch` other than main is for reading staged snapshots.
+
+    `runner` performs bucket tasks: threads of this process, or whoever was put in their place.
+    """
 
     fileio: FileIO
     location: str
     runtime: Runtime = field(default=SYSTEM, compare=False)
     branch: str = MAIN_BRANCH
+    runner: RunTasks = field(default=run_tasks, compare=False, repr=False)
     _held: list[Parts] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
@@ -69,7 +74,8 @@ class TableStore:
         for held in self._held:
             if held.guard.identity == identity:
                 return held
-        made = Parts.of(self.fileio, TableLayout(self.location, self.branch), self.runtime, identity)
+        layout = TableLayout(self.location, self.branch)
+        made = Parts.of(self.fileio, layout, self.runtime, identity, self.runner)
         self._held[:] = [made]
         return made
 

@@ -4,7 +4,7 @@ Names      RowsWrite      rows in the driver
            ChangesWrite   changes computed elsewhere (Spark tasks)
            MakeChanges    how those come about
 Steps      schema → routed rows → extent → a preparing step, if one is due (maintenance) → states → tasks (bucket_plan,
-           pure) → changes (task_runner) → what the snapshot changes
+           pure) → changes (Parts.run) → what the snapshot changes
            keyed: an overwrite is a difference, so that its changelog is exact (K2)
            append-only: new files; what an overwrite or a filter picks goes, equal rows stay (kind OVERWRITE)
            another bucket count: everything is written anew (kind OVERWRITE), no changelog
@@ -29,7 +29,6 @@ from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.routing import RoutedRows, route_rows
 from tablestore_engine.store.row_filter import RowFilter, SameKeys
 from tablestore_engine.store.snapshot_files import Planned
-from tablestore_engine.store.task_runner import run_tasks
 from tablestore_engine.store.write import (
     Extent,
     WriteMode,
@@ -82,7 +81,7 @@ class RowsWrite:
         table = self._table(schema)
         if check_bucket_count(self.parts, base, schema, extent, _partitions(routed)):
             return self._rescaled(table, routed, states, extent)
-        changes = run_tasks(plan_write(table, routed, states, extent.picks), self.parts.access)
+        changes = self.parts.run(plan_write(table, routed, states, extent.picks))
         made = _planned(self.request, schema, extent, changes, self.claim)
         return self._after_joining(base, extent, made) if joins_later else made
 
@@ -125,7 +124,7 @@ class RowsWrite:
         extent: Extent,
     ) -> Planned:
         """All files of the extent written anew under the new bucket count: tasks begin with empty buckets."""
-        changes = run_tasks(plan_rows(table, routed, {}, extent.picks), self.parts.access)
+        changes = self.parts.run(plan_rows(table, routed, {}, extent.picks))
         if table.schema.is_keyed:
             # every row was put into an empty bucket, so every row is in this changelog: nobody may read it
             unused = [replace(change, added=()) for change in changes]
@@ -197,12 +196,12 @@ class ChangesWrite:
         picks: RowFilter,
     ) -> list[BucketChange]:
         """Also what no task has seen: buckets without rows; the stored rows of append-only tables, uncompared."""
-        table, access = self.parts.task_table(schema), self.parts.access
+        table, run = self.parts.task_table(schema), self.parts.run
         if not schema.is_keyed:  # what goes comes first, as in a write of the driver
-            return [*run_tasks(plan_replaced(table, states.values(), picks), access), *changes]
+            return [*run(plan_replaced(table, states.values(), picks)), *changes]
         seen = {(change.partition_bytes, change.bucket) for change in changes}
         rest = [state for key, state in states.items() if key not in seen]
-        return changes + run_tasks(plan_replaced(table, rest, picks), access)
+        return changes + run(plan_replaced(table, rest, picks))
 
 
 def _partitions(routed: Iterable[RoutedRows]) -> frozenset[bytes]:

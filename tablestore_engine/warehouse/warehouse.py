@@ -1,7 +1,8 @@
 """One warehouse as this process sees it: its parts put together. Engine and Table stand on it.
 
 Names      Warehouse   catalog, stores, relations, logs, writer and Spark of one folder; commits with their publishing
-Parts      each is given what it needs and knows nothing above it: stores ← names ← spark, logs ← relations ← writer
+Parts      each is given what it needs and knows nothing above it: session ← stores ← names ← spark, logs ← relations
+           ← writer
 INVARIANT  before every commit, and every claim of a staged one, the log is checked; after it the outbox is tried.
 """
 
@@ -16,7 +17,9 @@ from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.spark.executors import Executors
 from tablestore_engine.spark.lazy_resolver import LazyResolver
+from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.warehouse.incoming_rows import Incoming
@@ -42,9 +45,10 @@ class Warehouse:
     ) -> None:
         self.path = own_folder(path, runtime.users)
         self.catalog = FilesystemCatalog(LocalFileIO(self.path), self.path, runtime)
-        self.stores = OpenTables(self.catalog)
+        self.session = LazySession(spark, self.path)
+        self.stores = OpenTables(self.catalog, Executors(self.session))
         names = NameLookup(self.catalog, self.stores)
-        self.spark = LazyResolver(spark, self.path, names, trusted_sql=trusted_sql)
+        self.spark = LazyResolver(self.session, names, trusted_sql=trusted_sql)
         self.logs = Logs(self.catalog, self.stores, log, runtime)
         self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)
         self.writer = TableWriter(self.catalog, self.stores, self.relations, self.logs, self.spark, runtime)

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob, decode_outcomes, run_job
+from tablestore_engine.spark.outcomes import decode_outcomes
+from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob, run_job
 from tablestore_engine.store.bucket_plan import plan_rows
 from tablestore_engine.store.bucket_task import Append, BucketTask
 from tablestore_engine.store.routing import RoutedRows, route_rows
