@@ -49,7 +49,7 @@ def _folds(store: TableStore) -> None:
     """More runs than a bucket may have, so that a write folds first; then everything into one run."""
     for turn in range(12):
         put(store, *(row(number, f"t{turn}") for number in range(turn, turn + 20)))
-    store.compact()
+    store.compact(full=True)
 
 
 def _differences(store: TableStore) -> None:
@@ -77,7 +77,7 @@ def _appends(store: TableStore) -> None:
     """Small files are joined on the way and when asked for; then rows are compared with what replaces them."""
     for turn in range(7):
         put(store, row(turn), row(turn, None))
-    store.compact()
+    store.compact(full=True)
     put(store, *(row(turn) for turn in range(4)), mode=WriteMode.OVERWRITE_TABLE)
 
 
@@ -143,10 +143,10 @@ def test_a_task_that_fails_in_a_worker(runner: Executors, tmp_path: Path) -> Non
     hidden = lost.rename(lost.with_suffix(".hidden"))
     before = set(tmp_path.rglob("*.parquet"))
     with pytest.raises(NotFound, match="TS1201"):
-        store.compact()
+        store.compact(full=True)
     assert store.latest() == newest
     assert set(tmp_path.rglob("*.parquet")) == before
     hidden.rename(lost)
-    store.compact()
+    store.compact(full=True)
     assert len(store.plan_scan().files) == 4
     assert store.verify() == ()

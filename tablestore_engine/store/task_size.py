@@ -2,13 +2,14 @@
 
 Names      input_bytes    bytes of the stored files that a task reads from end to end
            carried_bytes  bytes of the rows that travel with the task
+           first_portion  the first tasks of a list up to a size
 WHY        rows that only look up their keys (Upsert, Append without picks) read pages, not files: they count nothing,
            so that a hundred rows into a large table stay the small write that they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.bucket_task import Append, BucketTask, Fold, Join, Replace, TakeIn, Upsert
@@ -38,6 +39,16 @@ def carried_bytes(task: BucketTask) -> int:
             return 0 if rows is None else int(rows.nbytes)
         case _:
             return 0
+
+
+def first_portion(tasks: Sequence[BucketTask], bytes_max: int) -> Sequence[BucketTask]:
+    """As many of them, in order, as read `bytes_max`; the first one however much it reads."""
+    total = 0
+    for number, task in enumerate(tasks):
+        total += input_bytes(task)
+        if number and total > bytes_max:
+            return tasks[:number]
+    return tasks
 
 
 def _picked_bytes(state: BucketState, picks: RowFilter) -> int:

@@ -3,12 +3,14 @@
 Names      Warehouse   catalog, stores, relations, logs, writer and Spark of one folder; commits with their publishing
 Parts      each is given what it needs and knows nothing above it: session ← stores ← names ← spark, logs ← relations
            ← writer
-INVARIANT  before every commit, and every claim of a staged one, the log is checked; after it the outbox is tried.
+INVARIANT  before every commit that changes rows, and every claim of a staged one, the log is checked; after it the
+           outbox is tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
@@ -22,6 +24,8 @@ from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings
+from tablestore_engine.store.compaction import CompactionRequest, has_inbox_rows
+from tablestore_engine.warehouse.compact_report import CompactReport, report_of_compaction
 from tablestore_engine.warehouse.incoming_rows import Incoming
 from tablestore_engine.warehouse.logs import Logs
 from tablestore_engine.warehouse.relations import Relations
@@ -78,6 +82,24 @@ class Warehouse:
         if done.staged is not None or not spec.publish:
             return report
         return self.logs.published_behind(identifier, report)
+
+    def compact(self, identifier: Identifier, request: CompactionRequest) -> CompactReport:
+        """Steps that change no row, and taking in what other writers left, which is published like a commit.
+
+        A compaction that brings no row into sight has nothing to tell a log, and needs none: the table's next
+        publication passes its snapshots by. Raises what compact_table can, TS17xx, PublishPending TS1070.
+        """
+        store = self.stores.get(identifier)
+        if has_inbox_rows(store.parts, request):
+            self.logs.check(identifier)
+        report = report_of_compaction(
+            identifier, store.compact(full=request.full, partition=request.partition)
+        )
+        found = [store.snapshots.find(number) for number in report.snapshot_ids]
+        if all(one is not None and one.changelog_manifest_list is None for one in found):
+            return report
+        sent = self.logs.published_behind(identifier, WriteReport(identifier, report.snapshot_id))
+        return replace(report, topic=sent.topic, offsets=sent.offsets)
 
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log, then the branch goes. Raises RetryError TS1082, TS1308: nothing was done.

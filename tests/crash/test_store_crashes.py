@@ -69,7 +69,7 @@ def widen(store: TableStore) -> None:
 
 def compact(store: TableStore) -> None:
     """A full compaction: no row changes."""
-    store.compact()
+    store.compact(full=True)
 
 
 SCENARIOS: dict[str, tuple[Command, list[Row]]] = {

@@ -79,7 +79,7 @@ def _work(store: TableStore) -> None:
     for turn in range(13):
         put(store, *(row(number, f"t{turn}") for number in range(turn, turn + 9)))
     put(store, *(row(number) for number in range(5, 20)), mode=WriteMode.OVERWRITE_TABLE)
-    store.compact()
+    store.compact(full=True)
 
 
 @pytest.mark.parametrize("keys", [("id",), ()])
@@ -141,11 +141,11 @@ def test_what_a_failed_job_made_is_deleted(tmp_path: Path, session: _Session) ->
     files, rows = set(tmp_path.rglob("*.parquet")), rows_of(store)
     fileio.is_full = True
     with pytest.raises(StorageError, match="TS1261"):
-        store.compact()
+        store.compact(full=True)
     assert session.sparkContext.jobs
     assert set(tmp_path.rglob("*.parquet")) == files
     assert rows_of(store) == rows
     fileio.is_full = False
-    store.compact()
+    store.compact(full=True)
     assert rows_of(store) == rows
     assert store.verify() == ()
