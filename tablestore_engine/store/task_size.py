@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.bucket_task import Append, BucketTask, Fold, Join, Replace, TakeIn, Upsert
-from tablestore_engine.store.row_filter import RowFilter, RowPositions, SameKeys
+from tablestore_engine.store.row_filter import EveryRow, RowFilter, RowPositions, SameKeys
 from tablestore_engine.store.stored_file import StoredFile
 
 
@@ -26,6 +26,8 @@ def input_bytes(task: BucketTask) -> int:
             return _bytes_of(state, names)
         case TakeIn(state=state):
             return _sum(file for file in state.files if file.meta.level == 0)
+        case Replace(picks=EveryRow(), rows=None):
+            return 0  # whole files go, unread
         case Upsert(state=state, picks=picks) | Replace(state=state, picks=picks):
             return 0 if picks is None else _picked_bytes(state, picks)
         case Append():

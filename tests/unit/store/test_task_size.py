@@ -11,7 +11,7 @@ from pyroaring import BitMap
 from tablestore_engine.lsm.compaction import CompactionUnit
 from tablestore_engine.store.bucket_plan import plan_bucket
 from tablestore_engine.store.bucket_task import Fold
-from tablestore_engine.store.row_filter import RowPositions, SameKeys
+from tablestore_engine.store.row_filter import EVERY_ROW, RowPositions, SameKeys
 from tablestore_engine.store.task_size import carried_bytes, input_bytes
 
 from .test_bucket_task import CASES
@@ -48,3 +48,9 @@ def test_only_what_is_read_counts(tmp_path: Path) -> None:
         (SameKeys(("id",)), 0),
     ):
         assert input_bytes(plan_bucket(world.task_table, world.state, None, picks)) == size
+
+
+def test_whole_files_go_unread(tmp_path: Path) -> None:
+    """Without a key, every row by none: nothing to compare, so nothing to read, however large the table is."""
+    world, _ = CASES["replace"](tmp_path)
+    assert input_bytes(plan_bucket(world.task_table, world.state, None, EVERY_ROW)) == 0
