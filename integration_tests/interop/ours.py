@@ -73,7 +73,7 @@ class Ours:
 
     def compact(self, location: Path) -> None:
         """Full compaction."""
-        self.store(location).compact()
+        self.store(location).compact(full=True)
 
     def read(self, location: Path, snapshot: int | None = None) -> list[Row]:
         """Rows at a snapshot, with the schema of that snapshot; the newest when none is given."""

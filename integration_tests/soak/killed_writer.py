@@ -83,7 +83,7 @@ def ack_file(root: Path, writer: int) -> Path:
 
 def _run(ours: Ours, location: Path, command: Command, writer: int, turn: int) -> int | None:
     if not command.changes:
-        return ours.store(location).compact().snapshot_id
+        return ours.store(location).compact(full=True).snapshot_id
     rows = arrow_rows(SCHEMA, [row for _, row in command.changes])
     kinds = [kind for kind, _ in command.changes]
     identity: Mapping[str, object] = {"commit_user": user_of(writer), "commit_identifier": turn}

@@ -41,7 +41,7 @@ def fill_bucket(rows: int, folder: Path) -> dict[str, int]:
     updated = np.arange(0, rows, STEP)
     store.write(WriteRequest(_rows(updated, version=1)))
     _check_changelog(store, updated)
-    store.compact()
+    store.compact(full=True)
     _check_rows(store, rows, gone=0)
     gone = np.arange(1, rows, STEP)
     kinds = pa.array(np.full(len(gone), RowKind.DELETE, np.int8))

@@ -15,9 +15,11 @@ from tablestore_engine.display import shown
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.sql.version import TableVersion, find_version, versioned_database
+from tablestore_engine.store.compaction import FileTotals
 from tablestore_engine.store.expire import ExpireReport
 from tablestore_engine.store.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write import WriteMode
+from tablestore_engine.warehouse.compact_report import CompactReport
 from tablestore_engine.warehouse.gate_rule import (
     GateBook,
     Outcome,
@@ -53,8 +55,10 @@ __all__ = [
     "PUBLISHED",
     "REFUSED",
     "ColumnInfo",
+    "CompactReport",
     "Engine",
     "ExpireReport",
+    "FileTotals",
     "GateBook",
     "Gatekeeper",
     "Interval",

@@ -3,7 +3,8 @@
 Names      Engine   one per warehouse and process; safe for threads
 Steps      a write: rows -> Incoming -> warehouse/table_writer -> commit -> publish what the log lacks -> report
            SQL: warehouse/statement_runner decides by the statement: queries resolve names, changes are actions
-INVARIANT  no JVM before the first statement that needs one: names, Arrow reads and writes, staging work without.
+INVARIANT  no JVM before the first statement that needs one: names, Arrow reads and writes, staging work without, as
+           long as no bucket work is due that is too large for the driver (spark/executors.py).
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Engine:
         self._warehouse = Warehouse(
             warehouse, spark or SparkSettings(), settings, runtime, trusted_sql=trusted_sql
         )
-        self._operations = Operations(self._warehouse.spark.cancel_jobs)
+        self._operations = Operations(self._warehouse.session.cancel_jobs)
 
     @property
     def warehouse(self) -> str:
@@ -108,7 +109,7 @@ class Engine:
     def sql(self, text: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None) -> SqlResult:
         """Run one statement completely; `reads` is told what it read. Raises TS15xx for what is not understood."""
         statement = parse(text)
-        with self._running(needs_spark=self._warehouse.spark.is_started or needs_session(statement)):
+        with self._running(needs_spark=self._warehouse.session.is_started or needs_session(statement)):
             runner = StatementRunner(self._warehouse.spark, TableActions(self._warehouse))
             done = runner.run(statement, _overrides(versions, reads))
         return SqlResult(done.fetched.columns, done.fetched.rows, done.report)
@@ -142,7 +143,7 @@ class Engine:
             if not needs_spark:
                 yield
                 return
-            session = self._warehouse.resolver.session
+            session = self._warehouse.session.get()
             self._operations.check()  # starting Spark takes seconds
             with fetch.job_tag(session, operation.tag):
                 yield
@@ -252,7 +253,10 @@ class Engine:
     ) -> WriteReport:
         """Rows: SQL text, a Spark DataFrame, an Arrow table, a pandas or polars frame. One commit, then publishing."""
         identifier = Identifier.parse(name)
-        with self._running(needs_spark=isinstance(rows, str | DataFrame)):
+        # a write of Arrow rows may find folds that are worth a Spark job
+        with self._running(
+            needs_spark=self._warehouse.session.is_started or isinstance(rows, str | DataFrame)
+        ):
             if spec.beside:
                 identifier, spec = Successors(self._warehouse).begin(identifier, spec)
             if isinstance(rows, str):

@@ -22,13 +22,15 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.sql.version import find_version
+from tablestore_engine.store.compaction import CompactionRequest
 from tablestore_engine.store.expire import ExpireReport
 from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.warehouse.compact_report import CompactReport
 from tablestore_engine.warehouse.incoming_rows import to_incoming
 from tablestore_engine.warehouse.snapshot_diff import ChangeCounts, count_changes, read_changes_table
 from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write_report import WriteReport, report_of
+from tablestore_engine.warehouse.write_report import WriteReport
 from tablestore_engine.warehouse.write_spec import WriteSpec
 
 
@@ -176,10 +178,13 @@ class Table:
 
     # maintenance ---------------------------------------------------------------------------------
 
-    def compact(self) -> WriteReport:
-        """Fold everything into its best shape; rows stay as they are."""
-        report = report_of(self.identifier, self.store.compact())
-        return self.warehouse.expiry.after_commit(self.identifier, report)
+    def compact(self, *, partition: Mapping[str, object] | None = None, full: bool = False) -> CompactReport:
+        """What is due by the rules of a writer; with `full` one run per bucket without dead rows.
+
+        `partition` names values of partition columns, all or some. Large work runs on Spark. Raises NotFound TS1370,
+        FixRequest TS1311; PublishPending TS1070 when rows of other writers were taken in and only the log is pending.
+        """
+        return self.warehouse.compact(self.identifier, CompactionRequest(dict(partition or {}), full))
 
     def expire(
         self, *, keep: int | None = None, older_than_ms: int | None = None, dry_run: bool = False

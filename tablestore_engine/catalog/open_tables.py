@@ -12,13 +12,15 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import NotFound
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.task_runner import RunTasks, run_tasks
 
 
 class OpenTables:
-    """Shared by the threads of a process."""
+    """Shared by the threads of a process; `runner` performs the bucket tasks of all of them."""
 
-    def __init__(self, catalog: FilesystemCatalog) -> None:
+    def __init__(self, catalog: FilesystemCatalog, runner: RunTasks = run_tasks) -> None:
         self._catalog = catalog
+        self._runner = runner
         self._stores: dict[Identifier, TableStore] = {}
         self._lock = OrderedLock("tables of a warehouse", Rank.WAREHOUSE)
 
@@ -48,7 +50,7 @@ class OpenTables:
             store = self._stores.get(identifier)
             if store is None:
                 location = self._catalog.location(identifier)
-                store = TableStore(self._catalog.fileio, location, self._catalog.runtime)
+                store = TableStore(self._catalog.fileio, location, self._catalog.runtime, runner=self._runner)
                 self._stores[identifier] = store
             return store
 

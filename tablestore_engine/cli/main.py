@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "changelog": ("tablestore_engine.cli.inspect", "changelog rows since a snapshot"),
     "staged": ("tablestore_engine.cli.staging", "staged snapshots that wait for their tests"),
     "publish": ("tablestore_engine.cli.staging", "publish a staged snapshot, or what the log still lacks"),
-    "compact": ("tablestore_engine.cli.maintain", "fold sorted runs and small files"),
+    "compact": ("tablestore_engine.cli.compact", "fold sorted runs and small files"),
     "expire": ("tablestore_engine.cli.expire", "let old snapshots go, with the files that only they need"),
     "tag": ("tablestore_engine.cli.maintain", "create, delete and list tags"),
     "rollback": ("tablestore_engine.cli.maintain", "go back to a snapshot"),

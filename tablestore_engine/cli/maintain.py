@@ -1,4 +1,4 @@
-"""`tablestore compact|tag|rollback|verify`: keep tables in shape.
+"""`tablestore tag|rollback|verify`: keep tables in shape.
 
 INVARIANT  rollback is the only command that takes history away, and does it only with --yes.
 INVARIANT  verify reads only, goes on past damaged tables, and its exit status is 1 when a table has a problem.
@@ -12,35 +12,9 @@ from collections.abc import Callable
 from tablestore_engine.api import DAMAGED, Engine, describe_damage
 from tablestore_engine.cli.output import print_json, print_table, say, write_out
 from tablestore_engine.cli.place import add_place, list_names, open_engine
-from tablestore_engine.cli.staging import report_record
 from tablestore_engine.errors import FixRequest
 
 Run = Callable[[argparse.Namespace], int]
-
-
-# compact ---------------------------------------------------------------------------------------------
-
-
-def _register_compact(parser: argparse.ArgumentParser) -> Run:
-    add_place(parser)
-    return _compact
-
-
-def _compact(arguments: argparse.Namespace) -> int:
-    with open_engine(arguments) as engine:
-        table = engine.table(arguments.table)
-        before, before_id = table.facts(), table.latest_snapshot_id()
-        report = table.compact()
-        after = table.facts()
-    is_done = after.snapshot_id != before_id
-    if arguments.json:
-        counts = {"files_before": before.files, "files_after": after.files}
-        print_json({**report_record(report), "compacted": is_done, **counts})
-    elif is_done:
-        write_out(f"{arguments.table}: snapshot {after.snapshot_id}, {before.files} files → {after.files}")
-    else:
-        write_out(f"{arguments.table}: in its best shape already")
-    return 0
 
 
 # tag -------------------------------------------------------------------------------------------------
@@ -147,7 +121,6 @@ def _problems(engine: Engine, name: str) -> tuple[str, ...]:
 
 
 REGISTER = {
-    "compact": _register_compact,
     "tag": _register_tag,
     "rollback": _register_rollback,
     "verify": _register_verify,

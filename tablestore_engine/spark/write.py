@@ -29,6 +29,7 @@ from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark import shipping, spark_errors, write_job
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
+from tablestore_engine.spark.outcomes import decode_outcomes, list_files
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.table_traits import TableTraits
@@ -102,10 +103,10 @@ def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> tuple[B
         rows = routed.mapInArrow(task, write_job.OUTCOME_DDL).collect()
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
-    changes, failure = write_job.decode_outcomes([bytes(row["outcome"]) for row in rows])
+    changes, failure = decode_outcomes(bytes(row["outcome"]) for row in rows)
     if failure is not None:
         # nobody will name them; a full disk would stay full
-        for path in write_job.list_files(job, changes):
+        for path in list_files(job.layout, job.schema, changes):
             job.fileio.delete(path)
         raise failure
     return changes

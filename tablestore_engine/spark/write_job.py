@@ -2,32 +2,28 @@
 
 Names      WriteJob     everything a task needs, frozen and picklable; no driver state
            run_job()    Arrow batches of one task -> one Arrow batch of encoded outcomes
-           encode_failure() decode_outcomes()   errors of ours cross the wire as data, with their code and text
-           list_files() the files that the tasks made
 Steps      rows of all batches → buckets (store.routing) → one BucketTask each (store.bucket_plan) → store.task_runner
 INVARIANT  a task commits nothing: a task that runs twice (retry, speculation) leaves files that nothing names.
-INVARIANT  errors of ours never fail the Spark job: its message would bury them in a stack trace.
+INVARIANT  errors of ours are outcomes (spark.outcomes): they never fail the Spark job.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from tablestore_engine import errors
-from tablestore_engine.errors import EngineBug, TablestoreError
+from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
-from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.sizes import MessageLimit, check_sizes
 from tablestore_engine.runtime.system import SYSTEM
+from tablestore_engine.spark.outcomes import encode_change, encode_failure
 from tablestore_engine.store.bucket_plan import plan_rows
-from tablestore_engine.store.bucket_state import BucketChange, BucketState
+from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.bucket_task import BucketTask, TaskTable
 from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.routing import RoutedRows, route_rows
@@ -83,56 +79,7 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         if job.limit is not None:
             check_sizes(rows, job.schema, job.limit)
         for one in job.plan(route_rows(rows, kinds, job.schema)):
-            outcomes.append(pickle.dumps(run_task(one, access)))  # noqa: PERF401 - those before a failure count
+            outcomes.append(encode_change(run_task(one, access)))  # noqa: PERF401 - those before a failure count
     except TablestoreError as error:
         outcomes.append(encode_failure(error))
     yield pa.RecordBatch.from_arrays([pa.array(outcomes, pa.binary())], schema=_OUTCOME)
-
-
-# --- outcomes on the wire ---
-
-
-@dataclass(frozen=True)
-class _Failure:
-    """A TablestoreError as plain texts (its class takes keywords, which pickle cannot give)."""
-
-    kind: str
-    code: str
-    what: str
-    why: str
-    fix: str
-
-
-def encode_failure(error: TablestoreError) -> bytes:
-    """The error as an outcome."""
-    return pickle.dumps(_Failure(type(error).__name__, error.code, error.what, error.why, error.fix))
-
-
-def decode_outcomes(encoded: list[bytes]) -> tuple[tuple[BucketChange, ...], TablestoreError | None]:
-    """The changes of all tasks, and the first failure as the error that it was: then nothing may be committed."""
-    changes: list[BucketChange] = []
-    failure: TablestoreError | None = None
-    for data in encoded:
-        outcome = pickle.loads(data)  # noqa: S301 - written by our own tasks of this very job
-        if isinstance(outcome, _Failure):
-            kind: type[TablestoreError] = getattr(errors, outcome.kind)
-            failure = failure or kind(outcome.code, outcome.what, why=outcome.why, fix=outcome.fix)
-            continue
-        if not isinstance(outcome, BucketChange):
-            raise EngineBug(
-                "TS1516",
-                "a write task returned something unknown",
-                why=f"expected a BucketChange, got {type(outcome).__name__}",
-                fix="report this",
-            )
-        changes.append(outcome)
-    return tuple(changes), failure
-
-
-def list_files(job: WriteJob, changes: Iterable[BucketChange]) -> list[str]:
-    """Paths of what was made for these changes."""
-    made = []
-    for change in changes:
-        place = PartitionSpec.of(job.schema).path_of_bytes(change.partition_bytes)
-        made += [job.layout.data_file(place, change.bucket, meta.file_name) for meta in change.created]
-    return made

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.format.data_file import DataFileMeta
-from tablestore_engine.lsm.compaction import pick, pick_full
+from tablestore_engine.lsm.compaction import needs_fold, pick, pick_full
 from tablestore_engine.lsm.levels import FileSummary, Levels, get_free_level
 from tablestore_engine.store.bucket_state import BucketState, empty_bucket
 from tablestore_engine.store.bucket_task import (
@@ -122,15 +122,24 @@ def _check_inbox_is_empty(state: BucketState) -> None:
 # ---- keyed tables ------------------------------------------------------------------------------------------
 
 
-def plan_preparation(table: TaskTable, states: Iterable[BucketState]) -> tuple[BucketTask, ...]:
-    """For each bucket a fold if one is due, else taking in its level 0, else nothing."""
+def plan_preparation(
+    table: TaskTable, states: Iterable[BucketState], *, asked: bool = False
+) -> tuple[BucketTask, ...]:
+    """For each bucket a fold if one is due, else taking in its level 0, else nothing.
+
+    Where folding is left to compactions (`asked`), a writer folds only the bucket that has no free level.
+    """
     tasks: list[BucketTask] = []
+    leaves = table.traits.leaves_compaction and not asked
     for state in states:
-        unit = pick(
-            levels_of(state, table.traits),
-            target_bytes=table.traits.target_bytes,
-            amplification_max=table.traits.amplification_max,
-        )
+        levels = levels_of(state, table.traits)
+        unit = None
+        if not leaves or needs_fold(levels):
+            unit = pick(
+                levels,
+                target_bytes=table.traits.target_bytes,
+                amplification_max=table.traits.amplification_max,
+            )
         if unit is not None:
             tasks.append(Fold(table, state, unit))
         elif any(file.meta.level == 0 for file in state.files):

@@ -1,8 +1,8 @@
 """Steps of their own that change no row: folding runs, taking in level 0, joining small files. They plan and perform.
 
 Names      preparing_step     what has to be, or should be, done before a write: a COMPACT snapshot, or None
-           compaction_step    one step towards the best shape of all buckets (CALL compact), or None
-Steps      the states of the buckets concerned → tasks (bucket_plan, pure) → changes (task_runner) → one COMPACT plan
+           compaction_step    one step of a compaction that was asked for (compaction.compact_table), or None
+Steps      the states of the buckets concerned → tasks (bucket_plan, pure) → changes (Parts.run) → one COMPACT plan
 INVARIANT  a step is COMPACT and complete in itself: whoever dies after it leaves a right table (K5, K6).
 """
 
@@ -18,9 +18,10 @@ from tablestore_engine.store.conflict import BucketId, Scope
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.task_runner import run_tasks
+from tablestore_engine.store.task_size import first_portion
 from tablestore_engine.store.write import Extent
 
+PORTION_BYTES = 4 << 30  # of input; each step is a snapshot
 _ASKED_FILES_MIN = 2  # who asks for compaction wants even two small files joined
 
 
@@ -32,21 +33,40 @@ def preparing_step(parts: Parts, base: Snapshot | None, extent: Extent) -> Plann
     existing = parts.schema_at(base)
     if existing.is_keyed:
         return _compacted(parts, existing, _preparation(parts, base, existing, extent.covers))
-    if extent.rewrites or extent.needs_positions:
+    if extent.rewrites or extent.needs_positions or TableTraits(existing).leaves_compaction:
         return None
     return _compacted(parts, existing, _joins(parts, base, existing))
 
 
-def compaction_step(parts: Parts, base: Snapshot | None, schema: TableSchema) -> Planned | None:
-    """One step towards one run per bucket without dead rows; keyed: level 0 first; append-only: joined files."""
+def compaction_step(
+    parts: Parts,
+    base: Snapshot | None,
+    schema: TableSchema,
+    covers: Callable[[BucketId], bool],
+    *,
+    full: bool,
+) -> Planned | None:
+    """One step of a compaction of the buckets that `covers` names, None when there is none left.
+
+    Keyed: the folds that are due and level 0; with `full` level 0, then one run per bucket without dead rows.
+    Append-only: the joins that are due; with `full` all small files and those with dead rows.
+    """
     if base is None:
         return None
     if not schema.is_keyed:
-        return _compacted(parts, schema, _joins(parts, base, schema, files_min=_ASKED_FILES_MIN))
-    if any(entry.file.level == 0 for entry in parts.scanner.live_entries(base)):
-        return _compacted(parts, schema, _preparation(parts, base, schema, lambda _: True))
-    states = parts.scanner.bucket_states(base, schema)
-    return _compacted(parts, schema, plan_compaction(parts.task_table(schema), states.values()))
+        least = _ASKED_FILES_MIN if full else None
+        return _compacted(parts, schema, _portion(_joins(parts, base, schema, covers, files_min=least)))
+    table, states = parts.task_table(schema), parts.scanner.bucket_states(base, schema, covers).values()
+    if not full:
+        return _compacted(parts, schema, _portion(plan_preparation(table, states, asked=True)))
+    inbox = [state for state in states if any(file.meta.level == 0 for file in state.files)]
+    tasks = plan_preparation(table, inbox, asked=True) or plan_compaction(table, states)
+    return _compacted(parts, schema, _portion(tasks))
+
+
+def _portion(tasks: Sequence[BucketTask]) -> Sequence[BucketTask]:
+    """As many as make one step: what a lost race or a kill throws away, and what others have to wait for."""
+    return first_portion(tasks, PORTION_BYTES)
 
 
 def _preparation(
@@ -60,18 +80,23 @@ def _preparation(
 
 
 def _joins(
-    parts: Parts, base: Snapshot | None, schema: TableSchema, *, files_min: int | None = None
+    parts: Parts,
+    base: Snapshot | None,
+    schema: TableSchema,
+    covers: Callable[[BucketId], bool] = lambda _: True,
+    *,
+    files_min: int | None = None,
 ) -> Sequence[BucketTask]:
     """Tables without buckets only: in a bucket of an append-only table the files are the order of its rows."""
     if base is None or schema.bucket_count > 0:
         return ()
-    states = parts.scanner.bucket_states(base, schema)
+    states = parts.scanner.bucket_states(base, schema, covers)
     return plan_joins(parts.task_table(schema), states.values(), files_min=files_min)
 
 
 def _compacted(parts: Parts, schema: TableSchema, tasks: Sequence[BucketTask]) -> Planned | None:
     """The tasks performed, as a snapshot before the write; None when nothing has to change."""
-    made = tuple(change for change in run_tasks(tasks, parts.access) if not change.is_empty)
+    made = tuple(change for change in parts.run(tasks) if not change.is_empty)
     if not made:
         return None
     return Planned(

@@ -1,6 +1,7 @@
 """The stores of one table and branch, made once per table identity and handed down.
 
-Names      Parts   file system, layout, guard, snapshots, schemas, manifests, scanner, memory of key columns
+Names      Parts   file system, layout, guard, snapshots, schemas, manifests, scanner, memory of key columns,
+                   and who performs bucket tasks (run)
 INVARIANT  parts belong to one table identity (`guard`): an operation takes them once and keeps them, so that it
            commits to the table that it read, or not at all.
 INVARIANT  branches share data, manifest and index files, so one ManifestStore and one KeyCache serve all of them.
@@ -8,7 +9,7 @@ INVARIANT  branches share data, manifest and index files, so one ManifestStore a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tablestore_engine.errors import NotFound
@@ -17,7 +18,8 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.system import Runtime
-from tablestore_engine.store.bucket_task import TaskTable
+from tablestore_engine.store.bucket_state import BucketChange
+from tablestore_engine.store.bucket_task import BucketTask, TaskTable
 from tablestore_engine.store.identity import TableGuard
 from tablestore_engine.store.lookup import KeyCache
 from tablestore_engine.store.manifests import ManifestStore
@@ -25,7 +27,7 @@ from tablestore_engine.store.scan import Scanner
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.snapshots import SnapshotStore
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.task_runner import FileAccess
+from tablestore_engine.store.task_runner import FileAccess, RunTasks, run_tasks
 
 
 @dataclass(frozen=True)
@@ -41,18 +43,28 @@ class Parts:
     scanner: Scanner
     key_cache: KeyCache
     guard: TableGuard
+    runner: RunTasks
 
     @classmethod
-    def of(cls, fileio: FileIO, layout: TableLayout, runtime: Runtime, identity: str | None) -> Parts:
+    def of(
+        cls,
+        fileio: FileIO,
+        layout: TableLayout,
+        runtime: Runtime,
+        identity: str | None,
+        runner: RunTasks = run_tasks,
+    ) -> Parts:
         """Fresh parts of the table with that identity (None: there is no table)."""
         manifests = ManifestStore(fileio, layout, runtime)
         guard = TableGuard(fileio, layout.location, identity)
-        return cls._made(fileio, layout, runtime, manifests, KeyCache(), guard)
+        return cls._made(fileio, layout, runtime, manifests, KeyCache(), guard, runner)
 
     def on_branch(self, name: str) -> Parts:
         """Parts of another branch of the same table; memory is shared."""
         layout = self.layout.on_branch(name)
-        return self._made(self.fileio, layout, self.runtime, self.manifests, self.key_cache, self.guard)
+        return self._made(
+            self.fileio, layout, self.runtime, self.manifests, self.key_cache, self.guard, self.runner
+        )
 
     @classmethod
     def _made(
@@ -63,6 +75,7 @@ class Parts:
         manifests: ManifestStore,
         key_cache: KeyCache,
         guard: TableGuard,
+        runner: RunTasks,
     ) -> Parts:
         schemas = SchemaStore(fileio, layout)
         return cls(
@@ -75,6 +88,7 @@ class Parts:
             scanner=Scanner(fileio, layout, manifests, schemas),
             key_cache=key_cache,
             guard=guard,
+            runner=runner,
         )
 
     def latest_schema(self) -> TableSchema:
@@ -97,6 +111,10 @@ class Parts:
     def access(self) -> FileAccess:
         """What performing a task needs beside the task."""
         return FileAccess(self.fileio, self.runtime, self.key_cache)
+
+    def run(self, tasks: Sequence[BucketTask]) -> list[BucketChange]:
+        """The changes of these tasks, in order, wherever they are performed. Raises what run_task raises."""
+        return self.runner(tasks, self.access)
 
     def task_table(self, schema: TableSchema, options: Mapping[str, str] | None = None) -> TaskTable:
         """The table as tasks see it; `schema` may not exist yet; `options` replace the table's for this write."""

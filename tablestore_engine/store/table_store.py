@@ -9,7 +9,7 @@ INVARIANT  it stands for a name: when another table lies there, the next call be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -19,18 +19,18 @@ from tablestore_engine.errors import EngineBug
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.store.alter import SchemaChange, alter_table
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.changelog import ChangelogBatch, ChangelogReader
 from tablestore_engine.store.commit import CommitIdentity, CommitReport, Committer, Plan
-from tablestore_engine.store.conflict import BucketId, Scope
+from tablestore_engine.store.compaction import CompactionReport, CompactionRequest, compact_table
+from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.destination import MainDestination
 from tablestore_engine.store.expire import ExpireReport, expire_snapshots
 from tablestore_engine.store.expire_tag import delete_tag
 from tablestore_engine.store.identity import find_identity, table_gone
-from tablestore_engine.store.maintenance import compaction_step
 from tablestore_engine.store.parquet_input import FooterChecks
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.read import read_batches, read_plan
@@ -38,7 +38,7 @@ from tablestore_engine.store.retention import Hold, Retention
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.scan import PartitionFilter, ScanPlan
 from tablestore_engine.store.schemas import SchemaStore
-from tablestore_engine.store.snapshot_files import Planned, SnapshotFiles
+from tablestore_engine.store.snapshot_files import SnapshotFiles
 from tablestore_engine.store.snapshots import SnapshotStore
 from tablestore_engine.store.stage_more import More, write_more
 from tablestore_engine.store.staging import (
@@ -50,6 +50,7 @@ from tablestore_engine.store.staging import (
 )
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tags import TagStore
+from tablestore_engine.store.task_runner import RunTasks, run_tasks
 from tablestore_engine.store.verify import verify_table
 from tablestore_engine.store.write import WriteRequest
 from tablestore_engine.store.write_on_base import ChangesWrite, MakeChanges, RowsWrite
@@ -57,12 +58,16 @@ from tablestore_engine.store.write_on_base import ChangesWrite, MakeChanges, Row
 
 @dataclass(frozen=True)
 class TableStore:
-    """A table at `location` (absolute folder); `branch` other than main is for reading staged snapshots."""
+    """A table at `location` (absolute folder); `branch` other than main is for reading staged snapshots.
+
+    `runner` performs bucket tasks: threads of this process, or whoever was put in their place.
+    """
 
     fileio: FileIO
     location: str
     runtime: Runtime = field(default=SYSTEM, compare=False)
     branch: str = MAIN_BRANCH
+    runner: RunTasks = field(default=run_tasks, compare=False, repr=False)
     _held: list[Parts] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
@@ -72,7 +77,8 @@ class TableStore:
         for held in self._held:
             if held.guard.identity == identity:
                 return held
-        made = Parts.of(self.fileio, TableLayout(self.location, self.branch), self.runtime, identity)
+        layout = TableLayout(self.location, self.branch)
+        made = Parts.of(self.fileio, layout, self.runtime, identity, self.runner)
         self._held[:] = [made]
         return made
 
@@ -235,15 +241,12 @@ class TableStore:
         parts = self.parts
         return alter_table(parts, committer_of(parts), change)
 
-    def compact(self) -> CommitReport:
-        """Bring every bucket into its best shape; each step is a COMPACT snapshot."""
+    def compact(
+        self, *, full: bool = False, partition: Mapping[str, object] | None = None
+    ) -> CompactionReport:
+        """What is due, or with `full` every bucket into its best shape; each step is a COMPACT snapshot."""
         parts = self.parts
-
-        def step(base: Snapshot | None) -> Planned:
-            schema = parts.schema_at(base)
-            return compaction_step(parts, base, schema) or Planned(CommitKind.COMPACT, schema, (), Scope())
-
-        return committer_of(parts).commit(step, CommitIdentity.of(parts.runtime, None, None))
+        return compact_table(parts, committer_of(parts), CompactionRequest(partition or {}, full))
 
 
 def _commit(parts: Parts, write_on: Callable[[Parts], Plan], request: WriteRequest) -> CommitReport:

@@ -92,6 +92,11 @@ class TableTraits:
         return self._options.find_integer("compaction.max-size-amplification-percent")
 
     @cached_property
+    def leaves_compaction(self) -> bool:
+        """Whether writers leave folds and joins to compactions that somebody runs."""
+        return self._options.text("tablestore.compaction") == "dedicated"
+
+    @cached_property
     def joined_files_min(self) -> int:
         """So many small files of an append-only table are joined."""
         return self._options.integer("compaction.min.file-num")

@@ -2,7 +2,8 @@
 
 Names      FileAccess   what the outside gives: file system, clock and ids, memory of key columns
            run_task     one task → BucketChange
-           run_tasks    several, in a few threads; changes in their order
+           RunTasks     the port: tasks and access → changes in their order. spark/executors.py is the other one
+           run_tasks    the one of this process: a few threads
 Steps      upsert: one row per key → find the visible stored rows → decide → new run, vectors, changelog
 INVARIANT  a change is complete: with it, readers see every key once, and the changelog turns the old rows into the new.
 INVARIANT  nothing is committed here: a change that is thrown away leaves only files that nothing names. A task that
@@ -13,7 +14,7 @@ CRASH      the same; orphan cleaning finds them.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -42,6 +43,9 @@ class FileAccess:
     fileio: FileIO
     runtime: Runtime
     key_cache: KeyCache | None = None
+
+
+RunTasks = Callable[[Sequence[BucketTask], FileAccess], list[BucketChange]]
 
 
 def run_task(task: BucketTask, access: FileAccess) -> BucketChange:

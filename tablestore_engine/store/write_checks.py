@@ -2,6 +2,7 @@
 
 Names      check_unmoved        rows that were computed from a snapshot are right on it only
            target_schema        the schema to write with: the table's, or the one that the request brings
+           check_table_writable what we do not write, and so do not compact either
            check_picks          the files that row positions name are there
            check_bucket_count   whether a write rewrites its extent for another bucket count
 INVARIANT  nothing is written here. A refusal on this base may be an agreement on the next one: others commit meanwhile.
@@ -66,15 +67,20 @@ def target_schema(parts: Parts, base: Snapshot | None, request: WriteRequest, cl
     else:
         changed = replace(wanted, time_millis=parts.runtime.now_ms())
         schema = parts.schemas.numbered(changed, claim, above=current)
+    check_table_writable(parts.layout, schema)
+    return schema
+
+
+def check_table_writable(layout: TableLayout, schema: TableSchema) -> None:
+    """Also before a compaction. Raises Unsupported TS1127, TS1309."""
     check_writable(schema)
     if schema.is_keyed and not TableTraits(schema).has_inbox:
         raise Unsupported(
             "TS1309",
-            f"{parts.layout.location} cannot be written",
+            f"{layout.location} cannot be written",
             why="it has a primary key but no deletion vectors; writing needs deletion-vectors.enabled=true",
             fix="write it with the engine that made it, or copy it into a new table",
         )
-    return schema
 
 
 def _schema_changed(layout: TableLayout, wanted: TableSchema, current: TableSchema) -> RetryError:

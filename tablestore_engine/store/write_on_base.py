@@ -4,7 +4,7 @@ Names      RowsWrite      rows in the driver
            ChangesWrite   changes computed elsewhere (Spark tasks)
            MakeChanges    how those come about
 Steps      schema → routed rows → extent → a preparing step, if one is due (maintenance) → states → tasks (bucket_plan,
-           pure) → changes (task_runner) → what the snapshot changes
+           pure) → changes (Parts.run) → what the snapshot changes
            keyed: an overwrite is a difference, so that its changelog is exact (K2)
            append-only: new files; what an overwrite or a filter picks goes, equal rows stay (kind OVERWRITE)
            another bucket count: everything is written anew (kind OVERWRITE), no changelog
@@ -29,7 +29,6 @@ from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.routing import RoutedRows, route_rows
 from tablestore_engine.store.row_filter import RowFilter, SameKeys
 from tablestore_engine.store.snapshot_files import Planned
-from tablestore_engine.store.task_runner import run_tasks
 from tablestore_engine.store.write import (
     Extent,
     WriteMode,
@@ -46,6 +45,7 @@ from tablestore_engine.store.write_checks import (
 )
 
 MakeChanges = Callable[[Snapshot | None, TableSchema], Sequence[BucketChange]]
+"""The base None: into empty buckets, whatever lies there."""
 
 
 @dataclass
@@ -81,8 +81,9 @@ class RowsWrite:
         check_picks(extent, states)
         table = self._table(schema)
         if check_bucket_count(self.parts, base, schema, extent, _partitions(routed)):
-            return self._rescaled(table, routed, states, extent)
-        changes = run_tasks(plan_write(table, routed, states, extent.picks), self.parts.access)
+            changes = self.parts.run(plan_rows(table, routed, {}, extent.picks))
+            return _written_anew(self.parts, self.request, schema, extent, changes, states, self.claim)
+        changes = self.parts.run(plan_write(table, routed, states, extent.picks))
         made = _planned(self.request, schema, extent, changes, self.claim)
         return self._after_joining(base, extent, made) if joins_later else made
 
@@ -94,7 +95,7 @@ class RowsWrite:
         step = None if made.is_nothing else preparing_step(self.parts, base, extent)
         if step is None:
             return made
-        self._discard(made)
+        _discard(self.parts, made)
         return step
 
     def _filter(self) -> RowFilter | None:
@@ -117,27 +118,6 @@ class RowsWrite:
             self._routed[schema.id] = route_rows(rows, kinds, schema)
         return self._routed[schema.id]
 
-    def _rescaled(
-        self,
-        table: TaskTable,
-        routed: Sequence[RoutedRows],
-        states: Mapping[BucketId, BucketState],
-        extent: Extent,
-    ) -> Planned:
-        """All files of the extent written anew under the new bucket count: tasks begin with empty buckets."""
-        changes = run_tasks(plan_rows(table, routed, {}, extent.picks), self.parts.access)
-        if table.schema.is_keyed:
-            # every row was put into an empty bucket, so every row is in this changelog: nobody may read it
-            unused = [replace(change, added=()) for change in changes]
-            self._discard(_planned(self.request, table.schema, extent, unused, self.claim))
-            changes = [replace(change, changelog=(), deletion_vectors=None) for change in changes]
-        made = _planned(self.request, table.schema, extent, _with_removals(changes, states), self.claim)
-        return replace(made, kind=CommitKind.OVERWRITE)
-
-    def _discard(self, plan: Planned) -> None:
-        for path in plan.file_paths(self.parts.layout):
-            self.parts.fileio.delete(path)
-
     def _table(self, schema: TableSchema) -> TaskTable:
         chosen = self.request.duplicates
         return self.parts.task_table(schema, None if chosen is None else {"tablestore.duplicates": chosen})
@@ -149,7 +129,8 @@ class ChangesWrite:
 
     `make_changes` writes with the given schema and returns one change for each bucket that has rows.
     Keyed overwrites: buckets of the extent without rows are emptied here. Append-only
-    overwrites: the old files are removed here.
+    overwrites: the old files are removed here. A whole table or partition that gets another bucket count is written
+    into empty buckets.
     """
 
     parts: Parts
@@ -168,26 +149,38 @@ class ChangesWrite:
         step = preparing_step(self.parts, base, whole)
         if step is not None:
             return step
-        changes = list(
-            self.make_changes(base, schema)
-        )  # from here on files lie there: a refusal leaves them unnamed
+        is_anew = self._is_rescale(base, schema)
+        changes = list(self.make_changes(None if is_anew else base, schema))
+        # from here on files lie there: a refusal leaves them unnamed
         buckets = [(change.partition_bytes, change.bucket) for change in changes]
         extent = plan_extent(
             self.request.mode, schema, buckets, self.request.partition, self.request.replaces
         )
         states = self.parts.scanner.bucket_states(base, schema, extent.covers)
+        if is_anew:
+            return _written_anew(self.parts, self.request, schema, extent, changes, states, self.claim)
         check_picks(extent, states)
         partitions = frozenset(one for one, _ in buckets)
         if check_bucket_count(self.parts, base, schema, extent, partitions):
             raise FixRequest(
                 "TS1313",
-                "the bucket count cannot change in a distributed write",
-                why="each bucket is written anew, which is done in one process",
-                fix="write the rows as Arrow from the driver",
+                "the bucket count of partitions cannot change in a distributed write of their rows",
+                why="which partitions are overwritten is known when their rows are written already",
+                fix="overwrite the whole table, or the partition by its name",
             )
         if extent.picks is not None:
             changes = self._with_replaced(schema, changes, states, extent.picks)
         return _planned(self.request, schema, extent, changes, self.claim)
+
+    def _is_rescale(self, base: Snapshot | None, schema: TableSchema) -> bool:
+        """Asked before a file is written, where the rows are not needed to know. Raises FixRequest TS1314."""
+        mode = self.request.mode
+        if not mode.is_overwrite or mode is WriteMode.REPLACE:
+            return False
+        if mode is WriteMode.OVERWRITE_PARTITIONS and schema.partition_keys:
+            return False
+        extent = plan_extent(mode, schema, (), self.request.partition)
+        return check_bucket_count(self.parts, base, schema, extent, frozenset())
 
     def _with_replaced(
         self,
@@ -197,12 +190,12 @@ class ChangesWrite:
         picks: RowFilter,
     ) -> list[BucketChange]:
         """Also what no task has seen: buckets without rows; the stored rows of append-only tables, uncompared."""
-        table, access = self.parts.task_table(schema), self.parts.access
+        table, run = self.parts.task_table(schema), self.parts.run
         if not schema.is_keyed:  # what goes comes first, as in a write of the driver
-            return [*run_tasks(plan_replaced(table, states.values(), picks), access), *changes]
+            return [*run(plan_replaced(table, states.values(), picks)), *changes]
         seen = {(change.partition_bytes, change.bucket) for change in changes}
         rest = [state for key, state in states.items() if key not in seen]
-        return changes + run_tasks(plan_replaced(table, rest, picks), access)
+        return changes + run(plan_replaced(table, rest, picks))
 
 
 def _partitions(routed: Iterable[RoutedRows]) -> frozenset[bytes]:
@@ -224,6 +217,30 @@ def _planned(
         claims_schema=claims_schema,
         operation=request.operation,
     )
+
+
+def _written_anew(
+    parts: Parts,
+    request: WriteRequest,
+    schema: TableSchema,
+    extent: Extent,
+    changes: Sequence[BucketChange],
+    states: Mapping[BucketId, BucketState],
+    claim: str,
+) -> Planned:
+    """All files of the extent give way to these, of another bucket count: their tasks began with empty buckets."""
+    if schema.is_keyed:
+        # every row was put into an empty bucket, so every row is in this changelog: nobody may read it
+        unused = [replace(change, added=()) for change in changes]
+        _discard(parts, _planned(request, schema, extent, unused, claim))
+        changes = [replace(change, changelog=(), deletion_vectors=None) for change in changes]
+    made = _planned(request, schema, extent, _with_removals(changes, states), claim)
+    return replace(made, kind=CommitKind.OVERWRITE)
+
+
+def _discard(parts: Parts, plan: Planned) -> None:
+    for path in plan.file_paths(parts.layout):
+        parts.fileio.delete(path)
 
 
 def _with_removals(

@@ -11,6 +11,7 @@ INVARIANT  a commit that stands is reported as one: when expiring behind it fail
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
@@ -18,8 +19,11 @@ from tablestore_engine.errors import FixRequest, Stopped, TablestoreError
 from tablestore_engine.store.expire import ExpireReport
 from tablestore_engine.store.retention import Hold, Retention
 from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.warehouse.compact_report import CompactReport
 from tablestore_engine.warehouse.logs import Logs
 from tablestore_engine.warehouse.write_report import WriteReport
+
+Report = TypeVar("Report", WriteReport, CompactReport)
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Expiry:
     stores: OpenTables
     logs: Logs
 
-    def after_commit(self, identifier: Identifier, report: WriteReport) -> WriteReport:
+    def after_commit(self, identifier: Identifier, report: Report) -> Report:
         """The report with what went. REQUIRES that the commit's changelog was sent, or is to be sent later."""
         try:
             store = self.stores.get(identifier)

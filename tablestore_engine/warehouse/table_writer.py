@@ -253,7 +253,7 @@ class TableWriter:
                 kind_column=ROW_KIND_COLUMN if ROW_KIND_COLUMN in frame.columns else None,
                 limit=limit,
             )
-            return write_distributed(frame, job, self.spark.scratch())
+            return write_distributed(frame, job, self.spark.session.scratch())
 
         return store.write_changes(run, request)
 

@@ -1,14 +1,16 @@
 """One warehouse as this process sees it: its parts put together. Engine and Table stand on it.
 
 Names      Warehouse   catalog, stores, relations, logs, writer and Spark of one folder; commits with their publishing
-Parts      each is given what it needs and knows nothing above it: stores ← names ← spark, logs ← relations ← writer
-INVARIANT  before every commit, and every claim of a staged one, the log is checked; after it the outbox is tried, and
-           behind that old snapshots expire.
+Parts      each is given what it needs and knows nothing above it: session ← stores ← names ← spark, logs ← relations
+           ← writer
+INVARIANT  before every commit that changes rows, and every claim of a staged one, the log is checked; after it the
+           outbox is tried, and behind that old snapshots expire.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
@@ -17,9 +19,13 @@ from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.spark.executors import Executors
 from tablestore_engine.spark.lazy_resolver import LazyResolver
+from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings
+from tablestore_engine.store.compaction import CompactionRequest, has_inbox_rows
+from tablestore_engine.warehouse.compact_report import CompactReport, report_of_compaction
 from tablestore_engine.warehouse.expiry import Expiry
 from tablestore_engine.warehouse.incoming_rows import Incoming
 from tablestore_engine.warehouse.logs import Logs
@@ -44,9 +50,10 @@ class Warehouse:
     ) -> None:
         self.path = own_folder(path, runtime.users)
         self.catalog = FilesystemCatalog(LocalFileIO(self.path), self.path, runtime)
-        self.stores = OpenTables(self.catalog)
+        self.session = LazySession(spark, self.path)
+        self.stores = OpenTables(self.catalog, Executors(self.session))
         names = NameLookup(self.catalog, self.stores)
-        self.spark = LazyResolver(spark, self.path, names, trusted_sql=trusted_sql)
+        self.spark = LazyResolver(self.session, names, trusted_sql=trusted_sql)
         self.logs = Logs(self.catalog, self.stores, log, runtime)
         self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)
         self.expiry = Expiry(self.stores, self.logs)
@@ -79,6 +86,24 @@ class Warehouse:
         if spec.publish:
             report = self.logs.published_behind(identifier, report)
         return self.expiry.after_commit(identifier, report)
+
+    def compact(self, identifier: Identifier, request: CompactionRequest) -> CompactReport:
+        """Steps that change no row, and taking in what other writers left, which is published like a commit.
+
+        A compaction that brings no row into sight has nothing to tell a log, and needs none: the table's next
+        publication passes its snapshots by. Raises what compact_table can, TS17xx, PublishPending TS1070.
+        """
+        store = self.stores.get(identifier)
+        if has_inbox_rows(store.parts, request):
+            self.logs.check(identifier)
+        report = report_of_compaction(
+            identifier, store.compact(full=request.full, partition=request.partition)
+        )
+        found = [store.snapshots.find(number) for number in report.snapshot_ids]
+        if all(one is not None and one.changelog_manifest_list is None for one in found):
+            return self.expiry.after_commit(identifier, report)
+        sent = self.logs.published_behind(identifier, WriteReport(identifier, report.snapshot_id))
+        return self.expiry.after_commit(identifier, replace(report, topic=sent.topic, offsets=sent.offsets))
 
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log, then the branch goes. Raises RetryError TS1082, TS1308: nothing was done.

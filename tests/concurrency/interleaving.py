@@ -326,7 +326,7 @@ class Actor:
             case "alter":
                 store.alter(self._change)
             case "compact":
-                store.compact()
+                store.compact(full=True)
             case "rollback":
                 ids = store.snapshots.list_ids()
                 store.rollback(self.world.turns.random.choice(ids or (1,)))

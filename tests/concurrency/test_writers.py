@@ -93,3 +93,25 @@ def test_a_killed_writer_does_not_disturb_the_other_and_goes_on(tmp_path: Path, 
     by_writer = [one.commit_user for one in store.snapshots.list_all() if one.commit_kind == "APPEND"]
     assert sorted(by_writer) == ["w0"] * COMMITS + ["w1"] * COMMITS
     assert replay(store) == content_of(rows_of(store), ("id",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["write.data_files", "commit.manifests", "commit.claimed"])
+def test_compactions_beside_a_writer(tmp_path: Path, point: str) -> None:
+    """While a process writes and leaves folds to others, one that compacts is killed, then two compact at once. Nothing
+    is lost, no fold changes a row, and a further compaction leaves one run.
+    """
+    make_table(tmp_path, runtime=SYSTEM, options={"tablestore.compaction": "dedicated"})
+    finish([start(tmp_path, 0, "upsert")])
+    writer = start(tmp_path, 1, "upsert")
+    killed = start(tmp_path, 2, "compact", TABLESTORE_CRASH_AT=f"{point}:1")
+    killed.communicate(timeout=300)
+    assert killed.returncode == -signal.SIGKILL
+    finish([writer, *(start(tmp_path, number, "compact") for number in (3, 4))])
+    store = open_table(tmp_path)
+    assert store.verify() == ()
+    assert len([one for one in store.snapshots.list_all() if one.commit_kind == "APPEND"]) == 2 * COMMITS
+    store.compact(full=True)
+    assert len(store.plan_scan().files) == 1
+    assert replay(store) == content_of(rows_of(store), ("id",))
+    assert store.verify() == ()

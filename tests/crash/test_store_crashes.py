@@ -70,7 +70,7 @@ def widen(store: TableStore) -> None:
 
 def compact(store: TableStore) -> None:
     """A full compaction: no row changes."""
-    store.compact()
+    store.compact(full=True)
 
 
 def expire(store: TableStore) -> None:

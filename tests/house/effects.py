@@ -205,6 +205,15 @@ def _statistics(root: Path, options: Options) -> object:
 # --- upkeep -----------------------------------------------------------------------------------------------------
 
 
+def _folded_by_writers(root: Path, options: Options) -> object:
+    """Why the snapshots of twelve writes were made, and whether a compaction then finds something to do."""
+    store = make_table(root, options=options)
+    for number in range(12):
+        put(store, row(number))
+    kinds = [one.commit_kind for one in store.snapshots.list_all()]
+    return kinds, store.compact().is_empty
+
+
 def _kinds(root: Path, options: Options) -> object:
     """Why the snapshots of six writes were made."""
     store = make_table(root, options=options)
@@ -352,6 +361,7 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
         ("2 h", "5 min"),
         lambda root, options: _remaining(_HOUR_MS)(root, {"snapshot.num-retained.max": "10", **options}),
     ),
+    "tablestore.compaction": (("inline", "dedicated"), _folded_by_writers),
     "commit.max-retries": (("0", "3"), _lost_once),
     "dynamic-partition-overwrite": ((None, "false"), _overwritten),
     "log.system": (("none", "kafka"), _log_outcome),

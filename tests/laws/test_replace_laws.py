@@ -111,7 +111,7 @@ def _play(store: TableStore, oracle: Multiset, step: tuple[Any, ...]) -> None:
     what, rows, before = step[0], step[1], store.snapshots.find_latest_id() or 0
     new = frozen(rows)
     if what == "compact":
-        store.compact()
+        store.compact(full=True)
         assert all(not store.has_changes(store.snapshots.get(n)) for n in _since(store, before))
         return
     gone: Counter[Key] = Counter()

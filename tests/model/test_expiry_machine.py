@@ -98,7 +98,7 @@ class ExpiryMachine(RuleBasedStateMachine):
     @rule()
     def compact(self) -> None:
         """A full compaction."""
-        self.store.compact()
+        self.store.compact(full=True)
         self.commit(self.rows)
 
     @rule()

@@ -106,7 +106,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule()
     def compact(self) -> None:
         """A full compaction changes no row."""
-        self.store.compact()
+        self.store.compact(full=True)
         for number in self.store.snapshots.list_ids():
             if number not in self.model.versions:
                 self.model.commit(self.model.rows, number)

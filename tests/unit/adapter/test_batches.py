@@ -132,7 +132,7 @@ def test_batches_of_two_runs_wait_together(engine: Engine, warnings: list[str]) 
     first = Day(engine, "aaaa")
     stage = first.batch(FIRST, 1)
     assert first.batch(NEXT, 2) == stage
-    engine.table("demo.orders").compact()
+    engine.table("demo.orders").compact(full=True)
     assert Day(engine, "bbbb").batch("2026-01-03 00:00:00/2026-01-04 00:00:00", 3, policy="auto") == stage
     (item,) = engine.gate.read_book("demo.orders").staged
     assert (item.gates, len(item.batches)) == (("test.p.relation", "test.p.unique"), 3)

@@ -1,19 +1,10 @@
-"""compact, tag, rollback, verify on a real warehouse."""
+"""tag, rollback, verify on a real warehouse."""
 
 from __future__ import annotations
 
 from tablestore_engine.api import Engine
 
 from .conftest import Run
-
-
-def test_compact_folds_once(run: Run, engine: Engine) -> None:
-    """compact leaves one file and all rows; a second time it has nothing to do."""
-    before = engine.table("demo.orders").scan().to_arrow().sort_by("order_id")
-    first, second = (run("compact", "demo.orders", "--json").json for _ in range(2))
-    assert (first["compacted"], first["files_before"], first["files_after"]) == (True, 2, 1)
-    assert (second["compacted"], second["snapshot"]) == (False, first["snapshot"])
-    assert engine.table("demo.orders").scan().to_arrow().sort_by("order_id") == before
 
 
 def test_tags_come_and_go(run: Run) -> None:

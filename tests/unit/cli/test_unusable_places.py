@@ -68,7 +68,7 @@ READS = (
     ("read",),
 )
 WRITES = (
-    ("cli", "compact", "demo.two"),
+    ("cli", "compact", "demo.two", "--full"),
     ("cli", "tag", "create", "demo.t", "t1"),
     ("cli", "sql", "drop table demo.t"),
     ("write",),
@@ -156,7 +156,7 @@ def test_a_disk_that_takes_no_writes(tmp_path: Path, capsys: pytest.CaptureFixtu
             lambda: engine.clone("demo.t", "demo.u"),
             lambda: engine.create_database("other"),
             lambda: engine.drop_database("demo", cascade=True),
-            lambda: engine.table("demo.t").compact(),
+            lambda: engine.table("demo.t").compact(full=True),
         )
         for act in acts:
             with pytest.raises(StorageError, match="TS1263") as refused:

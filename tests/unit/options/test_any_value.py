@@ -50,7 +50,7 @@ def test_of_a_table(tmp_path: Path, key: str, value: str) -> None:
                 continue
             engine.write("d.t", rows, spec)
             table = engine.table("d.t")
-            table.compact()
+            table.compact(full=True)
             assert table.scan().to_arrow().num_rows == (2 if keys else 6)
             assert table.verify() == ()
 

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob, decode_outcomes, run_job
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.spark.outcomes import decode_outcomes
+from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob, run_job
 from tablestore_engine.store.bucket_plan import plan_rows
+from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.bucket_task import Append, BucketTask
+from tablestore_engine.store.commit_report import CommitReport
 from tablestore_engine.store.routing import RoutedRows, route_rows
 from tablestore_engine.store.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteMode, WriteRequest
-from tests.unit.store.table_world import as_table, make_table, put, row, rows_of
+from tests.unit.store.table_world import as_table, changes_of, make_table, put, row, rows_of
 
 
 def _job(store: TableStore, **more: object) -> WriteJob:
@@ -67,4 +74,79 @@ def test_rows_through_a_job_are_a_write(tmp_path: Path) -> None:
     assert (report.inserted, report.updated) == (3, 3)
     assert rows_of(store) == rows_of(twin)
     assert isinstance(job.fileio, LocalFileIO)
+    assert store.verify() == ()
+
+
+def _rewrite(store: TableStore, rows: pa.Table, wider: TableSchema, request: WriteRequest) -> CommitReport:
+    """An overwrite with rows through one task, on whatever base and schema the store names."""
+    seen: list[object] = []
+
+    def make(base: Snapshot | None, target: TableSchema) -> tuple[BucketChange, ...]:
+        seen.append(base)
+        states = {(one.partition_bytes, one.bucket): one for one in store.bucket_states(base)}
+        parts, picks = store.parts, EVERY_ROW if target.is_keyed else None
+        job = WriteJob(parts.fileio, parts.layout, target, states=states, picks=picks)
+        outcomes = [
+            value for batch in run_job(job, iter(rows.to_batches())) for value in batch.column(0).to_pylist()
+        ]
+        changes, failure = decode_outcomes(outcomes)
+        assert failure is None
+        return changes
+
+    report = store.write_changes(make, replace(request, new_schema=wider))
+    assert len(seen) == 1
+    return report
+
+
+@pytest.mark.parametrize("keys", [("id",), ()])
+def test_another_bucket_count_by_tasks(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    """An overwrite with two buckets less: every file is of the new count, as after the same write of the driver."""
+    options = {"bucket": "5", "bucket-key": "id"}
+    store, twin = (make_table(tmp_path / name, keys=keys, options=options) for name in ("tasks", "driver"))
+    wider = replace(store.schema, id=1, options={**store.schema.options, "bucket": "3"})
+    rows = as_table([row(n, "b") for n in range(3, 40)], store.schema)
+    request = WriteRequest(mode=WriteMode.OVERWRITE_TABLE)
+    for one in (store, twin):
+        put(one, *(row(n) for n in range(60)))
+    report = _rewrite(store, rows, wider, request)
+    other = twin.write(replace(request, rows=rows, new_schema=wider))
+    assert replace(report, commit_user=None, bytes_added=0) == replace(other, commit_user=None, bytes_added=0)
+    assert {file.total_buckets for file in store.plan_scan().files} == {3}
+    assert rows_of(store) == rows_of(twin) == sorted(rows.to_pylist(), key=repr)
+    for number in (1, 2):
+        assert store.snapshots.get(number).commit_kind == twin.snapshots.get(number).commit_kind
+        assert changes_of(store, number) == changes_of(twin, number)
+    assert len(list((tmp_path / "tasks").rglob("*.parquet"))) == len(
+        list((tmp_path / "driver").rglob("*.parquet"))
+    )
+    put(store, row(5, "c"))
+    assert store.verify() == ()
+
+
+def test_a_rescale_that_cannot_be_runs_no_task(tmp_path: Path) -> None:
+    """The topic of a log has a partition for each bucket: TS1314 before a single row is written."""
+    store = make_table(tmp_path, options={"bucket": "5", "log.system": "kafka"})
+    put(store, row(1))
+    wider = replace(store.schema, id=1, options={**store.schema.options, "bucket": "3"})
+    files = set(tmp_path.rglob("*"))
+    with pytest.raises(FixRequest, match="TS1314"):
+        store.write_changes(
+            lambda *_: pytest.fail("rows were written"),
+            WriteRequest(mode=WriteMode.OVERWRITE_TABLE, new_schema=wider),
+        )
+    assert set(tmp_path.rglob("*.parquet")) == {path for path in files if path.suffix == ".parquet"}
+
+
+def test_partitions_of_rows_keep_their_bucket_count(tmp_path: Path) -> None:
+    """Which partitions are overwritten is known when the rows are written: TS1313, and the table is as it was."""
+    store = make_table(tmp_path, keys=("n", "id"), partitions=("n",), options={"bucket": "2"})
+    put(store, row(1))
+    wider = replace(store.schema, id=1, options={**store.schema.options, "bucket": "3"})
+    rows = as_table([row(2)], store.schema)
+    with pytest.raises(FixRequest, match="TS1313"):
+        _rewrite(store, rows, wider, WriteRequest(mode=WriteMode.OVERWRITE_PARTITIONS))
+    assert rows_of(store) == [row(1)]
+    static = WriteRequest(mode=WriteMode.OVERWRITE_STATIC, partition={"n": 0})
+    _rewrite(store, rows, wider, static)
+    assert rows_of(store) == [row(2)]
     assert store.verify() == ()

@@ -61,7 +61,7 @@ def test_folds_change_nothing(tmp_path: Path) -> None:
     store = make_table(tmp_path)
     put(store, row(1))
     put(store, row(1, "b"))
-    store.compact()
+    store.compact(full=True)
     newest = store.latest()
     assert newest is not None
     assert newest.commit_kind is CommitKind.COMPACT
@@ -94,7 +94,7 @@ def test_compacting_takes_level_zero_in_as_well(tmp_path: Path) -> None:
     store = make_table(tmp_path)
     put(store, row(1))
     foreign_level_zero(store, [row(2)], [0])
-    store.compact()
+    store.compact(full=True)
     assert rows_of(store) == [row(1), row(2)]
     assert {file.meta.level for file in store.plan_scan().files} == {19}
     assert store.verify() == ()

@@ -107,7 +107,7 @@ def test_a_full_disk(small_disk: Path, buckets: str) -> None:
         assert str(small_disk) in refused.value.what
         assert _files(small_disk) == files
         assert rows_of(open_table(small_disk)) == rows
-    store.compact()
+    store.compact(full=True)
     assert rows_of(open_table(small_disk)) == rows
     put(store, row(1, "after"))
     assert open_table(small_disk).verify() == ()
@@ -142,7 +142,7 @@ def test_whatever_file_finds_no_room(small_disk: Path, act: str) -> None:
             fresh = open_table(small_disk)
             acts: dict[str, Callable[[], object]] = {
                 "put": lambda table=fresh: put(table, row(3, "new"), row(500)),
-                "compact": fresh.compact,
+                "compact": lambda table=fresh: table.compact(full=True),
                 "replace": lambda table=fresh: put(
                     table, row(3, "new"), mode=WriteMode.REPLACE, replaces=SameKeys(("id",))
                 ),
@@ -186,7 +186,7 @@ def test_what_frees_room_works_on_a_full_disk(small_disk: Path) -> None:
     with full(small_disk, 0):
         files = _files(small_disk)
         assert Engine(str(small_disk)).table("demo.kept").scan().to_arrow() == rows
-        assert _code_of(lambda: engine.table("demo.kept").compact()) == "TS1261"
+        assert _code_of(lambda: engine.table("demo.kept").compact(full=True)) == "TS1261"
         assert _code_of(lambda: engine.write("demo.kept", _numbers(1, 5), WriteSpec())) == "TS1261"
         assert _code_of(lambda: engine.create_view("demo.v", "select 1 as one")) == "TS1261"
         assert _code_of(lambda: engine.clone("demo.kept", "demo.copy")) == "TS1261"
@@ -196,7 +196,7 @@ def test_what_frees_room_works_on_a_full_disk(small_disk: Path) -> None:
         assert _room(small_disk) > 200_000
         assert engine.find_table("demo.big") is None
         assert engine.staged("demo.kept") == ()
-        engine.table("demo.kept").compact()
+        engine.table("demo.kept").compact(full=True)
         engine.write("demo.kept", _numbers(1, 5), WriteSpec())
     again = Engine(str(small_disk)).table("demo.kept")
     assert again.scan().to_arrow().num_rows == 50
@@ -212,11 +212,11 @@ def test_commands_on_a_full_disk(small_disk: Path, capsys: pytest.CaptureFixture
         for words in (("show",), ("verify", "demo.kept"), ("staged",)):
             assert main([*words, *place]) == 0, capsys.readouterr()
         capsys.readouterr()
-        for words in (("compact", "demo.kept"), ("tag", "create", "demo.kept", "t1")):
+        for words in (("compact", "demo.kept", "--full"), ("tag", "create", "demo.kept", "t1")):
             assert main([*words, *place]) == 1
             assert "TS1261" in capsys.readouterr().err
         assert main(["sql", "drop table demo.big", *place]) == 0
-        assert main(["compact", "demo.kept", *place]) == 0
+        assert main(["compact", "demo.kept", "--full", *place]) == 0
     assert main(["verify", *place]) == 0
 
 

@@ -179,7 +179,7 @@ def test_a_staged_snapshot_keeps_its_base(tmp_path: Path) -> None:
     for number in range(3):
         put(store, row(number))
     put(store, row(7), stage="gate")
-    store.compact()
+    store.compact(full=True)
     before = visible(store)
     report = store.expire(newest(1))
     assert report.end == 3

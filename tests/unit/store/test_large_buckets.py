@@ -30,7 +30,7 @@ def _work(root: Path, parts: Counter[str]) -> tuple[TableStore, dict[str, int]]:
     put(store, *(row(n, f"{n} again" * 20) for n in range(0, 600, 7)))
     count("update", start)
     start = parts["gather"]
-    store.compact()
+    store.compact(full=True)
     count("fold", start)
     start = parts["gather"]
     delete(store, *(row(n) for n in range(1, 600, 7)))

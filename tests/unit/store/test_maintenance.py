@@ -40,10 +40,10 @@ def test_compacting_leaves_one_run_without_dead_rows(tmp_path: Path) -> None:
     for turn in range(4):
         put(store, *[row(number, f"t{turn}") for number in range(10)])
     before = rows_of(store)
-    store.compact()
+    store.compact(full=True)
     assert {(file.meta.level, file.deleted) for file in store.plan_scan().files} == {(19, None)}
     newest = store.snapshots.find_latest_id()
-    store.compact()
+    store.compact(full=True)
     assert store.snapshots.find_latest_id() == newest
     assert rows_of(store) == before
     assert store.verify() == ()
@@ -57,7 +57,7 @@ def test_appending_for_ever_keeps_few_files(tmp_path: Path) -> None:
     assert len(store.plan_scan().files) <= 12
     assert len(rows_of(store)) == 120
     assert CommitKind.COMPACT in {one.commit_kind for one in store.snapshots.list_all()}
-    store.compact()
+    store.compact(full=True)
     assert len(store.plan_scan().files) == 1
     assert open_table(tmp_path).verify() == ()
 

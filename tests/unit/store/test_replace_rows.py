@@ -88,7 +88,7 @@ def test_joining_files_leaves_dead_rows_and_their_vectors_behind(tmp_path: Path)
     store = make_table(tmp_path, keys=(), options=MARKED)
     put(store, *[row(number) for number in range(10)])
     remove(store, 3)
-    store.compact()
+    store.compact(full=True)
     latest = store.latest()
     assert latest is not None
     assert (latest.commit_kind, store.has_changes(latest)) == (CommitKind.COMPACT, False)
@@ -182,7 +182,7 @@ def test_positions_of_a_file_that_was_rewritten_are_refused(tmp_path: Path) -> N
     put(store, row(1), row(2))
     put(store, row(3))
     name = store.plan_scan().files[0].meta.file_name
-    store.compact()
+    store.compact(full=True)
     with pytest.raises(RetryError, match="TS1386"):
         put(store, mode=REPLACE, replaces=RowPositions({name: BitMap([0])}))
     assert len(rows_of(store)) == 3

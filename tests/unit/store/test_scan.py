@@ -84,7 +84,7 @@ def test_unknown_features_and_damage_are_named(tmp_path: Path) -> None:
     store = make_table(tmp_path / "b")
     put(store, row(1))
     put(store, row(1, "b"))
-    store.compact()
+    store.compact(full=True)
     newest = store.latest()
     assert newest is not None
     with pytest.raises(FixData, match="TS1304"):

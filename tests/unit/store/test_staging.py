@@ -212,7 +212,7 @@ def test_a_compaction_does_not_make_a_stage_unpublishable(tmp_path: Path, bucket
     """
     store = staged_upsert(tmp_path, buckets=buckets)
     tested = sorted(rows_of(store.on_staged("gate")), key=repr)
-    store.compact()
+    store.compact(full=True)
     newest = store.snapshots.find_latest_id()
     assert newest is not None
     assert newest > 3
@@ -236,7 +236,7 @@ def test_a_compaction_elsewhere_leaves_the_staged_files(tmp_path: Path) -> None:
     put(store, {"id": 1, "dt": "new"}, stage="gate")
     staged = store.plan_scan(store.staging.get("gate").snapshot)
     files = {file.meta.file_name for file in staged.files if file.partition == ("new",)}
-    store.compact()
+    store.compact(full=True)
     store.staging.publish("gate")
     assert {file.meta.file_name for file in store.plan_scan().files if file.partition == ("new",)} == files
     assert len(rows_of(store)) == 4
@@ -249,7 +249,7 @@ def test_appended_rows_wait_through_a_compaction(tmp_path: Path) -> None:
     for number in range(3):
         put(store, row(number))
     put(store, row(9), stage="gate")
-    store.compact()
+    store.compact(full=True)
     assert store.latest() != store.staging.get("gate").base
     store.staging.publish("gate")
     assert rows_of(store) == [row(0), row(1), row(2), row(9)]
@@ -265,7 +265,7 @@ def test_a_staged_schema_change_waits_through_a_compaction(tmp_path: Path) -> No
         wider = replace(add_column(store.schema, "extra", parse_type("INT")), id=1)
         rows = as_table([{**row(1, "x"), "extra": 1}, {**row(2), "extra": 2}], wider)
         store.write(WriteRequest(rows, new_schema=wider, stage="gate"))
-        store.compact()
+        store.compact(full=True)
         store.staging.publish("gate")
         assert rows_of(store) == [{**row(1, "x"), "extra": 1}, {**row(2), "extra": 2}]
         assert store.verify() == ()
@@ -274,9 +274,9 @@ def test_a_staged_schema_change_waits_through_a_compaction(tmp_path: Path) -> No
 def test_rows_that_changed_in_a_compaction_or_beside_it_are_tested_again(tmp_path: Path) -> None:
     """A commit of rows between the compactions, or compaction of another history: TS1308, and the stage stays."""
     store = staged_upsert(tmp_path)
-    store.compact()
+    store.compact(full=True)
     put(store, row(50))
-    store.compact()
+    store.compact(full=True)
     with pytest.raises(RetryError, match="TS1308"):
         store.staging.publish("gate")
     assert [one.name for one in store.staging.list_all()] == ["gate"]
@@ -287,7 +287,7 @@ def test_rows_that_changed_in_a_compaction_or_beside_it_are_tested_again(tmp_pat
 def test_publishing_after_a_compaction_survives_a_kill(tmp_path: Path, point: str) -> None:
     """Killed anywhere, publishing again completes it: the rows are there once."""
     store = staged_upsert(tmp_path)
-    store.compact()
+    store.compact(full=True)
     dying = open_table(tmp_path, runtime=crashing(seeded_runtime(3), point))
     with pytest.raises(SimulatedCrash):
         dying.staging.publish("gate")
@@ -307,7 +307,7 @@ def test_a_compaction_beside_publishing_is_taken_in(tmp_path: Path, monkeypatch:
         self: Committer, destination: Destination, snapshot: Snapshot, schema: TableSchema | None
     ) -> bool:
         monkeypatch.setattr(Committer, "claim", real)
-        open_table(tmp_path).compact()
+        open_table(tmp_path).compact(full=True)
         return real(self, destination, snapshot, schema)
 
     monkeypatch.setattr(Committer, "claim", claim)

@@ -43,7 +43,7 @@ def test_a_clone_has_the_rows_and_a_life_of_its_own(engine: Engine) -> None:
     assert clone.schema.options["tablestore.table-uuid"] != source.schema.options["tablestore.table-uuid"]
     _write(engine, "dev.a", [1, 100], "theirs")
     assert _rows(engine, "demo.a") == before
-    engine.table("demo.a").compact()
+    engine.table("demo.a").compact(full=True)
     engine.drop_table("demo.a")
     assert len(_rows(engine, "dev.a")) == len(before) + 1
     assert engine.table("dev.a").verify() == ()

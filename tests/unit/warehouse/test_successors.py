@@ -202,7 +202,7 @@ def test_folding_the_old_one_changes_nothing(tmp_path: Path) -> None:
     put_table(engine)
     engine.write(NAME, rows(5), WriteSpec())
     stage(engine)
-    engine.table(NAME).compact()
+    engine.table(NAME).compact(full=True)
     assert [one.state for one in publish(engine)] == ["published"]
     assert meaning(engine) == NEW
 

@@ -1,0 +1,86 @@
+"""`tablestore compact`: fold sorted runs, take in level 0, join small files; also beside writers that leave it to this.
+
+Names      parse_partition   `k=v` words → column and value
+Steps      partition words → Table.compact → what was rewritten, or that nothing was due
+INVARIANT  exit status 0 means that nothing (of what was asked for) is left to do, not that something was done.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from tablestore_engine.api import CompactReport, FileTotals
+from tablestore_engine.cli.output import print_json, write_out
+from tablestore_engine.cli.place import add_brokers, add_place, open_engine
+from tablestore_engine.errors import FixRequest
+
+Run = Callable[[argparse.Namespace], int]
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def _register(parser: argparse.ArgumentParser) -> Run:
+    add_place(parser)
+    text = "only this partition, as in dt=2026-01-31; some of the columns: all partitions that agree"
+    parser.add_argument("--partition", nargs="+", metavar="COLUMN=VALUE", default=[], help=text)
+    text = "one run per bucket without dead rows, all small files joined, not only what is due"
+    parser.add_argument("--full", action="store_true", help=text)
+    parser.add_argument("--master", help="Spark master for large work, as in local[2] or spark://host:7077")
+    add_brokers(parser)
+    return _run
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    partition = parse_partition(arguments.partition)
+    with open_engine(arguments) as engine:
+        report = engine.table(arguments.table).compact(partition=partition, full=arguments.full)
+    if arguments.json:
+        print_json(compact_record(report))
+    elif report.is_empty:
+        write_out(f"{report.table}: {'in its best shape already' if arguments.full else 'nothing is due'}")
+    else:
+        write_out(f"{report.table}: {report.summary()}")
+        write_out(f"  before  {_spelled(report.before)}\n  after   {_spelled(report.after)}")
+    return 0
+
+
+def parse_partition(words: Sequence[str]) -> dict[str, str]:
+    """Raises FixRequest TS1960."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign or not name or name in found:
+            raise FixRequest(
+                "TS1960",
+                f"--partition {word} is not understood",
+                why=f"{name} is named twice" if name in found else "it is not of the form COLUMN=VALUE",
+                fix="write a partition as --partition dt=2026-01-31 region=eu",
+            )
+        found[name] = value
+    return found
+
+
+def compact_record(report: CompactReport) -> dict[str, object]:
+    """What a compaction did."""
+    return {
+        "table": str(report.table),
+        "snapshot": report.snapshot_id,
+        "compacted": not report.is_empty,
+        "snapshots": list(report.snapshot_ids),
+        "before": vars(report.before),
+        "after": vars(report.after),
+        "topic": report.topic,
+        "expired": report.expired,
+        "not_expired": report.not_expired,
+        "offsets": {str(number): list(ends) for number, ends in sorted(report.offsets.items())},
+    }
+
+
+def _spelled(totals: FileTotals) -> str:
+    size, unit = float(totals.bytes), 0
+    while size >= 1024 and unit + 1 < len(_UNITS):
+        size, unit = size / 1024, unit + 1
+    return f"{totals.files:,} files, {totals.rows:,} rows, {size:.{min(unit, 1)}f} {_UNITS[unit]}"
+
+
+REGISTER = {"compact": _register}

@@ -1,0 +1,75 @@
+"""Bucket tasks where they belong: few bytes in threads of the driver, many in Spark tasks. The store's RunTasks.
+
+Names      Executors   performs tasks for all tables of a warehouse
+Steps      size of the tasks (task_job.plan_place) → threads (store.task_runner), or: groups → one Spark task each →
+           outcomes → changes in order
+INVARIANT  small work never starts Spark; the caller cannot tell where its tasks ran, but by the time they took.
+INVARIANT  nothing is committed here. When a task fails, what all of them made is deleted: nobody will name it.
+CRASH      of the driver, or a job that Spark gives up: files that nothing names; orphan cleaning finds them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tablestore_engine.spark import shipping, spark_errors, write
+from tablestore_engine.spark.lazy_session import LazySession
+from tablestore_engine.spark.outcomes import list_files
+from tablestore_engine.spark.task_job import (
+    JobSize,
+    Outcome,
+    encode_group,
+    gather,
+    plan_groups,
+    plan_place,
+    run_group,
+)
+from tablestore_engine.store.bucket_state import BucketChange
+from tablestore_engine.store.bucket_task import BucketTask
+from tablestore_engine.store.task_runner import FileAccess, run_tasks
+from tablestore_engine.store.task_size import input_bytes
+
+
+@dataclass(frozen=True)
+class Executors:
+    """`session` is started by the first work that is worth it."""
+
+    session: LazySession
+
+    def __call__(self, tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChange]:
+        """As task_runner.run_tasks. Raises what run_task raises, and TS15xx when Spark fails."""
+        size = JobSize.of(tasks)
+        if not plan_place(size, small_bytes=write.SMALL_BYTES, is_started=self.session.is_started):
+            return run_tasks(tasks, access)
+        session = self.session.get()
+        shipping.ship(session, self.session.scratch())
+        gathered = gather(_run_job(session, tasks, access))
+        if gathered.failure is not None:
+            made = gathered.changes
+            for place in made:  # a full disk would stay full
+                table = tasks[place].table
+                for path in list_files(table.layout, table.schema, [made[place]]):
+                    access.fileio.delete(path)
+        return gathered.in_order(len(tasks))
+
+
+def _run_job(session: SparkSession, tasks: Sequence[BucketTask], access: FileAccess) -> list[Outcome]:
+    """One Spark job, a group of tasks in each of its partitions."""
+    context = session.sparkContext
+    groups = plan_groups([input_bytes(task) for task in tasks], cores=context.defaultParallelism)
+    work = [encode_group(tasks, group) for group in groups]
+    try:
+        # as many slices as elements: each group is a Spark task of its own
+        return (
+            context.parallelize(work, len(work))
+            .flatMap(functools.partial(run_group, access.fileio))
+            .collect()
+        )
+    except (PySparkException, Py4JError) as error:
+        raise spark_errors.translate(error) from None

@@ -1,0 +1,48 @@
+"""The Spark session of one warehouse, started by whatever needs it first: a statement, or work on many rows.
+
+Names      LazySession   get(): the session; scratch(): its folder; cancel_jobs()
+INVARIANT  no JVM before that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.spark import fetch
+from tablestore_engine.spark.session import SparkSettings, open_session, session_scratch
+
+
+class LazySession:
+    """Shared by the threads of a process; `warehouse` is its folder, absolute."""
+
+    def __init__(self, settings: SparkSettings, warehouse: str) -> None:
+        self._settings = settings
+        self._warehouse = warehouse
+        self._session: SparkSession | None = None
+        self._starting = OrderedLock("first use of Spark", Rank.ENGINE_SPARK)
+
+    def get(self) -> SparkSession:
+        """Starts it at first use."""
+        if self._session is not None:
+            return self._session
+        with self._starting:
+            if self._session is None:
+                self._session = open_session(self._settings, self._warehouse)
+            return self._session
+
+    @property
+    def is_started(self) -> bool:
+        """Whether `get` returns at once."""
+        return self._session is not None
+
+    def scratch(self) -> Path:
+        """The session's folder for files that end with it."""
+        return session_scratch(self._warehouse)
+
+    def cancel_jobs(self, tag: str) -> None:
+        """Stop the jobs that carry the tag; none without a session."""
+        if self._session is not None:
+            fetch.cancel(self._session, tag)

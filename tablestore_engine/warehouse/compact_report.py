@@ -1,0 +1,54 @@
+"""What one compaction did, and where changes that it made visible went.
+
+Names      CompactReport   as the caller sees it
+           report_of_compaction   the store's report with the table's name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.store.compaction import NOTHING, CompactionReport, FileTotals
+
+
+@dataclass(frozen=True)
+class CompactReport:
+    """`before` are the files that were rewritten (rows: dead ones included), `after` what took their place.
+
+    `snapshot_ids` are the snapshots of this call, `snapshot_id` the newest of the table. `offsets` maps topic partition
+    to [first, next) of the messages of this call: rows of other writers that were taken in. `expired`, `not_expired`:
+    see WriteReport.
+    """
+
+    table: Identifier
+    snapshot_id: int | None
+    snapshot_ids: tuple[int, ...] = ()
+    before: FileTotals = NOTHING
+    after: FileTotals = NOTHING
+    topic: str | None = None
+    offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    expired: int = 0
+    not_expired: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was due."""
+        return not self.snapshot_ids
+
+    def summary(self) -> str:
+        """`snapshot 7, 9 files → 1`."""
+        if self.is_empty:
+            return "nothing is due"
+        first, last = self.snapshot_ids[0], self.snapshot_ids[-1]
+        text = f"snapshot {last}" if first == last else f"{len(self.snapshot_ids)} snapshots up to {last}"
+        text = f"{text}, {self.before.files} files → {self.after.files}"
+        return (
+            text if self.not_expired is None else f"{text} · old snapshots did not expire: {self.not_expired}"
+        )
+
+
+def report_of_compaction(identifier: Identifier, report: CompactionReport) -> CompactReport:
+    """Nothing is published yet."""
+    return CompactReport(identifier, report.snapshot_id, report.snapshot_ids, report.before, report.after)
