@@ -90,7 +90,7 @@ class ChangelogReader:
             return
         if schema.is_keyed and snapshot.commit_kind is CommitKind.OVERWRITE:
             return  # streams skip these too: what was there before is not in the files
-        if schema.is_keyed and TableTraits(schema).writes_changelog:
+        if schema.is_keyed and not TableTraits(schema).changelog_producer.reads_delta:
             return  # the changes of these rows come with the compaction that takes them in: never twice
         for entry in self.parts.manifests.read_entries(snapshot.delta_manifest_list):
             if entry.kind is FileKind.ADD or not schema.is_keyed:

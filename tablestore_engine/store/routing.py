@@ -22,9 +22,9 @@ from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.scalar import python_values
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.batch import retracts
 from tablestore_engine.lsm.rows import conform
 from tablestore_engine.lsm.take import take_rows
+from tablestore_engine.lsm.versions import retracts
 from tablestore_engine.store.table_traits import TableTraits
 
 Kinds = npt.NDArray[np.int8]

@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.lsm.changelog_producer import ChangelogProducer, get_producer
+from tablestore_engine.lsm.engine_registry import get_engine
 from tablestore_engine.lsm.levels import level_count
+from tablestore_engine.lsm.merge_engine import MergeEngine
 from tablestore_engine.options import OptionSet, StatsMode
 
 KEYED_FILE_BYTES = 128 << 20
@@ -50,15 +53,15 @@ class TableTraits:
         """Whether level 0 is other writers' inbox: keyed with vectors. Else readers merge, and we do not write."""
         return self.schema.is_keyed and self.has_vectors
 
-    @cached_property
-    def writes_changelog(self) -> bool:
-        """Whether commits of a keyed table carry their changelog."""
-        return self._stored("changelog-producer", "none") != "none"
+    @property
+    def changelog_producer(self) -> ChangelogProducer:
+        """Where the changelog of a keyed table comes from."""
+        return get_producer(self._stored("changelog-producer", "none"))
 
-    @cached_property
-    def merge_engine(self) -> str:
-        """How versions of a key become one row."""
-        return self._stored("merge-engine", "deduplicate")
+    @property
+    def merge_engine(self) -> MergeEngine:
+        """How versions of a key become one. Raises Unsupported TS1655."""
+        return get_engine(self._stored("merge-engine", "deduplicate"))
 
     @cached_property
     def sequence_fields(self) -> tuple[str, ...]:
