@@ -38,7 +38,7 @@ class RoutedRows:
     partition_bytes: bytes
     bucket: int
     rows: pa.Table
-    kinds: pa.Array | None
+    kinds: Kinds | None
 
 
 def route_rows(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> tuple[RoutedRows, ...]:
@@ -102,7 +102,7 @@ def _routed(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> RoutedR
         partition_bytes=PartitionSpec.of(schema).encode(values),
         bucket=int(_buckets(first, schema)[0]) if schema.bucket_count > 1 else 0,
         rows=rows,
-        kinds=None if kinds is None else pa.array(kinds, pa.int8()),
+        kinds=kinds,
     )
 
 

@@ -5,7 +5,7 @@ INVARIANT  a value like its schema: equal schemas have equal traits, wherever th
 INVARIANT  absent on disk is not absent in our option table: what other engines decide by an absent option
            (`changelog-producer`, `deletion-vectors.enabled`) has the format's default here. Tables of ours name both.
 WHY        parsed when asked: a strange value of an option that a reader does not need must not keep it from reading.
-Elsewhere  options of manifests: snapshot_files. Which values are refused: format.capability, options.
+Elsewhere  which values are refused: format.capability, options.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tablestore_engine.format.manifest_merge import MergeLimits
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.changelog_producer import ChangelogProducer, get_producer
 from tablestore_engine.lsm.engine_registry import get_engine
@@ -114,6 +115,27 @@ class TableTraits:
     def retries_max(self) -> int:
         """How often a commit that others overtook is planned again."""
         return self._options.integer("commit.max-retries")
+
+    # ---- manifests -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def manifest_compression(self) -> str:
+        """Codec of manifests and their lists."""
+        return self._options.text("manifest.compression")
+
+    @cached_property
+    def manifest_bytes(self) -> int:
+        """Size at which a manifest is closed."""
+        return self._options.size_bytes("manifest.target-file-size")
+
+    @cached_property
+    def manifest_limits(self) -> MergeLimits:
+        """When manifests of the base list are written anew."""
+        return MergeLimits(
+            target_bytes=self.manifest_bytes,
+            full_bytes=self._options.size_bytes("manifest.full-compaction-threshold-size"),
+            merge_min_count=self._options.integer("manifest.merge-min-count"),
+        )
 
     # ---- files ---------------------------------------------------------------------------------------------
 

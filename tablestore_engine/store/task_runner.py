@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from tablestore_engine.errors import StorageError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import SOURCE_COMPACT
@@ -99,13 +97,12 @@ def _files(task: BucketTask, access: FileAccess) -> DataFiles:
 
 def _upsert(files: DataFiles, task: Upsert, cache: KeyCache | None) -> BucketChange:
     rows = files.schema.arrow_schema().empty_table() if task.rows is None else task.rows
-    kinds = None if task.kinds is None else np.asarray(task.kinds).astype(np.int8)
     target = Target(
         level=task.level,
         picks=task.picks,
         skip_identical=task.picks is not None or files.traits.skips_identical,
     )
-    return merge_batch(files, task.state, batch_of(rows, kinds, files.traits), target, cache)
+    return merge_batch(files, task.state, batch_of(rows, task.kinds, files.traits), target, cache)
 
 
 def _append(files: DataFiles, task: Append) -> BucketChange:
