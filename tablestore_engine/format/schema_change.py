@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.cast import is_widening
 from tablestore_engine.format.data_type import DataField, DataType
+from tablestore_engine.format.evolution_cast import is_widening
 from tablestore_engine.format.schema import (
     TableSchema,
     assign_ids,

@@ -23,7 +23,6 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.sql_literal import count_of, sql_row
 from tablestore_engine.lsm.key_order import Mask, order_columns
 from tablestore_engine.lsm.merge import merge_versions, merged_rows
-from tablestore_engine.lsm.rows import SAMPLES, frame_samples
 from tablestore_engine.lsm.take import keeps_all
 from tablestore_engine.lsm.versions import (
     SequenceOrder,
@@ -32,6 +31,7 @@ from tablestore_engine.lsm.versions import (
     sort_versions,
     without_update_before,
 )
+from tablestore_engine.store.conformed_rows import SAMPLES, frame_samples
 from tablestore_engine.store.table_traits import TableTraits
 
 

@@ -22,9 +22,9 @@ from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.scalar import python_values
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.rows import conform
 from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.lsm.versions import retracts
+from tablestore_engine.store.conformed_rows import conform
 from tablestore_engine.store.table_traits import TableTraits
 
 Kinds = npt.NDArray[np.int8]
@@ -42,7 +42,7 @@ class RoutedRows:
 
 
 def route_rows(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> tuple[RoutedRows, ...]:
-    """Split a batch. Raises what lsm.rows.conform raises: FixData TS1602, TS1603, TS1604."""
+    """Split a batch. Raises what conformed_rows.conform raises: FixData TS1602, TS1603, TS1604."""
     made = conform(rows, schema, None if kinds is None else retracts(kinds))
     if not made.num_rows:
         return ()

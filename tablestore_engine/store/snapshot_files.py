@@ -25,9 +25,9 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.store.base_list import merge_manifests
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.conflict import BucketId, Scope
-from tablestore_engine.store.manifest_merge import merge_manifests
 from tablestore_engine.store.manifests import ManifestStore
 from tablestore_engine.store.table_traits import TableTraits
 

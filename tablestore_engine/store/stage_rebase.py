@@ -27,11 +27,11 @@ from tablestore_engine.errors import RetryError
 from tablestore_engine.format.index_manifest import DELETION_VECTORS, IndexEntry
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
-from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.bucket_state import BucketChange
-from tablestore_engine.store.changelog import ROW_KIND_COLUMN, ChangelogReader
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit import Committer
 from tablestore_engine.store.commit_report import CommitIdentity, CommitReport, count_properties
 from tablestore_engine.store.conflict import BucketId, Scope, touched_buckets

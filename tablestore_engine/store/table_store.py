@@ -30,9 +30,9 @@ from tablestore_engine.store.identity import find_identity, table_gone
 from tablestore_engine.store.maintenance import compaction_step
 from tablestore_engine.store.parquet_input import FooterChecks
 from tablestore_engine.store.parts import Parts
-from tablestore_engine.store.read import read_batches, read_plan
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.scan import PartitionFilter, ScanPlan
+from tablestore_engine.store.scan_rows import read_batches, read_plan
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.snapshot_files import Planned, SnapshotFiles
 from tablestore_engine.store.snapshots import SnapshotStore

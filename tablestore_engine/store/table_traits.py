@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tablestore_engine.format.manifest_merge import MergeLimits
+from tablestore_engine.format.manifest_compaction import MergeLimits
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.changelog_producer import ChangelogProducer, get_producer
 from tablestore_engine.lsm.engine_registry import get_engine

@@ -20,7 +20,8 @@ from tablestore_engine.format.binary_row import (
     encode_row,
     row_arity,
 )
-from tablestore_engine.format.types import DataType, parse_type
+from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.type_text import parse_type
 from tests.unit.format.bucket_vectors import ROW_BYTES
 
 

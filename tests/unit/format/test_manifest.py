@@ -13,6 +13,7 @@ import pytest
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.binary_row import EMPTY_ROW, encode_row
 from tablestore_engine.format.data_file import EMPTY_STATS
+from tablestore_engine.format.data_type import STRING
 from tablestore_engine.format.manifest import (
     FileKind,
     ManifestEntry,
@@ -20,7 +21,6 @@ from tablestore_engine.format.manifest import (
     encode_rolled,
     merge_entries,
 )
-from tablestore_engine.format.types import STRING
 from tests.unit.format.manifest_samples import (
     KEY_1,
     KEY_9,

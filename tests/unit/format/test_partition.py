@@ -13,7 +13,7 @@ import pytest
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.partition import PartitionSpec, escape_path_name, partition_path
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.format.types import parse_type
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.format.value_text import cast_text, java_float_text
 
 

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import FixData, FixRequest, NotFound
+from tablestore_engine.format.data_type import BIGINT, STRING, DataField, DataType
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema, new_schema
 from tablestore_engine.format.seal import SEAL, SEALED
-from tablestore_engine.format.types import BIGINT, STRING, DataField, DataType, type_to_text
+from tablestore_engine.format.type_text import type_to_text
 
 ARROW = pa.schema([
     ("id", pa.int64()),

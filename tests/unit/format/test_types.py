@@ -7,18 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore_engine.errors import FixData, FixRequest, Unsupported
-from tablestore_engine.format.types import (
-    BYTES,
-    STRING,
-    DataField,
-    DataType,
+from tablestore_engine.format.data_type import BYTES, STRING, DataField, DataType
+from tablestore_engine.format.type_arrow import field_with_ids, type_from_arrow, type_to_arrow
+from tablestore_engine.format.type_text import (
     field_from_json,
     field_to_json,
-    field_with_ids,
     parse_type,
-    type_from_arrow,
     type_from_json,
-    type_to_arrow,
     type_to_json,
     type_to_text,
 )

@@ -286,7 +286,7 @@ def test_what_plans_imports_nothing_that_writes() -> None:
         "maintenance",
         "file_join",
         "fold",
-        "merge_batch",
+        "merge_on_write",
     }
     for path, tree in planning.items():
         if path.name == "table_store.py":

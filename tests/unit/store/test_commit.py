@@ -13,7 +13,7 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import add_column
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.format.types import parse_type
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.commit import Committer
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.table_store import TableStore

@@ -9,7 +9,7 @@ import pytest
 
 from tablestore_engine.errors import FixData, Unsupported
 from tablestore_engine.format.schema_change import add_column, drop_column, rename_column, retype_column
-from tablestore_engine.format.types import parse_type
+from tablestore_engine.format.type_text import parse_type
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
 from tests.unit.store.test_changelog import foreign_level_zero
 

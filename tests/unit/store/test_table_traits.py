@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
-from tablestore_engine.format.types import DataField, parse_type
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.lsm.changelog_producer import PRODUCERS
 from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.options import OPTIONS

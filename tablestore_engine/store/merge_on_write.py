@@ -21,13 +21,13 @@ from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_APPEND, D
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.lsm.key_order import Index, Mask, order_columns, order_permutation
 from tablestore_engine.lsm.merge import Decision, Incoming, Met, Stored, changelog_rows, decide, meet_stored
-from tablestore_engine.lsm.rows import rows_identical
 from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.lsm.versions import stored_newer
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles, RunRows
 from tablestore_engine.store.incoming_batch import Batch, sequence_of
 from tablestore_engine.store.lookup import FileHits, Hits, KeyCache, absent_rows, fetch, find_hits
+from tablestore_engine.store.row_equality import rows_identical
 from tablestore_engine.store.row_filter import RowFilter, picked_rows
 
 
