@@ -1,4 +1,4 @@
-"""What of the format is read, written or refused: one table, asked before anything else is done (section 17).
+"""What of the format is read, written or refused: one table, asked before anything else is done (format.md#options).
 
 Names      Capability      one feature: how a table shows it, and whether we read and write it
            CAPABILITIES    all features that are not fully supported

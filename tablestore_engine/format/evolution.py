@@ -1,4 +1,4 @@
-"""Reading a file of an old schema with a newer one: match by field id, then cast (section 2.1).
+"""Reading a file of an old schema with a newer one: match by field id, then cast (format.md#evolution).
 
 Names      ColumnPlan     one wanted column: where it comes from in the file, and as what type
            plan_columns   pure choice for all columns

@@ -1,4 +1,4 @@
-"""ALTER TABLE on the schema object: each change gives the next schema, nothing is written (section 2.1).
+"""ALTER TABLE on the schema object: each change gives the next schema, nothing is written (format.md#evolution).
 
 Names      add_column, drop_column, rename_column, retype_column   one column
            describe_column, relax_column                           its description, NOT NULL → nullable

@@ -6,7 +6,7 @@ Names      VersionFile         one file's keys, kinds and order among versions, 
 Steps      1 files whose key range meets no other need only their delete rows dropped
            2 the others: all versions in merge order (versions) → one per key (merge engine) → it stays if it adds
 INVARIANT  what lies in the files is all there is: a retraction that wins means that the key has no row.
-INVARIANT  levels say nothing about age; the order is that of the rows (format section 8).
+INVARIANT  levels say nothing about age; the order is that of the rows (format.md#merge-order).
 Only for   engines that take rows whole: combined values are in no file, so no bitmap shows them.
 """
 

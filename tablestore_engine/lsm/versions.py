@@ -8,7 +8,7 @@ Names      Versions        rows by key, of each key the oldest first
            without_update_before   rows of a batch but for those -U that say nothing
 Order      key, then (as far as the caller has them) sequence field, sequence number, retractions before additions,
            then as the rows are given. An incoming row comes after a stored one unless the field says otherwise.
-INVARIANT  NULL in a sequence field is older than every value, in both directions (format section 10).
+INVARIANT  NULL in a sequence field is older than every value, in both directions (format.md#merge-order).
 INVARIANT  what a key becomes is not decided here: that is the merge engine's.
 """
 

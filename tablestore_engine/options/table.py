@@ -7,7 +7,7 @@ Names      Option      key, type, default, scope, whether it may change later, a
            find_option the row of a key, also of one that names a column
 INVARIANT  an option that the engine reads stands here; one that stands here is read, or REFUSED
            (tests/house/test_options.py). Keys and defaults of Paimon's own options are Paimon's
-           (reference: Paimon option tables; paimon-format.md section 17) unless the row says otherwise.
+           (format.md#options) unless the row says otherwise.
 INVARIANT  nothing here may hold a secret: table options are stored in schema files.
 """
 

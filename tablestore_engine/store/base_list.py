@@ -1,4 +1,4 @@
-"""The base list of a new snapshot: manifests of the one before, tidied up when it is time (format section 4.5).
+"""The base list of a new snapshot: manifests of the one before, tidied up when it is time (format.md#manifest-lists).
 
 Names      merge_manifests   manifests in order → those of the new base list
 Steps      full merge due → untidy manifests and tidy ones with a file that is gone, written anew behind the rest

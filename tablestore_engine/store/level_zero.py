@@ -2,7 +2,7 @@
 
 Names      read_level_zero   files of level 0 → Batch, one version per key
 Steps      read all rows with kinds and numbers → incoming_batch.batch_of_stored
-INVARIANT  the order of files does not matter, only the order that the rows carry (format section 8).
+INVARIANT  the order of files does not matter, only the order that the rows carry (format.md#merge-order).
 INVARIANT  a winner keeps its sequence number; the row of a winning delete only takes its key away.
 """
 

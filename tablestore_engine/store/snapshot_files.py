@@ -6,7 +6,7 @@ Names      Planned        what one commit changes, decided on some base
 Steps      delta part (once per plan): index files → delta manifest and list → changelog manifest and list
            base part (once per base): base list, its manifests merged when it is time → index manifest
 INVARIANT  everything is durable before the snapshot that names it is claimed.
-INVARIANT  record counts are physical: deletion vectors do not lower them (mow-interop section 4).
+INVARIANT  record counts are physical: deletion vectors do not lower them (format.md#snapshots).
 CRASH      all these files have new names that nothing refers to yet: orphan cleaning finds them.
 """
 
@@ -244,5 +244,5 @@ def _changelog_rows(planned: Planned) -> int:
 
 
 def _carried_statistics(base: Snapshot | None, planned: Planned) -> str | None:
-    """ANALYZE results stay until the schema changes (format section 3)."""
+    """ANALYZE results stay until the schema changes (format.md#snapshots)."""
     return base.statistics if base is not None and base.schema_id == planned.schema.id else None

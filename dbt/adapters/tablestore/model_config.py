@@ -55,7 +55,7 @@ _ENGINES_KNOWN = ("deduplicate", "partial-update", "aggregation", "first-row")
 
 @dataclass
 class TablestoreConfig(AdapterConfig):
-    """Config keys of a table (DESIGN section 5)."""
+    """Config keys of a table."""
 
     primary_key: str | list[str] | None = None
     partition_by: str | list[str] | None = None

@@ -94,7 +94,7 @@ def test_empty_batches() -> None:
 
 
 def test_bucket_of_extreme_hashes() -> None:
-    """The absolute value is taken in 64 bits: -2**31 does not overflow (trap 23)."""
+    """The absolute value is taken in 64 bits: -2**31 does not overflow (format.md#buckets)."""
     assert bucket_of(np.array([-(2**31), 2**31 - 1, -1], np.int32), 3).tolist() == [2, 1, 1]
     with pytest.raises(FixRequest):
         bucket_of(np.array([1], np.int32), 0)

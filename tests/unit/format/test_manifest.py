@@ -232,7 +232,7 @@ def test_an_upgrade_keeps_the_file_on_its_new_level() -> None:
     ],
 )  # fmt: skip
 def test_each_part_of_the_identity_counts(other: dict[str, Any]) -> None:
-    """Entries that differ in one part of section 4.5's identity are different files."""
+    """Entries that differ in one part of the identity are different files."""
     assert len(merge_entries([make_entry(), make_entry(**other)])) == 2
 
 

@@ -66,7 +66,7 @@ def test_keys_are_not_null_and_trimmed() -> None:
 
 
 def test_file_round_trip_and_exact_keys() -> None:
-    """The file has exactly the keys of section 2, and no comment when there is none."""
+    """The file has exactly the keys of a schema, and no comment when there is none."""
     assert decode_schema(encode_schema(SCHEMA)) == SCHEMA
     plain = json.loads(encode_schema(new_schema(ARROW)))
     assert set(plain) == {
