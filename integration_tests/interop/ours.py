@@ -23,7 +23,7 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format import schema_change
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema, decode_schema
-from tablestore_engine.format.types import parse_type
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.system import SYSTEM
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteMode, WriteRequest

@@ -1,6 +1,6 @@
 """Java Paimon and we write one table in turns: nothing is lost, nothing is doubled, each change is told once.
 
-Rule of the shared table (mow-interop.md): our keyed tables carry write-only=true, so another engine only adds level 0,
+Rule of the shared table (format.md#sharing-a-table): our keyed tables are write-only, so another engine adds level 0,
 which batch readers do not see until our next commit takes it in. Where a test lets Java write fully (deletion vectors,
 compaction), it and we take turns, never at the same time.
 """

@@ -21,9 +21,9 @@ import pyarrow as pa
 
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.log.beginning import prepare_log
 from tablestore_engine.log.changes import ChangeBatch, SnapshotChanges
 from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.log.lifecycle import prepare_log
 from tablestore_engine.log.reader import read_messages
 from tablestore_engine.log.settings import LogSettings, resolve_log
 

@@ -20,9 +20,9 @@ from tablestore_engine.errors import (
     RetryError,
     TablestoreError,
 )
-from tablestore_engine.log.beginning import prepare_log
 from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
+from tablestore_engine.log.lifecycle import prepare_log
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.publisher import Publisher
 

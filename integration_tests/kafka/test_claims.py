@@ -18,11 +18,11 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Re
 from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log import beginning
-from tablestore_engine.log.beginning import prepare_log, reset_log
+from tablestore_engine.log import lifecycle
 from tablestore_engine.log.client import make_consumer
 from tablestore_engine.log.decode import decode_rows
 from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.log.lifecycle import prepare_log, reset_log
 from tablestore_engine.log.marker import read_markers
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.publisher import Publisher
@@ -83,7 +83,7 @@ def test_a_claim_does_not_land_behind_what_was_published_meanwhile(
     """The winner publishes between the loser's look and its claim: TS1704, P is not set back, no row comes twice."""
     source, winner, _, loser = two_tables(broker)
     prepare_log(winner)
-    real = beginning._write_base
+    real = lifecycle._write_base
 
     def publish_first(*args: object, **more: object) -> None:
         monkeypatch.undo()
@@ -91,7 +91,7 @@ def test_a_claim_does_not_land_behind_what_was_published_meanwhile(
             assert publisher.publish_pending(1, source.read).published == 1
         real(*args, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(beginning, "_write_base", publish_first)
+    monkeypatch.setattr(lifecycle, "_write_base", publish_first)
     with pytest.raises(FixRequest, match="TS1704"):
         prepare_log(loser)
     with Publisher(winner) as publisher:

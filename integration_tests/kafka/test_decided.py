@@ -9,9 +9,9 @@ import pytest
 
 from integration_tests.kafka.source import Source, expected, new_table, published
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.beginning import prepare_log, reset_log
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.envelope import encode_rows, plan_envelope
+from tablestore_engine.log.lifecycle import prepare_log, reset_log
 from tablestore_engine.log.marker import Marker, encode_marker
 from tablestore_engine.log.producer import LogProducer, RowHeaders
 from tablestore_engine.log.publisher import Publisher

@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.store.changelog import ROW_KIND_COLUMN
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteRequest
 

@@ -12,7 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tablestore_engine.format.bucket import bucket_of, hash_rows
-from tablestore_engine.format.types import DataType, parse_type, type_to_arrow
+from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.type_arrow import type_to_arrow
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
 from tests.unit.format.bucket_vectors import BUCKET_VECTORS, BucketVector
 

@@ -3,12 +3,12 @@
 Names      LocalFileIO   the port of base.py for paths under one root
 Steps      claim: temporary file in the same folder -> bytes -> fsync file -> link -> fsync folder; the same with a
            rename for replace. Files under new (uuid) names are written in place: nobody knows the name yet
-INVARIANT  temporary names start with a dot: readers of other engines parse every snapshot-* they see (trap 6).
+INVARIANT  temporary names start with a dot: other engines parse every snapshot-* they see (format.md#layout).
 INVARIANT  no link inside the root is followed (TS1290); a folder is looked at once.
 INVARIANT  a claim is one link(2): it fails when the name exists, on every POSIX file system.
 CRASH      a leftover is a hidden temporary file, or a file that nothing names.
 Cost       0.4 ms per fsync of a file, 0.2 ms of a folder on the build machine: ten files of a commit cost 6 ms.
-PAIMON     Java renames on local disks, which overwrites: mixing committers needs care (trap 13).
+PAIMON     Java renames on local disks, which overwrites: mixing committers needs care (format.md#commits).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Avro object container files of the metadata (section 4): schemas as values, one way to write and read.
+"""Avro object container files of the metadata (format.md#avro-files): schemas as values, one way to write and read.
 
 Names      AvroCodec     parsed schema + write, write_rolled, read
            optional      ["null", X] with default null: the only union order that Java's decoder takes

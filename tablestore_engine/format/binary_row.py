@@ -1,4 +1,4 @@
-"""BinaryRow: a row of scalars as canonical bytes, for partitions, keys and statistics in manifests (section 5).
+"""BinaryRow: a row of scalars as canonical bytes, for partitions, keys, statistics (format.md#binaryrow).
 
     int32 BE arity | header and null bits (W bytes) | 8-byte slots | variable part, each value padded to 8
 
@@ -11,7 +11,7 @@ Values     BOOLEAN bool · integers int · FLOAT, DOUBLE float · DECIMAL Decima
            VARBINARY bytes · DATE date · TIME time · TIMESTAMP naive datetime · TIMESTAMP_LTZ aware datetime.
            Values beyond datetime (nanoseconds, years beyond 9999) are numpy.datetime64, both ways.
 INVARIANT  manifests compare these bytes: unused bytes are zero, the header byte is zero, and a null DECIMAL(>18)
-           or TIMESTAMP(>3) still reserves its variable space (trap 10).
+           or TIMESTAMP(>3) still reserves its variable space (format.md#binaryrow).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def header_bytes(arity: int) -> int:
 
 
 def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
-    """The row as manifests hold it: int32 big-endian arity, then the row (section 5.1).
+    """The row as manifests hold it: int32 big-endian arity, then the row (format.md#binaryrow).
 
     Raises FixData TS1114 when a value does not fit its type, Unsupported TS1115 for a non-null nested value.
     """
@@ -60,7 +60,7 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
 
 
 def encode_bare_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
-    """The row without arity prefix, a multiple of 8 bytes long: what the bucket hash reads (sections 5, 6)."""
+    """The row without arity prefix, a multiple of 8 bytes long: what the bucket hash reads (format.md#binaryrow)."""
     if len(values) != len(types):
         raise FixData(
             "TS1114",
@@ -166,7 +166,7 @@ def _encode_decimal(unscaled: int, type_: DataType, offset: int) -> tuple[bytes,
 
 
 def minimal_bytes(number: int) -> int:
-    """Bytes of the shortest two's complement of `number`, as Java's BigInteger.toByteArray (trap 24)."""
+    """Bytes of the shortest two's complement of `number`, as Java's BigInteger.toByteArray (format.md#binaryrow)."""
     return (number if number >= 0 else ~number).bit_length() // 8 + 1
 
 

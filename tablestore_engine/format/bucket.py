@@ -1,6 +1,6 @@
-"""Row → bucket: Paimon's hash of the bucket key, over whole Arrow columns (section 6).
+"""Row → bucket: Paimon's hash of the bucket key, over whole Arrow columns (format.md#buckets).
 
-Names      hash_rows        the 32-bit hash of each row (also the key hash of a dynamic bucket, section 13)
+Names      hash_rows        the 32-bit hash of each row (also the key hash of a dynamic bucket)
            bucket_of        hash → bucket, the `default` function
            assign_buckets   columns → bucket by `bucket-function.type`: default, mod, hive
 Steps      a BinaryRow of each row is never built: its 8-byte words are arrays, one per word position;
@@ -35,7 +35,7 @@ _CHUNK_ROWS = 1 << 16  # the working arrays of a chunk stay in the processor's c
 
 
 def hash_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType]) -> Int32Array:
-    """The signed 32-bit hash of each row: int32[rows]. Columns are cast to `types`; nulls count (section 6).
+    """The signed 32-bit hash of each row: int32[rows]. Columns are cast to `types`; nulls count (format.md#buckets).
 
     Raises Unsupported TS1115 for nested types, FixData TS1117 when a column does not fit its type,
     FixRequest TS1118 for no columns.
@@ -58,7 +58,7 @@ def bucket_of(hashes: Int32Array, bucket_count: int) -> Int32Array:
             why="a fixed bucket count is at least 1",
             fix="set the table option bucket to 1 or more",
         )
-    wide = np.abs(hashes.astype(np.int64))  # 64 bits first: abs(-2**31) overflows in 32 (trap 23)
+    wide = np.abs(hashes.astype(np.int64))  # 64 bits first: abs(-2**31) overflows in 32 (format.md#buckets)
     return (wide % bucket_count).astype(np.int32)
 
 
@@ -68,7 +68,7 @@ def assign_buckets(
     bucket_count: int,
     function: str = "default",
 ) -> Int32Array:
-    """The bucket of each row by that `bucket-function.type`: int32[rows] (section 6).
+    """The bucket of each row by that `bucket-function.type`: int32[rows] (format.md#buckets).
 
     Raises FixRequest TS1119 (bucket count, or `mod` on anything but one INT or BIGINT), TS1120 (unknown function),
     and what hash_rows raises.

@@ -1,4 +1,4 @@
-"""What of the format is read, written or refused: one table, asked before anything else is done (section 17).
+"""What of the format is read, written or refused: one table, asked before anything else is done (format.md#options).
 
 Names      Capability      one feature: how a table shows it, and whether we read and write it
            CAPABILITIES    all features that are not fully supported
@@ -18,6 +18,7 @@ from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS
 from tablestore_engine.format.layout import POSTPONE_BUCKET, UNAWARE_BUCKET, file_format
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.options import MERGE_ENGINES
 
 Detect = Callable[[TableSchema], str | None]  # the option or column that shows the feature, None without it
 
@@ -143,8 +144,8 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     # which version of a row wins
     Capability(
-        "merge engine", option_in("merge-engine", allowed=("deduplicate",)),
-        "only deduplicate is implemented; other engines combine rows",
+        "merge engine", option_in("merge-engine", allowed=MERGE_ENGINES),
+        f"only {', '.join(MERGE_ENGINES)} is implemented; other engines combine rows",
     ),
     Capability(
         "changelog producer", option_in("changelog-producer", allowed=("none", "lookup")),

@@ -1,4 +1,4 @@
-"""Facts of one data file as manifests hold them (section 4.2), and the columns inside it (section 7.1).
+"""Facts of one data file as manifests hold them, and the columns inside it (format.md#data-files).
 
 Names      DataFileMeta, SimpleStats   frozen; names are the manifest's in snake case
            key_value_schema    Arrow schema of a keyed file: _KEY_*, _SEQUENCE_NUMBER, _VALUE_KIND, columns
@@ -42,7 +42,7 @@ EMPTY_STATS = SimpleStats(EMPTY_ROW, EMPTY_ROW, ())
 
 @dataclass(frozen=True)
 class DataFileMeta:
-    """One data file. `creation_time` is local wall-clock milliseconds taken as UTC (trap 8).
+    """One data file. `creation_time` is local wall-clock milliseconds taken as UTC (format.md#data-files).
 
     `value_stats_cols` None: the statistics cover all columns in schema order; a tuple: exactly these.
     """
@@ -78,7 +78,7 @@ def _with_id(field: pa.Field, parquet_id: int) -> pa.Field:
 
 
 def key_value_schema(schema: TableSchema) -> pa.Schema:
-    """Columns of a keyed file in order, with Parquet field ids (section 7.1)."""
+    """Columns of a keyed file in order, with Parquet field ids (format.md#data-files)."""
     keys = [
         _with_id(field_with_ids(field).with_name(KEY_PREFIX + field.name), KEY_FIELD_ID_BASE + field.id)
         for field in schema.fields_of(schema.trimmed_primary_keys)

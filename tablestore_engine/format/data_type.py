@@ -1,4 +1,4 @@
-"""What a column's type is: one frozen tree for all types of the format (section 2).
+"""What a column's type is: one frozen tree for all types of the format (format.md#types).
 
 Names      DataType    root, nullability and the parameters that belong to the root
            DataField   id, name, type and the two optional texts of a column or of a ROW child
@@ -49,7 +49,7 @@ class DataType:
 
     @property
     def is_compact(self) -> bool:
-        """Whether a DECIMAL or TIMESTAMP fits the eight bytes of its slot (section 5); True for other types."""
+        """Whether a DECIMAL or TIMESTAMP fits its eight bytes (format.md#binaryrow); True for other types."""
         if self.root == "DECIMAL":
             return (self.precision or 0) <= COMPACT_DECIMAL_PRECISION
         if self.root in TIMESTAMP_ROOTS:
@@ -74,7 +74,7 @@ class DataType:
 
 @dataclass(frozen=True)
 class DataField:
-    """One column, or one child of a ROW: `id` is unique in the table for ever (section 2)."""
+    """One column, or one child of a ROW: `id` is unique in the table for ever (format.md#types)."""
 
     id: int
     name: str

@@ -1,4 +1,4 @@
-"""Deletion vectors: which row positions of a data file are gone (section 11).
+"""Deletion vectors: which row positions of a data file are gone (format.md#deletion-vectors).
 
     index file   byte version = 1, then per vector { int32 BE size | body[size] | int32 BE crc32(body) }
     32-bit body  int32 BE magic 1581511376, portable RoaringBitmap                    f2 = size
@@ -7,7 +7,7 @@
 Names      encode_deletion_vectors   bitmaps of a bucket -> bytes of one index file and its ranges
            decode_deletion_vector    bytes and a range -> bitmap, in either form
 PAIMON     f1 points at the size field in both forms; f2 leaves out the 8 framing bytes in the 32-bit form only
-           (trap 12). Java checks f2 against size; we check the checksum as well.
+           (format.md#deletion-vectors). Java checks f2 against size; we check the checksum as well.
 INVARIANT  positions are 0-based row numbers of the physical file; files stay below 2^32 rows.
 """
 

@@ -1,4 +1,4 @@
-"""Reading a file of an old schema with a newer one: match by field id, then cast (section 2.1).
+"""Reading a file of an old schema with a newer one: match by field id, then cast (format.md#evolution).
 
 Names      ColumnPlan     one wanted column: where it comes from in the file, and as what type
            plan_columns   pure choice for all columns
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablestore_engine.errors import FixData
-from tablestore_engine.format.cast import cast_column, check_cast
 from tablestore_engine.format.data_type import DataField, DataType
+from tablestore_engine.format.evolution_cast import cast_column, check_cast
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import field_to_arrow, type_to_arrow
 

@@ -1,4 +1,4 @@
-"""Hive's bucket hash of rows, for `bucket-function.type=hive` (section 6).
+"""Hive's bucket hash of rows, for `bucket-function.type=hive` (format.md#buckets).
 
 Names      hive_hash_rows   h = 31·h + hash(field), from 0, over whole Arrow columns
 Facts      null 0 · BOOLEAN 1/0 · TINYINT, SMALLINT, INT, DATE, TIME the number · BIGINT (v >>> 32) ^ v ·

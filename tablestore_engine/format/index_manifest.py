@@ -1,10 +1,10 @@
-"""Index manifests: the complete list of a snapshot's live index files (section 4.4).
+"""Index manifests: the complete list of a snapshot's live index files (format.md#index-manifests).
 
 Names      IndexEntry, DvRange   one index file; where a data file's deletion vector lies in it
            encode_index_manifest, decode_index_manifest
            replace_deletion_vectors   the list with another DELETION_VECTORS entry for one bucket
 PAIMON     array items are unions with null. Exactly one DELETION_VECTORS entry per (partition, bucket) of a
-           keyed table: with two, Java's next write loses one of them (mow-interop trap 2).
+           keyed table: with two, Java's next write loses one of them (format.md#index-manifests).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KIND_ADD = 0
 
 @dataclass(frozen=True)
 class DvRange:
-    """The deletion vector of `data_file`: offset of its size field, length as section 11.1 counts it, set bits."""
+    """The deletion vector of `data_file`: offset of its size field, length as the format counts it, set bits."""
 
     data_file: str
     start: int

@@ -1,4 +1,4 @@
-"""Every directory and file name of a table, drawn once (section 1).
+"""Every directory and file name of a table, drawn once (format.md#layout).
 
     <location>/schema/schema-<N>            <location>/tag/tag-<name>
     <location>/snapshot/snapshot-<N>        <location>/consumer/consumer-<id>
@@ -14,7 +14,7 @@ Names      TableLayout   paths of one table and one branch of it
            file_format   'data-….zstd.parquet' → 'parquet': the extension decides, never the table option
            check_tag_name, check_branch_name, check_file_name
 INVARIANT  data, manifest, index and statistics files are shared by all branches; only metadata is per branch.
-INVARIANT  temporary names start with a dot: readers parse every `snapshot-*` and `schema-*` (trap 6).
+INVARIANT  temporary names start with a dot: readers parse every `snapshot-*` and `schema-*` (format.md#layout).
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def find_floor_id(name: str) -> int | None:
 
 
 def file_format(name: str) -> str:
-    """The format of a data file: the text behind its last dot, lower case; '' when there is none (section 1)."""
+    """The format of a data file: the text behind its last dot, lower case; '' when there is none (format.md#layout)."""
     return name.rpartition(".")[2].lower() if "." in name else ""
 
 

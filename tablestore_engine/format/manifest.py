@@ -1,4 +1,4 @@
-"""Manifest files: one record per added or removed data file (section 4.2), and their merging (section 4.5).
+"""Manifest files: one record per added or removed data file and their merging (format.md#manifests).
 
 Names      FileKind, ManifestEntry   one change
            encode_rolled   entries -> Avro bytes of one or more manifests of a target size
@@ -44,7 +44,7 @@ class ManifestEntry:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What makes two entries speak of the same file (section 4.5)."""
+        """What makes two entries speak of the same file (format.md#manifests)."""
         file = self.file
         return (
             self.partition, self.bucket, file.level, file.file_name,
@@ -124,7 +124,7 @@ def decode_manifest(data: bytes, name: str = "") -> list[ManifestEntry]:
 
 
 def merge_entries(entries: Iterable[ManifestEntry]) -> dict[tuple[object, ...], ManifestEntry]:
-    """Live ADD entries by identity, in order; a DELETE without its ADD stays as a pending DELETE (section 4.5).
+    """Live ADD entries by identity, in order; a DELETE without its ADD stays as a pending DELETE (format.md#manifests).
 
     Raises FixData TS1132 when a file is added that is there, or whose DELETE is pending: names never come back.
     """

@@ -1,4 +1,4 @@
-"""Manifest lists: one record per manifest file of a snapshot's base, delta or changelog (section 4.1).
+"""Manifest lists: one record per manifest file of a snapshot's base, delta or changelog (format.md#manifest-lists).
 
 Names      ManifestFileMeta   one manifest: exact size, counts, partition statistics, bucket and level range
            encode_manifest_list, decode_manifest_list

@@ -1,4 +1,4 @@
-"""Paimon's murmur3 over the words of a BinaryRow, seed 42: one row at a time, and over arrays (section 6).
+"""Paimon's murmur3 over the words of a BinaryRow, seed 42: one row at a time, and over arrays (format.md#buckets).
 
 Names      hash_row_bytes   the hash of one row's bytes, plain Python: the definition
            hash_words       the hashes of many rows of equal size from their 8-byte words

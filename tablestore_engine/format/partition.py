@@ -1,4 +1,4 @@
-"""Partition values: Python objects ⇄ BinaryRow bytes, and → directory names (section 1.1).
+"""Partition values: Python objects ⇄ BinaryRow bytes, and → directory names (format.md#partitions).
 
 Names      PartitionSpec      keys, types and the two options that decide directory names
            partition_path     values → ``dt=19723/h=7/``, '' for a table without partitions
@@ -72,7 +72,7 @@ def partition_path(
     default_name: str = DEFAULT_PARTITION,
     legacy_name: bool = True,
 ) -> str:
-    """``k=v/k=v/``, escaped, one level per key; '' without keys (section 1.1).
+    """``k=v/k=v/``, escaped, one level per key; '' without keys (format.md#partitions).
 
     Raises Unsupported TS1122 for types whose text is not fixed by the format (binaries, zoned time with
     legacy_name off, nested types).
@@ -92,7 +92,7 @@ def escape_path_name(text: str) -> str:
 
 
 def encode_partition(values: Sequence[object], types: Sequence[DataType]) -> bytes:
-    """The canonical bytes of partition values for manifests; twelve zero bytes without partitions (section 4.2)."""
+    """The canonical bytes of partition values; twelve zero bytes without partitions (format.md#partitions)."""
     return encode_row(values, types)
 
 

@@ -1,4 +1,4 @@
-"""Python values ⇄ the integers that the format stores for them (section 5).
+"""Python values ⇄ the integers that the format stores for them (format.md#binaryrow).
 
 Names      days_from_date, date_from_days            DATE ⇄ days since 1970-01-01
            millis_from_time, time_from_millis        TIME ⇄ milliseconds of day

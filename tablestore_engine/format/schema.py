@@ -1,4 +1,4 @@
-"""The schema file `schema/schema-<N>`: columns with ids, keys and options (section 2).
+"""The schema file `schema/schema-<N>`: columns with ids, keys and options (format.md#schemas).
 
 Names      TableSchema     one immutable version of a table's schema
            encode_schema, decode_schema   object ⇄ UTF-8 JSON
@@ -102,7 +102,7 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def encode_schema(schema: TableSchema) -> bytes:
-    """UTF-8 JSON of a schema, always version 3; `comment` is left out when there is none (section 2)."""
+    """UTF-8 JSON of a schema, always version 3; `comment` is left out when there is none (format.md#schemas)."""
     out: dict[str, object] = {
         "version": SCHEMA_VERSION,
         "id": schema.id,
@@ -121,7 +121,7 @@ def encode_schema(schema: TableSchema) -> bytes:
 
 
 def decode_schema(data: bytes, name: str = "") -> TableSchema:
-    """A schema from its file; versions 1 and 2 get the defaults of their time as explicit options (section 2).
+    """A schema from its file; versions 1 and 2 get the defaults of their time as explicit options (format.md#schemas).
 
     Raises FixData TS1160 for damaged bytes, TS1111 when the text is no schema, or its version is newer than 3.
     """

@@ -1,4 +1,4 @@
-"""ALTER TABLE on the schema object: each change gives the next schema, nothing is written (section 2.1).
+"""ALTER TABLE on the schema object: each change gives the next schema, nothing is written (format.md#evolution).
 
 Names      add_column, drop_column, rename_column, retype_column   one column
            describe_column, relax_column                           its description, NOT NULL → nullable
@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.cast import is_widening
 from tablestore_engine.format.data_type import DataField, DataType
+from tablestore_engine.format.evolution_cast import is_widening
 from tablestore_engine.format.schema import (
     TableSchema,
     assign_ids,

@@ -1,11 +1,11 @@
-"""Snapshot and tag files: JSON of one state of the table (sections 3 and 14).
+"""Snapshot and tag files: JSON of one state of the table (format.md#snapshots).
 
-Names      Snapshot      all keys of section 3 in snake case
+Names      Snapshot      all keys of the file in snake case
            Tag           a snapshot with the two optional keys of a tag
            CommitKind    APPEND, COMPACT, OVERWRITE, ANALYZE
            encode_snapshot, decode_snapshot, encode_tag, decode_tag   objects ⇄ UTF-8 JSON
-INVARIANT  None is never written; sizes of manifest lists are exact or absent (trap 1); `watermark` is absent
-           unless real (trap 7); unknown keys are ignored, as every reader does.
+INVARIANT  None is never written; sizes of manifest lists are exact or absent; `watermark` is absent
+           unless real (format.md#snapshots); unknown keys are ignored, as every reader does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BATCH_COMMIT_IDENTIFIER = 9223372036854775807  # Long.MAX_VALUE: what batch writ
 
 
 class CommitKind(StrEnum):
-    """Why a snapshot was made (section 3)."""
+    """Why a snapshot was made (format.md#snapshots)."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"
@@ -79,7 +79,7 @@ class Tag:
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """UTF-8 JSON of a snapshot; None and empty maps are left out (section 3)."""
+    """UTF-8 JSON of a snapshot; None and empty maps are left out (format.md#snapshots)."""
     return sealed_json(_snapshot_to_json(snapshot))
 
 
@@ -94,7 +94,7 @@ def decode_snapshot(data: bytes, name: str = "") -> Snapshot:
 
 
 def encode_tag(tag: Tag) -> bytes:
-    """UTF-8 JSON of a tag: the snapshot, `tagCreateTime` as an array, `tagTimeRetained` in seconds (section 14)."""
+    """UTF-8 JSON of a tag: the snapshot, `tagCreateTime` as an array, `tagTimeRetained` in seconds."""
     out = _snapshot_to_json(tag.snapshot)
     if tag.create_time is not None:
         at = tag.create_time

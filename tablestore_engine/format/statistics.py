@@ -1,4 +1,4 @@
-"""Statistics of a file's columns: minimum, maximum, null count, as Paimon keeps them (section 4.3).
+"""Statistics of a file's columns: minimum, maximum, null count, as Paimon keeps them (format.md#statistics).
 
 Names      collect_stats   Arrow columns -> SimpleStats
            empty_stats     no statistics at all

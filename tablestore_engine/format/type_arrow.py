@@ -1,4 +1,4 @@
-"""Types of the format as Arrow types, both ways, and the Parquet field ids that go with them (sections 2, 7.1, 7.2).
+"""Types of the format as Arrow types, both ways, and their Parquet field ids (format.md#types, #data-files).
 
 Names      type_to_arrow     DataType → pa.DataType; timestamps ms (precision ≤ 3), us (4–6), ns (7–9), LTZ with UTC
            type_from_arrow   pa.DataType → DataType with nested nullability; nested ids are 0 until assigned
@@ -69,7 +69,7 @@ def type_to_arrow(type_: DataType) -> pa.DataType:
 
 
 def timestamp_unit(precision: int) -> str:
-    """Arrow unit of TIMESTAMP(precision): ms up to 3, us up to 6, else ns (section 7.2)."""
+    """Arrow unit of TIMESTAMP(precision): ms up to 3, us up to 6, else ns (format.md#data-files)."""
     return "ms" if precision <= 3 else "us" if precision <= 6 else "ns"
 
 
@@ -96,7 +96,7 @@ def field_to_arrow(field: DataField) -> pa.Field:
 
 
 def field_with_ids(field: DataField) -> pa.Field:
-    """The Arrow field whose metadata carries the Parquet field id of the column and of all levels inside (section 7.1).
+    """The Arrow field whose metadata has the Parquet field id of the column and of all inside (format.md#data-files).
 
     ROW children carry their schema ids; elements and map values 536870911 + 1024·id + depth, map keys
     536870911 − 1024·id − depth, where id is the nearest column or ROW child and depth counts from 1.

@@ -1,4 +1,4 @@
-"""Types as the schema file writes them: text for atomic types, JSON objects for nested ones (section 2).
+"""Types as the schema file writes them: text for atomic types, JSON objects for nested ones (format.md#types).
 
 Names      parse_type       text → DataType
            type_to_text     DataType → exact text, nested ones in SQL form for messages
@@ -34,7 +34,7 @@ MAX_TIME_PRECISION = 9
 
 
 def parse_type(text: str) -> DataType:
-    """The atomic type that `text` names, e.g. ``decimal( 10,2 ) not null`` (section 2).
+    """The atomic type that `text` names, e.g. ``decimal( 10,2 ) not null`` (format.md#types).
 
     Raises FixRequest TS1101 when the text is no type or a parameter is out of range.
     """
@@ -53,7 +53,7 @@ def parse_type(text: str) -> DataType:
 
 
 def type_to_text(type_: DataType) -> str:
-    """The exact text of section 2, e.g. ``DECIMAL(10, 2) NOT NULL``; nested ones ``ARRAY<INT>`` (messages only)."""
+    """The exact text of the schema file, e.g. ``DECIMAL(10, 2) NOT NULL``; nested ones ``ARRAY<INT>`` (in messages)."""
     return _root_text(type_) + ("" if type_.nullable else " NOT NULL")
 
 
@@ -74,7 +74,7 @@ def type_from_json(value: object) -> DataType:
 
 
 def type_to_json(type_: DataType) -> str | dict[str, object]:
-    """The JSON value of a type for the schema file: text if atomic, else an object (section 2)."""
+    """The JSON value of a type for the schema file: text if atomic, else an object (format.md#types)."""
     if type_.root not in NESTED_ROOTS:
         return type_to_text(type_)
     out: dict[str, object] = {"type": type_.root + ("" if type_.nullable else " NOT NULL")}
@@ -105,7 +105,7 @@ def field_from_json(value: object) -> DataField:
 
 
 def field_to_json(field: DataField) -> dict[str, object]:
-    """The JSON object of one column; absent texts are left out (section 2)."""
+    """The JSON object of one column; absent texts are left out (format.md#types)."""
     out: dict[str, object] = {"id": field.id, "name": field.name, "type": type_to_json(field.type)}
     if field.description is not None:
         out["description"] = field.description

@@ -1,4 +1,4 @@
-"""A scalar value as the text that Java makes of it: directory names, and CAST to STRING (sections 1.1, 2.1).
+"""A scalar value as the text that Java makes of it: directory names, CAST to STRING (format.md#partitions, #evolution).
 
 Names      legacy_text       Java's toString of the internal value: DATE is a day number
            cast_text         CAST to STRING: DATE is ISO

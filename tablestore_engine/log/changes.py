@@ -18,8 +18,6 @@ import pyarrow as pa
 
 from tablestore_engine.format.schema import TableSchema
 
-ROW_KIND_COLUMN = "_ROW_KIND"
-
 
 class ChangelogRows(Protocol):
     """Rows of one bucket: all table columns and `_ROW_KIND` (int8); bucket -1 is a table without buckets."""

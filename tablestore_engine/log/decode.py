@@ -21,10 +21,9 @@ import pyarrow as pa
 
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS, DataType
-from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.log.changes import ROW_KIND_COLUMN
 
 _KIND_OF_OP = {
     "c": RowKind.INSERT,

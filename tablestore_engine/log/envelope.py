@@ -23,9 +23,8 @@ import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.changes import ROW_KIND_COLUMN
 from tablestore_engine.log.json_text import json_texts, object_texts
 
 _AFTER = ('{"before":null,"after":', ',"op":"c"}')

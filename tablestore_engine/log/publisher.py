@@ -24,9 +24,9 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 
 from tablestore_engine.errors import FixRequest, OutcomeUnknown, RetryError, TablestoreError
-from tablestore_engine.log.beginning import open_progress
 from tablestore_engine.log.changes import PublishReport, ReadChanges
 from tablestore_engine.log.client import FENCED, code_of, make_admin, translate
+from tablestore_engine.log.lifecycle import open_progress
 from tablestore_engine.log.marker import Marker, Progress
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.settings import LogSettings

@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore_engine.errors import FixData
-from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.changes import ROW_KIND_COLUMN
 from tablestore_engine.log.envelope import ChangelogMode, encode_rows, plan_envelope
 from tablestore_engine.log.settings import LogSettings
 

@@ -1,4 +1,4 @@
-"""The order of keys inside data files, computed on whole columns (format section 7.3).
+"""The order of keys inside data files, computed on whole columns (format.md#key-order).
 
 Names      order_frame        columns → comparable columns: comparing those is comparing the keys
            order_permutation  the stable permutation that sorts rows, nulls smallest in either direction

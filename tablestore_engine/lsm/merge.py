@@ -1,12 +1,21 @@
-"""What an upsert does to each key, decided on row numbers alone; the deduplicate merge function.
+"""The merge of a bucket: rows among themselves, then with the stored rows of their keys, and what that changed.
 
-Names      Decision        rows to write, old rows to mark deleted, the changelog as row numbers, counts
-           decide          the only entry: incoming rows in key order and the hits among stored rows
-           ChangelogRows   which rows of which side, of what kind, in key order with -U before +U
-Steps      1 a hit whose stored row is newer, or that changes nothing, leaves the stored row alone
-           2 any other hit replaces it: -U +U, or -D when the incoming row deletes
-           3 an incoming row without hit is +I; a delete without hit is nothing
+Names      merge_versions   versions → one per key
+           merged_rows      the rows of that
+           Incoming         one version per key, in key order, about to meet the stored rows
+           Stored           the stored rows that are hit, in hit order
+           meet_stored      incoming, stored → Met: what each key holds then
+           Decision         rows to write, stored rows to mark deleted, counts of keys
+           decide           Met → Decision
+           ChangelogRows    which rows of which side, of what kind, in key order with -U before +U
+           changelog_rows   Decision → ChangelogRows
+Steps      1 pairs of a hit: (stored, incoming), turned round where the sequence field calls the stored row newer
+           2 the engine makes one version of each pair  3 where it is the stored row, or one like it, nothing changes
+           4 else it is replaced: -U +U, or -D when the outcome retracts
+           5 a row without hit: +I, or nothing for a retraction
 INVARIANT  each key has at most one visible stored row, so `hits` names every incoming row at most once.
+INVARIANT  the changelog is what was visible before against what is visible after: no engine has a say in it.
+INVARIANT  a stored row that gives way (an overwrite took it) is no version: it meets nobody.
 """
 
 from __future__ import annotations
@@ -15,16 +24,53 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.lsm.key_order import Index, Mask
+from tablestore_engine.lsm.merge_engine import Merged, MergeEngine
+from tablestore_engine.lsm.take import take_rows
+from tablestore_engine.lsm.versions import Versions
 
 Kinds = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)
+class Incoming:
+    """`deletes[i]`: row i retracts."""
+
+    rows: pa.Table
+    deletes: Mask
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Entry j is the visible row of the key of incoming row `hits[j]`.
+
+    rows    None when nobody asked for their values
+    newer   which come after their incoming row; None: no sequence field says so of any
+    gives_way   which were taken away by who brings the incoming rows
+    """
+
+    hits: Index
+    rows: pa.Table | None
+    newer: Mask | None
+    gives_way: Mask
+
+
+@dataclass(frozen=True)
+class Met:
+    """What key i holds then: `rows[i]`, no row where `deletes[i]`; the key of hit j where `kept[j]`: its stored row."""
+
+    rows: pa.Table
+    deletes: Mask
+    hits: Index
+    kept: Mask
+
+
+@dataclass(frozen=True)
 class ChangelogRows:
-    """Row i is `incoming[rows[i]]` or, where `from_old[i]`, the old row of hit `rows[i]`."""
+    """Row i is `Met.rows[rows[i]]` or, where `from_old[i]`, the stored row of hit `rows[i]`."""
 
     rows: Index
     from_old: Mask
@@ -33,7 +79,7 @@ class ChangelogRows:
 
 @dataclass(frozen=True)
 class Decision:
-    """`written` incoming rows and `replaced` hits, ascending; counts are of keys."""
+    """`written` rows of Met and `replaced` hits, ascending; counts are of keys."""
 
     written: Index
     replaced: Index
@@ -43,17 +89,75 @@ class Decision:
     unchanged: int
 
 
-def decide(deletes: Mask, hits: Index, *, stored_newer: Mask | None, identical: Mask | None) -> Decision:
-    """Deduplicate: the newest row wins, whole. `deletes[i]`: incoming row i deletes its key."""
-    left_alone = np.zeros(len(hits), dtype=np.bool_)
-    if stored_newer is not None:
-        left_alone |= stored_newer
+def merge_versions(engine: MergeEngine, versions: Versions) -> Merged:
+    """One version of each key, which may be a retraction."""
+    if versions.are_single:
+        return Merged(versions.order, versions.retracts[versions.order])
+    return engine.merge(versions)
+
+
+def merged_rows(rows: pa.Table, merged: Merged) -> pa.Table:
+    """The rows of the winners, with combined values where there are any."""
+    made = take_rows(rows, merged.winners)
+    for name, values in merged.columns.items():
+        made = made.set_column(made.column_names.index(name), made.schema.field(name), values)
+    return made
+
+
+def meet_stored(engine: MergeEngine, incoming: Incoming, stored: Stored) -> Met:
+    """What each key holds once its incoming version has met the stored row. REQUIRES `stored.rows` if it combines."""
+    kept = np.zeros(len(stored.hits), dtype=np.bool_)
+    meeting = np.flatnonzero(~stored.gives_way)
+    if not len(meeting):
+        return Met(incoming.rows, incoming.deletes, stored.hits, kept)
+    if engine.newest_wins:  # then the order of a pair says it all: no pairs are made of millions of rows
+        kept = kept if stored.newer is None else stored.newer & ~stored.gives_way
+        deletes = incoming.deletes.copy()
+        deletes[stored.hits[kept]] = False
+        return Met(incoming.rows, deletes, stored.hits, kept)
+    hits, height = stored.hits[meeting], len(incoming.deletes)
+    merged = engine.merge(_pairs(engine, incoming, stored, meeting))
+    kept[meeting] = (merged.winners >= height) & (not merged.columns)
+    deletes = incoming.deletes.copy()
+    deletes[hits] = merged.deletes
+    rows = incoming.rows
+    if merged.columns:
+        order = np.arange(height)
+        order[hits] = height + np.arange(len(hits))
+        combined = merged_rows(_stacked(incoming, stored), merged)
+        rows = take_rows(pa.concat_tables([rows, combined]), order)
+    return Met(rows, deletes, stored.hits, kept)
+
+
+def _pairs(engine: MergeEngine, incoming: Incoming, stored: Stored, meeting: Index) -> Versions:
+    """Two versions of each key that meets; stored row j has the number `len(incoming) + j`."""
+    mine, theirs = stored.hits[meeting], len(incoming.deletes) + meeting
+    order = np.empty(2 * len(meeting), dtype=np.int64)
+    order[0::2], order[1::2] = theirs, mine
+    if stored.newer is not None:
+        newer = stored.newer[meeting]
+        order[0::2][newer], order[1::2][newer] = mine[newer], theirs[newer]
+    starts = np.zeros(len(order), dtype=np.bool_)
+    starts[0::2] = True
+    taken_away = np.concatenate([incoming.deletes, np.zeros(len(stored.hits), dtype=np.bool_)])
+    rows = _stacked(incoming, stored) if engine.combines else None
+    return Versions(order, starts, taken_away, rows=rows)
+
+
+def _stacked(incoming: Incoming, stored: Stored) -> pa.Table:
+    assert stored.rows is not None  # the caller asked the engine whether it combines
+    return pa.concat_tables([incoming.rows, stored.rows.select(incoming.rows.column_names)])
+
+
+def decide(met: Met, *, identical: Mask | None = None) -> Decision:
+    """What has to be done. `identical`: of which hits the outcome equals the stored row, when that shall not count."""
+    left_alone = met.kept.copy()
     if identical is not None:
-        left_alone |= identical & ~deletes[hits]
-    written = ~deletes
-    written[hits[left_alone]] = False
+        left_alone |= identical & ~met.deletes[met.hits]
+    written = ~met.deletes
+    written[met.hits[left_alone]] = False
     replaced = np.flatnonzero(~left_alone)
-    deleted = int(deletes[hits[replaced]].sum())
+    deleted = int(met.deletes[met.hits[replaced]].sum())
     updated = len(replaced) - deleted
     rows = np.flatnonzero(written)
     return Decision(
@@ -66,12 +170,12 @@ def decide(deletes: Mask, hits: Index, *, stored_newer: Mask | None, identical: 
     )
 
 
-def changelog_rows(decision: Decision, deletes: Mask, hits: Index) -> ChangelogRows:
+def changelog_rows(met: Met, decision: Decision) -> ChangelogRows:
     """The changelog of a decision, in key order (incoming rows are), -U before +U."""
-    old_keys = hits[decision.replaced]
-    has_old = np.zeros(len(deletes), dtype=np.bool_)
+    old_keys = met.hits[decision.replaced]
+    has_old = np.zeros(len(met.deletes), dtype=np.bool_)
     has_old[old_keys] = True
-    old_kinds = np.where(deletes[old_keys], RowKind.DELETE, RowKind.UPDATE_BEFORE)
+    old_kinds = np.where(met.deletes[old_keys], RowKind.DELETE, RowKind.UPDATE_BEFORE)
     new_kinds = np.where(has_old[decision.written], RowKind.UPDATE_AFTER, RowKind.INSERT)
     order = np.argsort(np.concatenate([2 * old_keys, 2 * decision.written + 1]), kind="stable")
     from_old = np.zeros(len(order), dtype=np.bool_)

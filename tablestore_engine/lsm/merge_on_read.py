@@ -2,12 +2,12 @@
 
 Names      VersionFile         one file's keys, kinds and order among versions, as columns
            to_bitmap           positions as a bitmap
-           deleted_positions   files → bitmaps: all versions but the newest of each key, and keys that end deleted
+           deleted_positions   files → bitmaps: versions that do not stand for their key, and keys that end deleted
 Steps      1 files whose key range meets no other need only their delete rows dropped
-           2 the others: sort by key, sequence field, sequence number, adds last; keep the last if it adds
-INVARIANT  merge order is (sequence field with NULL smallest, `_SEQUENCE_NUMBER`, retract before add): section 8;
-           levels say nothing.
-Only for   the deduplicate engine: other engines combine values, which a bitmap cannot do.
+           2 the others: all versions in merge order (versions) → one per key (merge engine) → it stays if it adds
+INVARIANT  what lies in the files is all there is: a retraction that wins means that the key has no row.
+INVARIANT  levels say nothing about age; the order is that of the rows (format.md#merge-order).
+Only for   engines that take rows whole: combined values are in no file, so no bitmap shows them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ import numpy.typing as npt
 import polars as pl
 from pyroaring import BitMap
 
-from tablestore_engine.lsm.batch import SequenceOrder, retracts
-from tablestore_engine.lsm.key_order import key_at, order_permutation, starts_of_groups
+from tablestore_engine.errors import Unsupported
+from tablestore_engine.lsm.key_order import key_at
+from tablestore_engine.lsm.merge import merge_versions
+from tablestore_engine.lsm.merge_engine import MergeEngine
+from tablestore_engine.lsm.versions import SequenceOrder, retracts, sort_versions
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,18 @@ class VersionFile:
     sequence: SequenceOrder | None = None
 
 
-def deleted_positions(files: Sequence[VersionFile]) -> Mapping[str, BitMap]:
-    """File name → positions that a reader must skip; files without any are left out."""
+def deleted_positions(engine: MergeEngine, files: Sequence[VersionFile]) -> Mapping[str, BitMap]:
+    """File name → positions that a reader must skip; files without any are left out. Raises Unsupported TS1656."""
+    if engine.combines:
+        raise Unsupported(
+            "TS1656",
+            "the table has no deletion vectors, and its merge engine makes rows of several versions",
+            why="readers here skip rows of files; they cannot put rows together",
+            fix="set deletion-vectors.enabled=true and compact the table in the engine that writes it",
+        )
     deleted: dict[str, BitMap] = {}
     for section in _sections([file for file in files if file.keys.height]):
-        deleted.update(_of_one(section[0]) if len(section) == 1 else _of_section(section))
+        deleted.update(_of_one(section[0]) if len(section) == 1 else _of_section(engine, section))
     return {name: positions for name, positions in deleted.items() if positions}
 
 
@@ -47,23 +57,20 @@ def _of_one(file: VersionFile) -> dict[str, BitMap]:
     return {file.name: to_bitmap(np.flatnonzero(retracts(file.kinds)))}
 
 
-def _of_section(files: Sequence[VersionFile]) -> dict[str, BitMap]:
-    """All versions of the section in merge order; the last of each key survives if it adds."""
-    adds = ~retracts(np.concatenate([file.kinds for file in files]))
-    columns = [pl.concat([file.keys for file in files])]
-    directions = [False] * columns[0].width
+def _of_section(engine: MergeEngine, files: Sequence[VersionFile]) -> dict[str, BitMap]:
+    """All versions of the section meet; of each key the one that stands for it survives if it adds."""
+    taken_away = retracts(np.concatenate([file.kinds for file in files]))
     sequences = [file.sequence for file in files if file.sequence is not None]
-    if sequences:
-        stacked = pl.concat([one.frame for one in sequences])
-        columns.append(stacked.rename({name: f"s{name}" for name in stacked.columns}))
-        directions += sequences[0].descending
-    number = pl.Series("n", np.concatenate([file.sequence_numbers for file in files]))
-    columns.append(pl.DataFrame([number, pl.Series("a", adds)]))
-    order = order_permutation(pl.concat(columns, how="horizontal"), descending=[*directions, False, False])
-    starts = starts_of_groups(columns[0][order])
-    survives = np.zeros(len(order), dtype=np.bool_)
-    survives[order[np.append(starts[1:], True)]] = True
-    survives &= adds
+    field = SequenceOrder.stacked(sequences) if sequences else None
+    numbers = np.concatenate([file.sequence_numbers for file in files])
+    versions = sort_versions(
+        pl.concat([file.keys for file in files]),
+        taken_away,
+        SequenceOrder.of_stored(field, numbers, ~taken_away),
+    )
+    merged = merge_versions(engine, versions)
+    survives = np.zeros(len(taken_away), dtype=np.bool_)
+    survives[merged.winners[~merged.deletes]] = True
     out, at = {}, 0
     for file in files:
         out[file.name] = to_bitmap(np.flatnonzero(~survives[at : at + file.keys.height]))

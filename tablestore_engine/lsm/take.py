@@ -1,6 +1,7 @@
 """Rows by number, however long their texts are.
 
 Names      take_rows     rows.take for any amount: a column may hold more than Arrow's 32-bit offsets reach
+           keeps_all     whether taking changes nothing; then take_rows costs nothing
 Steps      columns that fit 32-bit offsets → plain take; else the numbers in blocks, of each block the rows chunk by
            chunk, then in order; a block that is still too large is halved
 INVARIANT  the outcome is `rows.take(at)`, only its chunks differ; input columns are never joined into one array.
@@ -17,7 +18,9 @@ ARRAY_BYTES = 1 << 30  # half of what 32-bit offsets reach: text of one array, i
 
 
 def take_rows(rows: pa.Table, at: npt.NDArray[np.int64], *, array_bytes: int = ARRAY_BYTES) -> pa.Table:
-    """Row `at[i]` becomes row i. No column of the outcome has a chunk above `array_bytes`, rows allowing."""
+    """Row `at[i]` becomes row i. No column that is taken apart has a chunk above `array_bytes`, rows allowing."""
+    if keeps_all(at, rows.num_rows):
+        return rows
     largest = max((column.nbytes for column in rows.columns if _has_offsets(column.type)), default=0)
     if largest <= array_bytes or not len(at):
         return rows.take(pa.array(at))
@@ -26,6 +29,11 @@ def take_rows(rows: pa.Table, at: npt.NDArray[np.int64], *, array_bytes: int = A
     block = max(1, rows.num_rows * array_bytes // (2 * largest))
     parts = [_gather(batches, starts, at[first : first + block]) for first in range(0, len(at), block)]
     return pa.concat_tables(parts)
+
+
+def keeps_all(at: npt.NDArray[np.int64], row_count: int) -> bool:
+    """Whether `at` names every row in its place."""
+    return len(at) == row_count and bool((at == np.arange(row_count)).all())
 
 
 def _gather(

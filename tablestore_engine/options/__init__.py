@@ -9,9 +9,10 @@ from tablestore_engine.options.parse import (
     parse_size_bytes,
     parse_stats_mode,
 )
-from tablestore_engine.options.table import OPTIONS, REFUSED, Option, OptionType, Scope
+from tablestore_engine.options.table import MERGE_ENGINES, OPTIONS, REFUSED, Option, OptionType, Scope
 
 __all__ = [
+    "MERGE_ENGINES",
     "OPTIONS",
     "REFUSED",
     "Option",

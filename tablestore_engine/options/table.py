@@ -3,10 +3,11 @@
 Names      Option      key, type, default, scope, whether it may change later, and its trade-off in words
            OPTIONS     key -> Option, in documentation order
            REFUSED     keys that are known and that nothing reads, each with the reason
+           MERGE_ENGINES   the values of `merge-engine` that are built (lsm.engine_registry)
            find_option the row of a key, also of one that names a column
 INVARIANT  an option that the engine reads stands here; one that stands here is read, or REFUSED
            (tests/house/test_options.py). Keys and defaults of Paimon's own options are Paimon's
-           (reference: Paimon option tables; paimon-format.md section 17) unless the row says otherwise.
+           (format.md#options) unless the row says otherwise.
 INVARIANT  nothing here may hold a secret: table options are stored in schema files.
 """
 
@@ -43,6 +44,9 @@ class Scope(StrEnum):
     ENGINE = "engine"  # our own bookkeeping
 
 
+MERGE_ENGINES = ("deduplicate",)
+
+
 @dataclass(frozen=True)
 class Option:
     """One row of the table; `default` is text, None means absent; `values` lists an enum's words."""
@@ -70,7 +74,7 @@ _ROWS = (  # one option, one row
     Option("bucket-function.type", _E, "default", Scope.LAYOUT, False, "Hash function of the bucket.", ("default", "mod", "hive")),
     Option("partition.default-name", _S, "__DEFAULT_PARTITION__", Scope.LAYOUT, False, "Folder value of a NULL or blank partition value.", pattern=r"(?=.{1,60}\Z)[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*"),
     Option("partition.legacy-name", _B, "true", Scope.LAYOUT, False, "true: DATE partitions are folders named by day number, as Paimon does by default."),
-    Option("merge-engine", _E, "deduplicate", Scope.MERGE, False, "How versions of one key become one row. Only deduplicate is written so far.", ("deduplicate", "partial-update", "aggregation", "first-row")),
+    Option("merge-engine", _E, "deduplicate", Scope.MERGE, False, f"How versions of one key become one row. Built so far: {', '.join(MERGE_ENGINES)}.", ("deduplicate", "partial-update", "aggregation", "first-row")),
     Option("sequence.field", _C, None, Scope.MERGE, False, "Columns that order versions of a key: a row with an older value never replaces a newer one."),
     Option("sequence.field.sort-order", _E, "ascending", Scope.MERGE, False, "Which end of the sequence field is newest.", ("ascending", "descending")),
     Option("changelog-producer", _E, "lookup", Scope.MERGE, False, "lookup writes the complete changelog with each commit (our default for keyed tables); none writes none.", ("none", "input", "lookup", "full-compaction")),

@@ -1,4 +1,4 @@
-"""The bucket of a row as native Spark SQL, so that the shuffle by bucket needs no Python (section 6, D6).
+"""The bucket of a row as native Spark SQL, so that the shuffle by bucket needs no Python (format.md#buckets).
 
 Names      bucket_query()     rows of a relation plus a bucket column, as SQL text over nested selects
            is_native()        whether the key types have a native form; else use format.bucket in an Arrow function

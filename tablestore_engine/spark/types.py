@@ -18,7 +18,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as st
 
 from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.format.types import BYTES, STRING, DataField, DataType, type_to_text
+from tablestore_engine.format.data_type import BYTES, STRING, DataField, DataType
+from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.sql.scanner import quote_name
 

@@ -10,7 +10,7 @@ INVARIANT  a column that did not change is passed as it is, so that filters and 
 INVARIANT  positions are the file's row numbers; the map has a bit for each row of each file of its group, since
            a missing word would make the filter NULL and hide live rows.
 WHY        Spark evaluates the map once, as a scalar subquery over a one-row table; files without deletions are
-           scanned without the filter (spark.md: 1.5 times a plain scan at worst, others 2 to 4).
+           scanned without the filter (measured: 1.5 times a plain scan at worst, others 2 to 4).
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore_engine.format.layout import TableLayout
@@ -44,7 +46,21 @@ class TaskTable:
 
 
 class _CarriesRows:
-    """Pickles `rows` as a stream: Arrow would send the whole batch along of which they are a slice."""
+    """Pickles `rows` as a stream: Arrow would send the whole batch along of which they are a slice.
+
+    Arrays of numpy are equal as a whole, so that the task is a value.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return all(
+            np.array_equal(a, b) if any(isinstance(one, np.ndarray) for one in (a, b)) else a == b
+            for a, b in pairs
+        )
+
+    __hash__ = None  # type: ignore[assignment] # as all that carries rows
 
     def __getstate__(self) -> dict[str, object]:
         state = dict(vars(self))
@@ -63,7 +79,7 @@ class _CarriesRows:
         vars(self).update(state)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Upsert(_CarriesRows):
     """`kinds`: int8 RowKind per row, None when all rows are put. `rows` None: none came, only `picks` acts.
 
@@ -76,11 +92,11 @@ class Upsert(_CarriesRows):
     state: BucketState
     level: int
     rows: pa.Table | None = None
-    kinds: pa.Array | None = None
+    kinds: npt.NDArray[np.int8] | None = None
     picks: RowFilter | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Append(_CarriesRows):
     """`state` says which bucket; it names no files, since none matters. `rows` keep their order."""
 
@@ -90,7 +106,7 @@ class Append(_CarriesRows):
     first_sequence: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Replace(_CarriesRows):
     """Of the picked rows those that equal a new one stay, one for one; `first_sequence`: of rows that are new."""
 

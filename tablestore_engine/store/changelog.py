@@ -25,18 +25,16 @@ from tablestore_engine.format.data_file import VALUE_KIND
 from tablestore_engine.format.layout import UNAWARE_BUCKET
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
-from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.lsm.multiset import numbered_rows
 from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.parts import Parts
+from tablestore_engine.store.row_equality import numbered_rows
 from tablestore_engine.store.stored_file import StoredFile
 from tablestore_engine.store.table_traits import TableTraits
-
-ROW_KIND_COLUMN = "_ROW_KIND"
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class ChangelogReader:
             return
         if schema.is_keyed and snapshot.commit_kind is CommitKind.OVERWRITE:
             return  # streams skip these too: what was there before is not in the files
-        if schema.is_keyed and TableTraits(schema).writes_changelog:
+        if schema.is_keyed and not TableTraits(schema).changelog_producer.reads_delta:
             return  # the changes of these rows come with the compaction that takes them in: never twice
         for entry in self.parts.manifests.read_entries(snapshot.delta_manifest_list):
             if entry.kind is FileKind.ADD or not schema.is_keyed:

@@ -29,7 +29,7 @@ class CommitIdentity:
 
     @classmethod
     def of(cls, runtime: Runtime, user: str | None, identifier: int | None) -> CommitIdentity:
-        """A full pair is the caller's identity; a user alone is the prefix of a new one (format section 3)."""
+        """A full pair is the caller's identity; a user alone is the prefix of a new one (format.md#snapshots)."""
         if user is not None and identifier is not None:
             return cls(user, identifier)
         unique = runtime.new_uuid()

@@ -5,7 +5,7 @@ Names      DataFiles     the parts that every file operation needs, and the oper
 Steps      key and system columns → row groups → roll at the target size → exact size, statistics, key range
 INVARIANT  a file is complete and durable before its metadata exists; its rows are sorted by key, one per key
            (changelog: -U before +U).
-PAIMON     `_KEY_` columns, field ids, integer decimals and ms/us timestamps are what Java readers expect (§7).
+PAIMON     `_KEY_` columns, field ids, integer decimals, ms/us timestamps are what Java expects (format.md#data-files).
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class DataFiles:
         )
 
     def _creation_time(self) -> int:
-        """Wall-clock milliseconds of the local zone taken as if UTC: what other engines write (trap 8)."""
+        """Wall-clock milliseconds of the local zone taken as if UTC, as others do (format.md#data-files)."""
         now_ms = self.runtime.now_ms()
         offset = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone().utcoffset()
         return now_ms + (round(offset.total_seconds() * 1000) if offset else 0)

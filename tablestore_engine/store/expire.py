@@ -19,7 +19,7 @@ CRASH      before 3: nothing happened. Behind it: the floor hides what is half g
 Beside it  another expiry: both delete the same; the higher floor counts. A commit: it needs the newest snapshot only,
            which stays. A rollback puts `keep-<N>` in the folder, and looks whether N still counts: one of us sees
            the other. A table that is dropped and made anew: the guard stops us before each snapshot file.
-PAIMON     section 16: the range, the order of deletion, the re-added file of an upgrade.
+PAIMON     format.md#expiry: the range, the order of deletion, the re-added file of an upgrade.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Names      FileReader     rows of stored files, with the columns and types of one schema
 Steps      plan by field id → read the needed columns → old types to new, partition columns as constants →
            drop hidden positions
-INVARIANT  partition columns come from the manifest, never from the file (format section 2.1).
-PAIMON     `ParquetInput` is one open file: dataset readers would add partition columns of the path (trap 21).
+INVARIANT  partition columns come from the manifest, never from the file (format.md#evolution).
+PAIMON     `ParquetInput` is one open file: dataset readers would add columns of the path (format.md#data-files).
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Fold: several sorted runs become one without their dead rows; readers see no difference.
 
 Names      fold_unit   the only entry: → BucketChange of a COMPACT snapshot
-Steps      per group: visible rows of its files → sort by key → one run of disjoint files on the output level
+Steps      per group: visible rows of its files → one version per key (lsm.merge) → one run of disjoint files on the
+           output level
 INVARIANT  visible rows, and the sequence number of each, are the same before and after.
+INVARIANT  no two versions meet here, whatever the merge engine: merge-on-write left one visible row of each key.
 INVARIANT  vectors of removed files go, all others stay as they are; no changelog, since nothing changed.
 """
 
@@ -14,8 +16,9 @@ import pyarrow as pa
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_COMPACT, DataFileMeta
 from tablestore_engine.lsm.compaction import CompactionUnit
-from tablestore_engine.lsm.key_order import order_columns, order_permutation, starts_of_groups
-from tablestore_engine.lsm.take import take_rows
+from tablestore_engine.lsm.key_order import order_columns
+from tablestore_engine.lsm.merge import merge_versions, merged_rows
+from tablestore_engine.lsm.versions import sort_versions
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles, RunRows
 from tablestore_engine.store.stored_file import StoredFile
@@ -42,13 +45,13 @@ def fold_unit(files: DataFiles, state: BucketState, unit: CompactionUnit) -> Buc
 def _folded(files: DataFiles, group: list[StoredFile]) -> RunRows:
     rows = pa.concat_tables([files.reader.read_visible(file, keep=(SEQUENCE_NUMBER,)) for file in group])
     keys = order_columns(rows, files.schema.trimmed_primary_keys)
-    order = order_permutation(keys)
-    if not bool(starts_of_groups(keys[order]).all()):
+    versions = sort_versions(keys, np.zeros(rows.num_rows, dtype=np.bool_))
+    if not versions.are_single:
         raise EngineBug(
             "TS1654",
             "a fold found a key that is visible twice",
             why=f"files {', '.join(file.meta.file_name for file in group)} share a key",
             fix="stop writing to the table, verify it, and report this with the facts",
         )
-    rows = take_rows(rows, order)
+    rows = merged_rows(rows, merge_versions(files.traits.merge_engine, versions))
     return RunRows(rows.drop_columns([SEQUENCE_NUMBER]), np.asarray(rows.column(SEQUENCE_NUMBER)))

@@ -1,11 +1,17 @@
-"""Incoming rows of one bucket become a batch: at most one row per key, in key order, or a refusal.
+"""Rows of one bucket become a batch: one version per key, in key order, ready to meet the stored rows.
 
-Names      batch_of    routed rows and their kinds → Batch
-Steps      -U rows whose key has another row go → sort by key, sequence field, arrival → the newest of each key
+Names      Batch           that
+           batch_of        rows of a write and their kinds → Batch, or a refusal
+           batch_of_stored rows of level 0 with their numbers → Batch
+           sequence_of     comparable sequence columns of rows, if the table has a sequence field
+Steps      -U rows that say nothing go (unless the engine combines) → versions in merge order → merge engine
 REQUIRES   rows are checked and have the table's columns (routing.route_rows).
+INVARIANT  the outcome depends on the arrival of rows only where `tablestore.duplicates` = last says so.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,32 +21,85 @@ import pyarrow as pa
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.sql_literal import count_of, sql_row
-from tablestore_engine.lsm.batch import SequenceOrder, resolve_batch, retracts, without_update_before
-from tablestore_engine.lsm.key_order import order_columns
-from tablestore_engine.lsm.rows import SAMPLES, frame_samples
-from tablestore_engine.lsm.take import take_rows
-from tablestore_engine.store.merge_batch import Batch, sequence_of
+from tablestore_engine.lsm.key_order import Mask, order_columns
+from tablestore_engine.lsm.merge import merge_versions, merged_rows
+from tablestore_engine.lsm.take import keeps_all
+from tablestore_engine.lsm.versions import (
+    SequenceOrder,
+    Versions,
+    retracts,
+    sort_versions,
+    without_update_before,
+)
+from tablestore_engine.store.conformed_rows import SAMPLES, frame_samples
 from tablestore_engine.store.table_traits import TableTraits
 
 
-def batch_of(rows: pa.Table, kinds: pa.Array | None, traits: TableTraits) -> Batch:
-    """The rows as merge_batch wants them. Raises FixData TS1601 for repeated keys that nothing orders."""
-    given = None if kinds is None else np.asarray(kinds).astype(np.int8)
+@dataclass(frozen=True)
+class Batch:
+    """`numbers` are given when the rows already have sequence numbers (taken in from level 0)."""
+
+    rows: pa.Table
+    keys: pl.DataFrame
+    deletes: Mask
+    sequence: SequenceOrder | None
+    numbers: npt.NDArray[np.int64] | None = None
+
+
+def sequence_of(rows: pa.Table, traits: TableTraits) -> SequenceOrder | None:
+    """Comparable columns of option `sequence.field`, None without it."""
+    names = traits.sequence_fields
+    if not names:
+        return None
+    return SequenceOrder.of(order_columns(rows, names), descending=traits.is_sequence_descending)
+
+
+def batch_of(rows: pa.Table, kinds: npt.NDArray[np.int8] | None, traits: TableTraits) -> Batch:
+    """Rows in the order of their arrival. Raises FixData TS1601 for repeated keys that nothing orders."""
     keys = order_columns(rows, traits.schema.trimmed_primary_keys)
-    if given is not None and bool((given == RowKind.UPDATE_BEFORE).any()):
-        keep = without_update_before(keys, given)
-        rows, given, keys = rows.filter(pa.array(keep)), given[keep], keys.filter(pl.Series(keep))
-    sequence = sequence_of(rows, traits)
-    resolved = resolve_batch(keys, sequence, last_wins=traits.last_wins)
-    if len(resolved.tied):
-        raise _tied(rows, traits, resolved.tied)
-    order = resolved.winners
-    if len(order) != rows.num_rows or not bool((order[1:] > order[:-1]).all()):
-        rows, keys = take_rows(rows, order), keys[order]
-        sequence = None if sequence is None else SequenceOrder(sequence.frame[order], sequence.descending)
-        given = None if given is None else given[order]
-    deletes = np.zeros(rows.num_rows, dtype=np.bool_) if given is None else retracts(given)
-    return Batch(rows, keys, deletes, sequence)
+    if (
+        kinds is not None
+        and not traits.merge_engine.combines
+        and bool((kinds == RowKind.UPDATE_BEFORE).any())
+    ):
+        keep = without_update_before(keys, kinds)
+        rows, kinds, keys = rows.filter(pa.array(keep)), kinds[keep], keys.filter(pl.Series(keep))
+    deletes = np.zeros(rows.num_rows, dtype=np.bool_) if kinds is None else retracts(kinds)
+    field = sequence_of(rows, traits)
+    versions = sort_versions(keys, deletes, field, rows if traits.merge_engine.combines else None)
+    if not versions.are_single and not traits.last_wins:
+        tied = traits.merge_engine.find_ties(versions)
+        if len(tied):
+            raise _tied(rows, traits, tied)
+    return _merged(rows, keys, versions, field, traits)
+
+
+def batch_of_stored(
+    rows: pa.Table, kinds: npt.NDArray[np.int8], numbers: npt.NDArray[np.int64], traits: TableTraits
+) -> Batch:
+    """Rows in any order; their numbers and their kinds order them. A row keeps the number of its version."""
+    deletes = retracts(kinds)
+    keys, field = order_columns(rows, traits.schema.trimmed_primary_keys), sequence_of(rows, traits)
+    order = SequenceOrder.of_stored(field, numbers, ~deletes)
+    versions = sort_versions(keys, deletes, order, rows if traits.merge_engine.combines else None)
+    return _merged(rows, keys, versions, field, traits, numbers)
+
+
+def _merged(
+    rows: pa.Table,
+    keys: pl.DataFrame,
+    versions: Versions,
+    field: SequenceOrder | None,
+    traits: TableTraits,
+    numbers: npt.NDArray[np.int64] | None = None,
+) -> Batch:
+    merged = merge_versions(traits.merge_engine, versions)
+    made, winners = merged_rows(rows, merged), merged.winners
+    if not keeps_all(winners, rows.num_rows):
+        keys, field = keys[winners], None if field is None else field.at(winners)
+    if merged.columns:
+        field = sequence_of(made, traits)
+    return Batch(made, keys, merged.deletes, field, None if numbers is None else numbers[winners])
 
 
 def _tied(rows: pa.Table, traits: TableTraits, tied: npt.NDArray[np.int64]) -> FixData:

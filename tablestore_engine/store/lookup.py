@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.types import type_to_arrow
+from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.lsm.key_order import (
     Index,
     Mask,

@@ -3,7 +3,7 @@
 Names      preparing_step     what has to be, or should be, done before a write: a COMPACT snapshot, or None
            compaction_step    one step of a compaction that was asked for (compaction.compact_table), or None
 Steps      the states of the buckets concerned → tasks (bucket_plan, pure) → changes (Parts.run) → one COMPACT plan
-INVARIANT  a step is COMPACT and complete in itself: whoever dies after it leaves a right table (K5, K6).
+INVARIANT  a step is COMPACT and complete in itself: whoever dies after it leaves a right table (decision 0001).
 """
 
 from __future__ import annotations

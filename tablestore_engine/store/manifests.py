@@ -4,7 +4,7 @@ Names      ManifestStore   lists, manifests, index manifests and deletion vector
            FileMemory      what was read, by name; the least recently used leaves first
 INVARIANT  these files never change once written, so that a name is enough to remember them.
 INVARIANT  their names end in the checksum of their bytes, which each read compares; other engines' names do not.
-INVARIANT  every size that a writer records is the length of the bytes it wrote (trap 1).
+INVARIANT  every size that a writer records is the length of the bytes it wrote (format.md#snapshots).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ INVARIANT  file names are unique in a table (uuid): a name that is needed anywhe
 INVARIANT  a manifest that cannot be read is an error and never an empty one: what cannot be known is kept.
            The exception are snapshots that an expiry had begun to take away (`floor`): their data files went before
            their metadata, so that what is missing has nothing more to say.
-PAIMON     an upgrade is DELETE and ADD of one name: who looks at DELETE alone takes live files away (trap 9).
+PAIMON     an upgrade is DELETE and ADD of one name: who looks at DELETE alone takes live files away.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.scalar import python_values
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.batch import retracts
-from tablestore_engine.lsm.rows import conform
 from tablestore_engine.lsm.take import take_rows
+from tablestore_engine.lsm.versions import retracts
+from tablestore_engine.store.conformed_rows import conform
 from tablestore_engine.store.table_traits import TableTraits
 
 Kinds = npt.NDArray[np.int8]
@@ -38,11 +38,11 @@ class RoutedRows:
     partition_bytes: bytes
     bucket: int
     rows: pa.Table
-    kinds: pa.Array | None
+    kinds: Kinds | None
 
 
 def route_rows(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> tuple[RoutedRows, ...]:
-    """Split a batch. Raises what lsm.rows.conform raises: FixData TS1602, TS1603, TS1604."""
+    """Split a batch. Raises what conformed_rows.conform raises: FixData TS1602, TS1603, TS1604."""
     made = conform(rows, schema, None if kinds is None else retracts(kinds))
     if not made.num_rows:
         return ()
@@ -102,7 +102,7 @@ def _routed(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> RoutedR
         partition_bytes=PartitionSpec.of(schema).encode(values),
         bucket=int(_buckets(first, schema)[0]) if schema.bucket_count > 1 else 0,
         rows=rows,
-        kinds=None if kinds is None else pa.array(kinds, pa.int8()),
+        kinds=kinds,
     )
 
 

@@ -24,10 +24,11 @@ from pyroaring import BitMap
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.safe_cast import safe_cast
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.types import type_to_arrow, type_to_text
+from tablestore_engine.format.type_arrow import type_to_arrow
+from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.lsm.key_order import Index, Mask, key_at, order_columns, order_frame
-from tablestore_engine.lsm.safe_cast import safe_cast
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.stored_file import StoredFile, visible_mask

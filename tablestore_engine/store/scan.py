@@ -4,7 +4,7 @@ Names      ScanPlan   what to read; merge-free: dropping `deleted` positions of 
            Scanner    snapshot → plan for readers, snapshot → bucket states for writers
            bucket_files   files grouped by bucket
 Steps      base list, then delta list → manifests → entries merged → partition and bucket filters → vectors attached
-           keyed table without vectors (written by others): positions computed from the key columns (merge_scan)
+           keyed table without vectors (written by others): positions computed from the key columns (hidden_positions)
 INVARIANT  level 0 of a table with deletion vectors is no part of the table yet: readers skip it, writers see it.
 INVARIANT  files come ordered by partition bytes, bucket, level, smallest sequence number, name (append-only: order
            of their manifests): any two plans of one snapshot are equal.
@@ -30,8 +30,8 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.file_read import FileReader
+from tablestore_engine.store.hidden_positions import merged_positions
 from tablestore_engine.store.manifests import ManifestStore
-from tablestore_engine.store.merge_scan import merged_positions
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.stored_file import StoredFile
 from tablestore_engine.store.table_traits import TableTraits

@@ -6,7 +6,7 @@ Names      Planned        what one commit changes, decided on some base
 Steps      delta part (once per plan): index files → delta manifest and list → changelog manifest and list
            base part (once per base): base list, its manifests merged when it is time → index manifest
 INVARIANT  everything is durable before the snapshot that names it is claimed.
-INVARIANT  record counts are physical: deletion vectors do not lower them (mow-interop section 4).
+INVARIANT  record counts are physical: deletion vectors do not lower them (format.md#snapshots).
 CRASH      all these files have new names that nothing refers to yet: orphan cleaning finds them.
 """
 
@@ -21,16 +21,15 @@ from tablestore_engine.format.index_manifest import IndexEntry, replace_deletion
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.manifest_list import ManifestFileMeta
-from tablestore_engine.format.manifest_merge import MergeLimits
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.options import OptionSet
 from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.store.base_list import merge_manifests
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.conflict import BucketId, Scope
-from tablestore_engine.store.manifest_merge import merge_manifests
 from tablestore_engine.store.manifests import ManifestStore
+from tablestore_engine.store.table_traits import TableTraits
 
 WRITER_VERSION = "dbt-tablestore"
 
@@ -118,7 +117,7 @@ class SnapshotFiles:
     def _write_base(
         self, base: Snapshot | None, planned: Planned, delta: DeltaFiles
     ) -> tuple[Snapshot, tuple[str, ...]]:
-        compression = OptionSet(planned.schema.options).text("manifest.compression")
+        compression = TableTraits(planned.schema).manifest_compression
         metas, paths = self._base_manifests(base, planned.schema)
         name, size = self.manifests.write_list(metas, compression)
         paths.append(self.layout.manifest_path(name))
@@ -176,19 +175,19 @@ class SnapshotFiles:
         self, entries: Sequence[ManifestEntry], schema: TableSchema
     ) -> tuple[tuple[str, int], list[str]]:
         metas = self._write_manifests(entries, schema)
-        listed = self.manifests.write_list(metas, OptionSet(schema.options).text("manifest.compression"))
+        listed = self.manifests.write_list(metas, TableTraits(schema).manifest_compression)
         names = [*(meta.file_name for meta in metas), listed[0]]
         return listed, [self.layout.manifest_path(name) for name in names]
 
     def _write_manifests(
         self, entries: Iterable[ManifestEntry], schema: TableSchema
     ) -> list[ManifestFileMeta]:
-        options = OptionSet(schema.options)
+        traits = TableTraits(schema)
         return self.manifests.write_manifests(
             entries,
             PartitionSpec.of(schema).types,
-            compression=options.text("manifest.compression"),
-            target_bytes=options.size_bytes("manifest.target-file-size"),
+            compression=traits.manifest_compression,
+            target_bytes=traits.manifest_bytes,
         )
 
     def _base_manifests(
@@ -204,7 +203,7 @@ class SnapshotFiles:
         ]
         metas = merge_manifests(
             before,
-            _merge_limits(OptionSet(schema.options)),
+            TableTraits(schema).manifest_limits,
             self.manifests.read_manifest,
             lambda entries: self._write_manifests(entries, schema),
         )
@@ -226,14 +225,6 @@ class SnapshotFiles:
         return self.manifests.write_index(after, compression), True
 
 
-def _merge_limits(options: OptionSet) -> MergeLimits:
-    return MergeLimits(
-        target_bytes=options.size_bytes("manifest.target-file-size"),
-        full_bytes=options.size_bytes("manifest.full-compaction-threshold-size"),
-        merge_min_count=options.integer("manifest.merge-min-count"),
-    )
-
-
 def _entries(
     changes: Sequence[BucketChange], kind: FileKind, total_buckets: int, part: str
 ) -> list[ManifestEntry]:
@@ -253,5 +244,5 @@ def _changelog_rows(planned: Planned) -> int:
 
 
 def _carried_statistics(base: Snapshot | None, planned: Planned) -> str | None:
-    """ANALYZE results stay until the schema changes (format section 3)."""
+    """ANALYZE results stay until the schema changes (format.md#snapshots)."""
     return base.statistics if base is not None and base.schema_id == planned.schema.id else None

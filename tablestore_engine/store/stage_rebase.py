@@ -7,7 +7,7 @@ Names      StagedSnapshot    one staged snapshot with its base and outcomes
 Steps      1 everything on main since its base only compacted (or described columns)?
            2 its buckets were left alone → the same data files under new manifests
              a compaction rewrote one of its buckets → its changelog, which is what the tests saw as a difference, is
-             written again on top; only with merge engine deduplicate, where a row put again is that row
+             written again on top; only with a merge engine where a row put again is that row
 INVARIANT  the rows that appear are the ones the tests saw: the keys inserted, updated and deleted are counted again
            and must be as many as when it was staged.
 INVARIANT  files of the staged snapshot are never deleted here: while it is not published it stays as it is.
@@ -27,11 +27,11 @@ from tablestore_engine.errors import RetryError
 from tablestore_engine.format.index_manifest import DELETION_VECTORS, IndexEntry
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
-from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.bucket_state import BucketChange
-from tablestore_engine.store.changelog import ROW_KIND_COLUMN, ChangelogReader
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit import Committer
 from tablestore_engine.store.commit_report import CommitIdentity, CommitReport, count_properties
 from tablestore_engine.store.conflict import BucketId, Scope, touched_buckets
@@ -187,9 +187,8 @@ class _Plans:
 
     def _replayed(self, base: Snapshot) -> Planned:
         schema = self._own_schema
-        engine = TableTraits(schema).merge_engine
         has_changelog = self.staged.snapshot.changelog_manifest_list is not None
-        if not schema.is_keyed or engine != "deduplicate" or not has_changelog:
+        if not schema.is_keyed or not has_changelog or not TableTraits(schema).merge_engine.newest_wins:
             raise self._moved(base)
         if self._replay is None:
             self._replay = RowsWrite(self.parts, self._request(schema, base))

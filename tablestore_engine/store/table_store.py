@@ -15,7 +15,6 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from tablestore_engine.errors import EngineBug
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
 from tablestore_engine.format.schema import TableSchema
@@ -33,10 +32,10 @@ from tablestore_engine.store.expire_tag import delete_tag
 from tablestore_engine.store.identity import find_identity, table_gone
 from tablestore_engine.store.parquet_input import FooterChecks
 from tablestore_engine.store.parts import Parts
-from tablestore_engine.store.read import read_batches, read_plan
 from tablestore_engine.store.retention import Hold, Retention
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.scan import PartitionFilter, ScanPlan
+from tablestore_engine.store.scan_rows import read_batches, read_plan
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.snapshot_files import SnapshotFiles
 from tablestore_engine.store.snapshots import SnapshotStore
@@ -147,18 +146,6 @@ class TableStore:
     def read(self, plan: ScanPlan | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows of a plan (default: the newest snapshot)."""
         return read_plan(self.fileio, plan or self.plan_scan(), columns)
-
-    @staticmethod
-    def scan_of(plan: object) -> ScanPlan:
-        """The plan that this store made, handed back through a layer that only knows parts of it."""
-        if not isinstance(plan, ScanPlan):
-            raise EngineBug(
-                "TS1323",
-                f"{type(plan).__name__} is no plan of a table store",
-                why="only what plan_scan returned can be read",
-                fix="please report this",
-            )
-        return plan
 
     def read_batches(self, plan: ScanPlan, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The same as a stream."""

@@ -5,7 +5,7 @@ INVARIANT  a value like its schema: equal schemas have equal traits, wherever th
 INVARIANT  absent on disk is not absent in our option table: what other engines decide by an absent option
            (`changelog-producer`, `deletion-vectors.enabled`) has the format's default here. Tables of ours name both.
 WHY        parsed when asked: a strange value of an option that a reader does not need must not keep it from reading.
-Elsewhere  options of manifests: snapshot_files. Which values are refused: format.capability, options.
+Elsewhere  which values are refused: format.capability, options.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tablestore_engine.format.manifest_compaction import MergeLimits
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.lsm.changelog_producer import ChangelogProducer, get_producer
+from tablestore_engine.lsm.engine_registry import get_engine
 from tablestore_engine.lsm.levels import level_count
+from tablestore_engine.lsm.merge_engine import MergeEngine
 from tablestore_engine.options import OptionSet, StatsMode
 from tablestore_engine.store.retention import Retention
 
@@ -51,15 +55,15 @@ class TableTraits:
         """Whether level 0 is other writers' inbox: keyed with vectors. Else readers merge, and we do not write."""
         return self.schema.is_keyed and self.has_vectors
 
-    @cached_property
-    def writes_changelog(self) -> bool:
-        """Whether commits of a keyed table carry their changelog."""
-        return self._stored("changelog-producer", "none") != "none"
+    @property
+    def changelog_producer(self) -> ChangelogProducer:
+        """Where the changelog of a keyed table comes from."""
+        return get_producer(self._stored("changelog-producer", "none"))
 
-    @cached_property
-    def merge_engine(self) -> str:
-        """How versions of a key become one row."""
-        return self._stored("merge-engine", "deduplicate")
+    @property
+    def merge_engine(self) -> MergeEngine:
+        """How versions of a key become one. Raises Unsupported TS1655."""
+        return get_engine(self._stored("merge-engine", "deduplicate"))
 
     @cached_property
     def sequence_fields(self) -> tuple[str, ...]:
@@ -137,6 +141,27 @@ class TableTraits:
     def retries_max(self) -> int:
         """How often a commit that others overtook is planned again."""
         return self._options.integer("commit.max-retries")
+
+    # ---- manifests -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def manifest_compression(self) -> str:
+        """Codec of manifests and their lists."""
+        return self._options.text("manifest.compression")
+
+    @cached_property
+    def manifest_bytes(self) -> int:
+        """Size at which a manifest is closed."""
+        return self._options.size_bytes("manifest.target-file-size")
+
+    @cached_property
+    def manifest_limits(self) -> MergeLimits:
+        """When manifests of the base list are written anew."""
+        return MergeLimits(
+            target_bytes=self.manifest_bytes,
+            full_bytes=self._options.size_bytes("manifest.full-compaction-threshold-size"),
+            merge_min_count=self._options.integer("manifest.merge-min-count"),
+        )
 
     # ---- files ---------------------------------------------------------------------------------------------
 

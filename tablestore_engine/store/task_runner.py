@@ -30,7 +30,7 @@ from tablestore_engine.store.fold import fold_unit
 from tablestore_engine.store.incoming_batch import batch_of
 from tablestore_engine.store.level_zero import read_level_zero
 from tablestore_engine.store.lookup import KeyCache
-from tablestore_engine.store.merge_batch import Target, merge_batch
+from tablestore_engine.store.merge_on_write import Target, merge_batch
 from tablestore_engine.store.replace_rows import replace_rows
 
 THREADS_MAX = 4

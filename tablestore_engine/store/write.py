@@ -24,7 +24,7 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.sql_literal import count_of, sql_literal
-from tablestore_engine.format.types import type_to_arrow
+from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.store.conflict import BucketId, Scope
 from tablestore_engine.store.row_filter import EVERY_ROW, RowFilter, RowPositions, check_filter
 

@@ -5,7 +5,7 @@ Names      RowsWrite      rows in the driver
            MakeChanges    how those come about
 Steps      schema → routed rows → extent → a preparing step, if one is due (maintenance) → states → tasks (bucket_plan,
            pure) → changes (Parts.run) → what the snapshot changes
-           keyed: an overwrite is a difference, so that its changelog is exact (K2)
+           keyed: an overwrite is a difference, so that its changelog is exact (decision 0002)
            append-only: new files; what an overwrite or a filter picks goes, equal rows stay (kind OVERWRITE)
            another bucket count: everything is written anew (kind OVERWRITE), no changelog
 INVARIANT  what rows can break is found (routing) before the first file of theirs is written (P7).

@@ -17,7 +17,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.beginning import drop_log
+from tablestore_engine.log.lifecycle import drop_log
 from tablestore_engine.log.settings import LogSettings, resolve_log
 from tablestore_engine.log.sizes import MessageLimit, message_limit
 from tablestore_engine.runtime.locks import OrderedLock, Rank

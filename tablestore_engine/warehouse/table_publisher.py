@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tablestore_engine.errors import PublishPending, RetryError, TablestoreError
-from tablestore_engine.log.beginning import prepare_log, reset_log
 from tablestore_engine.log.changes import PublishReport, SnapshotChanges
 from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.log.lifecycle import prepare_log, reset_log
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.reader import read_messages
 from tablestore_engine.log.settings import LogSettings

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.cast import is_widening
-from tablestore_engine.format.data_type import VOID
+from tablestore_engine.format.data_type import VOID, DataField, DataType
+from tablestore_engine.format.evolution_cast import is_widening
 from tablestore_engine.format.schema import TableSchema, assign_type_ids, new_schema
 from tablestore_engine.format.schema_change import (
     add_column,
@@ -28,7 +28,6 @@ from tablestore_engine.format.schema_change import (
     rename_column,
     retype_column,
 )
-from tablestore_engine.format.types import DataField, DataType
 from tablestore_engine.options import OPTIONS, Option, OptionSet, OptionType, Scope, check_options
 from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 

@@ -26,10 +26,11 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import OutcomeUnknown, TablestoreError
 from tablestore_engine.fileio.base import FileIO, FileStatus
 from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.schema_change import add_column, describe_column, drop_column
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.format.types import DataField, parse_type
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteRequest

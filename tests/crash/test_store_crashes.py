@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.format.schema_change import add_column
-from tablestore_engine.format.types import parse_type
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.system import CRASH_POINTS
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteMode, WriteRequest

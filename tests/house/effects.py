@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import TablestoreError
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log import client, topic
-from tablestore_engine.log.changes import ROW_KIND_COLUMN
 from tablestore_engine.log.envelope import encode_rows, plan_envelope
 from tablestore_engine.log.settings import LogSettings, resolve_log
 from tablestore_engine.lsm.levels import level_count

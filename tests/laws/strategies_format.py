@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from tablestore_engine.format.types import BYTES, STRING, DataField, DataType
+from tablestore_engine.format.data_type import BYTES, STRING, DataField, DataType
 
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _LENGTHS = st.integers(1, 2147483647)

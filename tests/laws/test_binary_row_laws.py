@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from tablestore_engine.format.binary_row import decode_row, encode_bare_row, encode_row, header_bytes
-from tablestore_engine.format.types import DataType
+from tablestore_engine.format.data_type import DataType
 from tests.laws.strategies_format import typed_rows
 
 

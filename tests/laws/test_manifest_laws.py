@@ -26,14 +26,14 @@ from tablestore_engine.format.manifest import (
     decode_manifest,
     merge_entries,
 )
+from tablestore_engine.format.manifest_compaction import MergeLimits, is_full_merge_due, is_untidy
 from tablestore_engine.format.manifest_list import (
     ManifestFileMeta,
     decode_manifest_list,
     describe_manifest,
     encode_manifest_list,
 )
-from tablestore_engine.format.manifest_merge import MergeLimits, is_full_merge_due, is_untidy
-from tablestore_engine.store.manifest_merge import merge_manifests
+from tablestore_engine.store.base_list import merge_manifests
 from tablestore_engine.testing.faults import without_seal
 from tests.unit.format.manifest_samples import encode_manifest, make_entry
 

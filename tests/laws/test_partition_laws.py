@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.partition import (
     PartitionSpec,
     decode_partition,
     encode_partition,
     escape_path_name,
 )
-from tablestore_engine.format.types import DataType
 from tests.laws.strategies_format import typed_rows
 
 

@@ -10,19 +10,11 @@ from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format import schema_change as change
+from tablestore_engine.format.data_type import INT, DataField, DataType
 from tablestore_engine.format.evolution import evolve
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema, new_schema
-from tablestore_engine.format.types import (
-    INT,
-    DataField,
-    DataType,
-    parse_type,
-    type_from_arrow,
-    type_from_json,
-    type_to_arrow,
-    type_to_json,
-    type_to_text,
-)
+from tablestore_engine.format.type_arrow import type_from_arrow, type_to_arrow
+from tablestore_engine.format.type_text import parse_type, type_from_json, type_to_json, type_to_text
 from tests.laws.strategies_format import atomic_types, data_types
 
 

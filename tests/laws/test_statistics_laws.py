@@ -8,9 +8,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.scalar import python_values
 from tablestore_engine.format.statistics import collect_stats
-from tablestore_engine.format.types import DataType, type_to_arrow
+from tablestore_engine.format.type_arrow import type_to_arrow
 from tests.laws.strategies_format import typed_rows
 from tests.unit.format.stats_samples import decode_bounds, mode
 

@@ -31,7 +31,7 @@ from dbt.adapters.tablestore.config_shapes import (
 from dbt.adapters.tablestore.foreign_keys import IGNORED, check_rows_asked
 from dbt.adapters.tablestore.partition_keys import check_key_holds_partition
 from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.options import check_options, is_credential
+from tablestore_engine.options import MERGE_ENGINES, check_options, is_credential
 
 PUBLISH_POLICIES = ("auto", "on_tests", "always", "manual")
 INCREMENTAL = ("incremental", "tablestore")  # materializations whose later runs add to the table
@@ -55,7 +55,7 @@ _ENGINES_KNOWN = ("deduplicate", "partial-update", "aggregation", "first-row")
 
 @dataclass
 class TablestoreConfig(AdapterConfig):
-    """Config keys of a table (DESIGN section 5)."""
+    """Config keys of a table."""
 
     primary_key: str | list[str] | None = None
     partition_by: str | list[str] | None = None
@@ -390,11 +390,11 @@ def _refuse_unbuilt(name: str, settings: TableSettings) -> None:
             why="only the transactional log is written so far",
             fix="use log_consistency='transactional'",
         )
-    engine = options.get("merge-engine", "deduplicate")
-    if engine != "deduplicate" and engine in _ENGINES_KNOWN:
+    engine, built = options.get("merge-engine", "deduplicate"), ", ".join(MERGE_ENGINES)
+    if engine not in MERGE_ENGINES and engine in _ENGINES_KNOWN:
         raise Unsupported(
             "TS1820",
             f"model {name}: merge_engine={engine!r} is not built yet",
-            why="only deduplicate is written so far",
+            why=f"only {built} is written so far",
             fix="remove merge_engine, or compute the merged row in the model",
         )

@@ -33,7 +33,7 @@ class TestLocalPromises(PortPromises):
 def test_a_lost_answer_of_link_is_a_won_claim(
     fileio: LocalFileIO, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When link(2) works but its answer is an error, the inode shows that we won (field bug 1)."""
+    """When link(2) works but its answer is an error, the inode shows that we won."""
     real = os.link
 
     def lossy(source: str, target: str, **folders: int) -> None:

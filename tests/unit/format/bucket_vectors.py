@@ -1,4 +1,4 @@
-"""Bucket hashes computed by Paimon's own Java code (reference section 6.1), as data for every implementation here.
+"""Bucket hashes computed by Paimon's own Java code (format.md#buckets), as data for every implementation here.
 
 Names      BUCKET_VECTORS   (types, row, hash, bucket of 4, bucket of 7)
            ROW_BYTES        (types, row, hex of the BinaryRow without arity prefix)
@@ -15,7 +15,7 @@ import numpy as np
 
 
 class BucketVector(NamedTuple):
-    """One line of section 6.1; values as format.binary_row takes them."""
+    """One hash; values as format.binary_row takes them."""
 
     types: tuple[str, ...]
     row: tuple[object, ...]

@@ -18,8 +18,8 @@ import fastavro
 
 from tablestore_engine.format.binary_row import EMPTY_ROW, encode_row
 from tablestore_engine.format.data_file import EMPTY_STATS, DataFileMeta, SimpleStats
+from tablestore_engine.format.data_type import BIGINT
 from tablestore_engine.format.manifest import FileKind, ManifestEntry, encode_rolled
-from tablestore_engine.format.types import BIGINT
 
 STATS_FIELDS = [
     {"name": "_MIN_VALUES", "type": "bytes"},

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.format.data_file import SimpleStats
-from tablestore_engine.format.types import DataType
+from tablestore_engine.format.data_type import DataType
 from tablestore_engine.options import StatsMode, parse_stats_mode
 
 

@@ -20,20 +20,21 @@ from tablestore_engine.format.binary_row import (
     encode_row,
     row_arity,
 )
-from tablestore_engine.format.types import DataType, parse_type
+from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.type_text import parse_type
 from tests.unit.format.bucket_vectors import ROW_BYTES
 
 
 @pytest.mark.parametrize(("types", "row", "expected"), ROW_BYTES)
 def test_bytes_are_those_of_java(types: tuple[str, ...], row: tuple[object, ...], expected: str) -> None:
-    """Each row of section 6.1 has exactly Java's bytes, and is read back."""
+    """Each of Java's vectors has exactly Java's bytes, and is read back."""
     parsed = [parse_type(t) for t in types]
     assert encode_bare_row(row, parsed).hex() == expected.replace(" ", "")
     assert decode_row(encode_row(row, parsed), parsed) == row
 
 
 def test_examples_of_manifests() -> None:
-    """The three examples of section 5.1, arity prefix included."""
+    """Three rows that Java wrote, arity prefix included."""
     assert encode_row((), ()) == EMPTY_ROW == bytes(12)
     assert encode_row((1,), [parse_type("INT")]).hex() == "00000001" + "00" * 8 + "0100000000000000"
     assert encode_row(("abc",), [parse_type("STRING")]).hex() == "00000001" + "00" * 8 + "6162630000000083"

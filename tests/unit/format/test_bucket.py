@@ -13,8 +13,10 @@ import pytest
 from tablestore_engine.errors import FixData, FixRequest, Unsupported
 from tablestore_engine.format.binary_row import encode_bare_row
 from tablestore_engine.format.bucket import assign_buckets, bucket_of, hash_rows
+from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.murmur import hash_row_bytes
-from tablestore_engine.format.types import DataType, parse_type, type_to_arrow
+from tablestore_engine.format.type_arrow import type_to_arrow
+from tablestore_engine.format.type_text import parse_type
 from tests.unit.format.bucket_vectors import BUCKET_VECTORS, BucketVector
 
 
@@ -92,7 +94,7 @@ def test_empty_batches() -> None:
 
 
 def test_bucket_of_extreme_hashes() -> None:
-    """The absolute value is taken in 64 bits: -2**31 does not overflow (trap 23)."""
+    """The absolute value is taken in 64 bits: -2**31 does not overflow (format.md#buckets)."""
     assert bucket_of(np.array([-(2**31), 2**31 - 1, -1], np.int32), 3).tolist() == [2, 1, 1]
     with pytest.raises(FixRequest):
         bucket_of(np.array([1], np.int32), 0)

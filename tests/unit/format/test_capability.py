@@ -13,8 +13,9 @@ from tablestore_engine.format.capability import (
     check_writable,
     list_refusals,
 )
+from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import TableSchema, new_schema
-from tablestore_engine.format.types import DataField, DataType, parse_type
+from tablestore_engine.format.type_text import parse_type
 
 ARROW = pa.schema([("id", pa.int64()), ("dt", pa.string()), ("v", pa.string())])
 OURS = {

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.format.data_file import EMPTY_STATS, append_schema, key_value_schema
+from tablestore_engine.format.data_type import BIGINT, INT, STRING, DataField, DataType
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.types import BIGINT, INT, STRING, DataField, DataType
 from tests.unit.format.manifest_samples import make_file
 
 SCHEMA = TableSchema(

@@ -69,7 +69,7 @@ def test_a_bitmap_that_is_not_run_optimised_is_read() -> None:
 
 
 def test_the_64_bit_form_is_read() -> None:
-    """Little-endian magic, count and key; f2 counts the eight framing bytes here (trap 12)."""
+    """Little-endian magic, count and key; f2 counts the eight framing bytes here (format.md#deletion-vectors)."""
     body = BODY_64 + struct.pack("<qi", 1, 0) + ARRAY
     assert decode_deletion_vector(_file(body), DvRange("a", 1, len(body) + 8)) == BitMap([1, 5])
     none = BODY_64 + struct.pack("<q", 0)

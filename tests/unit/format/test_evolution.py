@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import FixData, NotFound, Unsupported
-from tablestore_engine.format.cast import cast_column, check_cast, is_widening
+from tablestore_engine.format.data_type import STRING, DataField, DataType
 from tablestore_engine.format.evolution import evolve, plan_columns, source_columns
+from tablestore_engine.format.evolution_cast import cast_column, check_cast, is_widening
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.schema_change import add_column, drop_column, rename_column, retype_column
-from tablestore_engine.format.types import STRING, DataField, DataType, parse_type, type_to_arrow
+from tablestore_engine.format.type_arrow import type_to_arrow
+from tablestore_engine.format.type_text import parse_type
 
 OLD = new_schema(pa.schema([("a", pa.int8()), ("b", pa.string()), ("c", pa.int32()), ("dt", pa.string())]))
 FILE = pa.table({

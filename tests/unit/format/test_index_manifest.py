@@ -82,7 +82,7 @@ def test_entries_of_other_vintages_are_read() -> None:
 
 
 def test_replacing_leaves_exactly_one_entry_of_the_bucket() -> None:
-    """With two entries of one bucket Java's next write loses one (mow-interop trap 2): both are replaced by one."""
+    """With two entries of one bucket Java's next write loses one (format.md#index-manifests): one replaces both."""
     new = dataclasses.replace(VECTORS, file_name="index-new")
     twice = [VECTORS, dataclasses.replace(VECTORS, file_name="index-other")]
     assert replace_deletion_vectors(twice, EMPTY_ROW, 0, new) == (new,)

@@ -17,7 +17,7 @@ LAYOUT = TableLayout(table_location("/w/", "db", "t"))
 
 
 def test_paths_of_main() -> None:
-    """All paths of section 1 for a table of the filesystem catalog."""
+    """All paths (format.md#layout) for a table of the filesystem catalog."""
     assert LAYOUT.location == "/w/db.db/t"
     assert LAYOUT.schema_path(0) == "/w/db.db/t/schema/schema-0"
     assert LAYOUT.snapshot_path(3) == "/w/db.db/t/snapshot/snapshot-3"

@@ -13,6 +13,7 @@ import pytest
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.binary_row import EMPTY_ROW, encode_row
 from tablestore_engine.format.data_file import EMPTY_STATS
+from tablestore_engine.format.data_type import STRING
 from tablestore_engine.format.manifest import (
     FileKind,
     ManifestEntry,
@@ -20,7 +21,6 @@ from tablestore_engine.format.manifest import (
     encode_rolled,
     merge_entries,
 )
-from tablestore_engine.format.types import STRING
 from tests.unit.format.manifest_samples import (
     KEY_1,
     KEY_9,
@@ -232,7 +232,7 @@ def test_an_upgrade_keeps_the_file_on_its_new_level() -> None:
     ],
 )  # fmt: skip
 def test_each_part_of_the_identity_counts(other: dict[str, Any]) -> None:
-    """Entries that differ in one part of section 4.5's identity are different files."""
+    """Entries that differ in one part of the identity are different files."""
     assert len(merge_entries([make_entry(), make_entry(**other)])) == 2
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tablestore_engine.format.binary_row import encode_row
 from tablestore_engine.format.data_file import EMPTY_STATS, SimpleStats
+from tablestore_engine.format.data_type import INT, STRING, DataType
 from tablestore_engine.format.manifest import FileKind
 from tablestore_engine.format.manifest_list import (
     ManifestFileMeta,
@@ -19,7 +20,6 @@ from tablestore_engine.format.manifest_list import (
     encode_manifest_list,
     partition_stats,
 )
-from tablestore_engine.format.types import INT, STRING, DataType
 from tests.unit.format.manifest_samples import STATS_FIELDS, make_entry, raw_avro, writer_schema
 
 META = ManifestFileMeta("manifest-1", 100, 3, 1, EMPTY_STATS, 2, 0, 1, 4, 5)

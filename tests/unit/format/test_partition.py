@@ -13,7 +13,7 @@ import pytest
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.partition import PartitionSpec, escape_path_name, partition_path
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.format.types import parse_type
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.format.value_text import cast_text, java_float_text
 
 
@@ -49,7 +49,7 @@ from tablestore_engine.format.value_text import cast_text, java_float_text
     ],
 )  # fmt: skip
 def test_directory_name_of_each_type(text: str, value: object, legacy: str, cast: str) -> None:
-    """Both naming modes give the text of Java's writers, escaped (section 1.1)."""
+    """Both naming modes give the text of Java's writers, escaped (format.md#partitions)."""
     types = [parse_type(text)]
     assert partition_path(["k"], types, [value]) == f"k={legacy}/"
     assert partition_path(["k"], types, [value], legacy_name=False) == f"k={cast}/"

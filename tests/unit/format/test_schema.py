@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import FixData, FixRequest, NotFound
+from tablestore_engine.format.data_type import BIGINT, STRING, DataField, DataType
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema, new_schema
 from tablestore_engine.format.seal import SEAL, SEALED
-from tablestore_engine.format.types import BIGINT, STRING, DataField, DataType, type_to_text
+from tablestore_engine.format.type_text import type_to_text
 
 ARROW = pa.schema([
     ("id", pa.int64()),
@@ -65,7 +66,7 @@ def test_keys_are_not_null_and_trimmed() -> None:
 
 
 def test_file_round_trip_and_exact_keys() -> None:
-    """The file has exactly the keys of section 2, and no comment when there is none."""
+    """The file has exactly the keys of a schema, and no comment when there is none."""
     assert decode_schema(encode_schema(SCHEMA)) == SCHEMA
     plain = json.loads(encode_schema(new_schema(ARROW)))
     assert set(plain) == {

@@ -7,8 +7,9 @@ import pytest
 
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format import schema_change as change
+from tablestore_engine.format.data_type import BIGINT, INT, STRING, DataField, DataType
 from tablestore_engine.format.schema import TableSchema, new_schema
-from tablestore_engine.format.types import BIGINT, INT, STRING, DataField, DataType, parse_type
+from tablestore_engine.format.type_text import parse_type
 
 SCHEMA = new_schema(
     pa.schema([("id", pa.int64()), ("dt", pa.string()), ("a", pa.int32()), ("b", pa.string()), ("seq", pa.int64())]),

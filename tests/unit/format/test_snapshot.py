@@ -50,7 +50,7 @@ def test_only_the_safe_minimum_is_written_without_extras() -> None:
 
 
 def test_every_key_survives() -> None:
-    """All keys of section 3 are written and read back."""
+    """All keys of a snapshot file are written and read back."""
     assert decode_snapshot(encode_snapshot(FULL)) == FULL
     assert set(json.loads(encode_snapshot(FULL))) >= {
         "changelogManifestListSize",

@@ -7,18 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore_engine.errors import FixData, FixRequest, Unsupported
-from tablestore_engine.format.types import (
-    BYTES,
-    STRING,
-    DataField,
-    DataType,
+from tablestore_engine.format.data_type import BYTES, STRING, DataField, DataType
+from tablestore_engine.format.type_arrow import field_with_ids, type_from_arrow, type_to_arrow
+from tablestore_engine.format.type_text import (
     field_from_json,
     field_to_json,
-    field_with_ids,
     parse_type,
-    type_from_arrow,
     type_from_json,
-    type_to_arrow,
     type_to_json,
     type_to_text,
 )
@@ -144,7 +139,7 @@ def test_field_json_needs_id_name_and_type() -> None:
     ],
 )
 def test_arrow_form_of_each_scalar(text: str, arrow: pa.DataType) -> None:
-    """Each scalar type travels in exactly one Arrow type, the one Parquet readers need (section 7.2)."""
+    """Each scalar type travels in exactly one Arrow type, the one Parquet readers need (format.md#data-files)."""
     assert type_to_arrow(parse_type(text)) == arrow
 
 
@@ -207,7 +202,7 @@ def test_opaque_types_have_no_arrow_form(root: str) -> None:
 
 
 def test_parquet_ids_of_nested_fields() -> None:
-    """Elements, keys, values and ROW children carry the ids of section 7.1, all the way into a Parquet file."""
+    """Elements, keys, values and ROW children carry their ids, all the way into a Parquet file."""
     element = DataType("ROW", fields=(DataField(9, "x", DataType("INT")),))
     field = DataField(8, "l", DataType("ARRAY", element=DataType("MAP", key=STRING, value=element)))
     arrow = field_with_ids(field)

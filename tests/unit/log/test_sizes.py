@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import FixData
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.log.changes import ROW_KIND_COLUMN
 from tablestore_engine.log.envelope import ChangelogMode, encode_rows, plan_envelope
 from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.log.sizes import check_sizes, message_limit

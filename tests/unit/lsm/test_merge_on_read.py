@@ -9,9 +9,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.lsm.batch import SequenceOrder
+from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.lsm.key_order import order_frame
 from tablestore_engine.lsm.merge_on_read import VersionFile, deleted_positions
+from tablestore_engine.lsm.versions import SequenceOrder
 
 
 def _file(
@@ -33,19 +34,19 @@ def _plain(found) -> dict[str, list[int]]:
 def test_newest_version_survives() -> None:
     """Of several versions the largest sequence number wins, wherever its file lies."""
     files = [_file("a", [(1, 0, 0), (2, 5, 2), (3, 1, 0)]), _file("b", [(2, 3, 2), (3, 4, 0)])]
-    assert _plain(deleted_positions(files)) == {"a": [2], "b": [0]}
+    assert _plain(deleted_positions(Deduplicate(), files)) == {"a": [2], "b": [0]}
 
 
 def test_deletes_hide_the_key() -> None:
     """A key whose newest version is -D or -U is gone in all files."""
     files = [_file("a", [(1, 0, 0), (2, 1, 0)]), _file("b", [(1, 2, 3), (2, 3, 1)])]
-    assert _plain(deleted_positions(files)) == {"a": [0, 1], "b": [0, 1]}
+    assert _plain(deleted_positions(Deduplicate(), files)) == {"a": [0, 1], "b": [0, 1]}
 
 
 def test_lone_file_loses_only_its_delete_rows() -> None:
     """Files whose key ranges meet no other are not sorted; their delete rows are hidden all the same."""
     files = [_file("a", [(1, 0, 0), (2, 1, 3)]), _file("b", [(5, 2, 0), (6, 3, 0)])]
-    assert _plain(deleted_positions(files)) == {"a": [1]}
+    assert _plain(deleted_positions(Deduplicate(), files)) == {"a": [1]}
 
 
 def test_sequence_field_comes_before_the_number() -> None:
@@ -54,7 +55,7 @@ def test_sequence_field_comes_before_the_number() -> None:
         _file("a", [("k", 0, 0), ("l", 1, 0)], [9, 1]),
         _file("b", [("k", 7, 0), ("l", 8, 0)], [3, None]),
     ]
-    assert _plain(deleted_positions(files)) == {"b": [0, 1]}
+    assert _plain(deleted_positions(Deduplicate(), files)) == {"b": [0, 1]}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -69,7 +70,7 @@ def test_equals_a_dict(seed: int) -> None:
     expected = {key: number for key, number, kind in sorted(stored, key=lambda one: one[1])}
     expected = {key: number for key, number, kind in stored if expected[key] == number and kind in (0, 2)}
     files = [_file(name, sorted(one.values())) for name, one in per_file.items()]
-    hidden = deleted_positions(files)
+    hidden = deleted_positions(Deduplicate(), files)
     seen = {}
     for file in files:
         for at, number in enumerate(file.sequence_numbers.tolist()):

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND, DataFileMeta
+from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema, new_schema
-from tablestore_engine.format.types import DataField, parse_type
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.lsm.compaction import needs_fold, pick, pick_full
 from tablestore_engine.lsm.levels import Levels
 from tablestore_engine.runtime.system import SYSTEM

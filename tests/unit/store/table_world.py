@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema, new_schema
-from tablestore_engine.format.types import DataField, DataType, parse_type
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.commit_report import CommitReport
 from tablestore_engine.store.schemas import SchemaStore

@@ -166,6 +166,16 @@ def test_a_task_is_a_value(tmp_path: Path, name: str) -> None:
     assert not [one for one in _parts_of(task) if isinstance(one, handles)]
 
 
+def test_kinds_tell_tasks_apart(tmp_path: Path) -> None:
+    """Tasks are equal when all they say is: another kind of one row, or none, is another task."""
+    _, task = _upsert(tmp_path)
+    assert isinstance(task, Upsert)
+    assert replace(task) == task
+    assert replace(task, kinds=np.array([AFTER, DELETE, AFTER], np.int8)) != task
+    assert replace(task, kinds=None) != task
+    assert task != replace(task, kinds=None)
+
+
 @pytest.mark.parametrize("is_keyed", [True, False])
 def test_a_task_is_as_large_as_its_rows(tmp_path: Path, is_keyed: bool) -> None:
     """Rows are slices of the batch that was routed: the task of one of many buckets sends its own along, not all."""
@@ -276,7 +286,7 @@ def test_what_plans_imports_nothing_that_writes() -> None:
         "maintenance",
         "file_join",
         "fold",
-        "merge_batch",
+        "merge_on_write",
     }
     for path, tree in planning.items():
         if path.name == "table_store.py":

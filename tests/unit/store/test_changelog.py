@@ -71,7 +71,7 @@ def test_folds_change_nothing(tmp_path: Path) -> None:
 
 
 def test_foreign_level_zero_is_invisible_until_our_next_commit_takes_it_in(tmp_path: Path) -> None:
-    """K6: the next write makes a COMPACT snapshot with the changelog of the foreign rows, then its own."""
+    """The next write makes a COMPACT snapshot with the changelog of the foreign rows, then its own."""
     store = make_table(tmp_path)
     put(store, row(1), row(2))
     foreign_level_zero(store, [row(1, "java"), row(2), row(3)], [0, 3, 0])

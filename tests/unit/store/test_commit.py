@@ -13,7 +13,7 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import add_column
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.format.types import parse_type
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.commit import Committer
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.table_store import TableStore
@@ -70,7 +70,7 @@ def test_one_write_is_one_append_snapshot(tmp_path: Path) -> None:
 
 
 def test_the_same_identity_commits_once(tmp_path: Path) -> None:
-    """A repeated (user, identifier) returns the first report and writes no snapshot (field bug 11); only that very
+    """A repeated (user, identifier) returns the first report and writes no snapshot; only that very
     pair is a repetition: a lower identifier of the same user commits its rows.
     """
     store = make_table(tmp_path)
@@ -114,7 +114,7 @@ def test_an_empty_write_makes_no_snapshot(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["/snapshot/snapshot-2"])
 def test_a_lost_answer_of_the_claim_is_a_commit(tmp_path: Path, part: str) -> None:
-    """The snapshot was created but the answer was an error: read back, it is ours, once (field bugs 1, 17, 19)."""
+    """The snapshot was created but the answer was an error: read back, it is ours, once."""
     put(make_table(tmp_path), row(1))
     store = faulty(tmp_path, Fault(FaultKind.AFTER, "create_exclusive", part))
     assert put(store, row(2)).snapshot_id == 2
@@ -210,7 +210,7 @@ def test_a_lost_race_on_another_bucket_keeps_the_data_files(
 def test_files_of_a_lost_attempt_are_deleted_and_only_those(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a lost race every file on disk is named by some snapshot (field bug 18)."""
+    """After a lost race every file on disk is named by some snapshot."""
     store = make_table(tmp_path)
     put(store, row(1))
     race(store, monkeypatch, lambda: put(open_table(tmp_path), row(2)), times=3)
@@ -285,7 +285,7 @@ def test_a_schema_that_somebody_else_took_is_a_retry_error(
 
 
 def test_overwrites_with_nothing_new_change_nothing(tmp_path: Path) -> None:
-    """A full refresh with the same rows is no snapshot: the difference is empty (K2)."""
+    """A full refresh with the same rows is no snapshot: the difference is empty (decision 0002)."""
     store = make_table(tmp_path)
     put(store, row(1), row(2))
     report = overwrite(store, row(1), row(2))

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore_engine.errors import TablestoreError
-from tablestore_engine.format.types import INT, DataType
+from tablestore_engine.format.data_type import INT, DataType
 from tablestore_engine.store.table_store import TableStore
 from tests.unit.store.table_world import Row, delete, make_table, open_table, put, rows_of
 

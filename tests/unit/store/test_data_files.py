@@ -111,7 +111,7 @@ def test_statistics_are_kept_as_each_column_asks(tmp_path: Path) -> None:
 
 
 def test_physical_types_are_those_of_java(tmp_path: Path) -> None:
-    """Decimals up to 18 digits are integers, timestamps carry exactly ms or us, zoned ones are UTC (§7.2)."""
+    """Decimals up to 18 digits are integers, timestamps are ms or us, zoned ones are UTC (format.md#data-files)."""
     world = World(tmp_path, make_schema(EVERY_TYPE))
     world.upsert([ROW])
     schema = pq.ParquetFile(world.state.files[0].path).schema
@@ -129,7 +129,7 @@ def test_physical_types_are_those_of_java(tmp_path: Path) -> None:
 
 
 def test_composite_keys_in_another_order_than_columns(tmp_path: Path) -> None:
-    """Key columns are written and sorted in primary-key order, whatever the order of columns (field bug 12)."""
+    """Key columns are written and sorted in primary-key order, whatever the order of columns."""
     world = World(tmp_path, make_schema({"b": "INT", "v": "INT", "a": "STRING"}, keys=("a", "b")))
     world.upsert([{"a": "y", "b": 1, "v": 0}, {"a": "x", "b": 2, "v": 0}, {"a": "x", "b": 1, "v": 0}])
     change = world.upsert([{"a": "x", "b": 2, "v": 9}])
@@ -152,7 +152,7 @@ def test_reading_some_columns_and_row_groups(tmp_path: Path) -> None:
 
 
 def test_creation_time_is_local_wall_clock(tmp_path: Path) -> None:
-    """The metadata's creation time is a plausible local time, as other engines write it (trap 8)."""
+    """The metadata's creation time is a plausible local time, as other engines write it (format.md#data-files)."""
     world = World(tmp_path, make_schema({"id": "INT", "v": "INT"}))
     change = world.upsert([{"id": 1, "v": 1}])
     local = dt.datetime.now().astimezone()  # tz-aware: its offset is what we add

@@ -14,9 +14,10 @@ from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.schema_change import add_column
-from tablestore_engine.format.types import DataField, parse_type
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.identity import find_identity, identity_of
 from tablestore_engine.store.rollback import roll_back

@@ -63,7 +63,7 @@ def test_appending_for_ever_keeps_few_files(tmp_path: Path) -> None:
 
 
 def test_manifests_are_merged(tmp_path: Path) -> None:
-    """With merge-min-count 5 the base list stays short, and every snapshot still reads (field bug 6)."""
+    """With merge-min-count 5 the base list stays short, and every snapshot still reads."""
     store = make_table(
         tmp_path, keys=(), options={"manifest.merge-min-count": "5", "compaction.min.file-num": "99"}
     )

@@ -9,7 +9,7 @@ import pytest
 
 from tablestore_engine.errors import FixData, Unsupported
 from tablestore_engine.format.schema_change import add_column, drop_column, rename_column, retype_column
-from tablestore_engine.format.types import parse_type
+from tablestore_engine.format.type_text import parse_type
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
 from tests.unit.store.test_changelog import foreign_level_zero
 
@@ -41,7 +41,7 @@ def test_columns_are_projected_in_the_order_asked(tmp_path: Path) -> None:
 
 
 def test_an_old_file_is_read_with_the_new_schema(tmp_path: Path) -> None:
-    """Renamed, dropped, added and widened columns are matched by id; the old snapshot reads as it was (field bug 8)."""
+    """Renamed, dropped, added and widened columns are matched by id; the old snapshot reads as it was."""
     store = make_table(tmp_path)
     put(store, row(1, "a", 5))
     changed = rename_column(store.schema, "name", "title")
@@ -59,7 +59,7 @@ def test_an_old_file_is_read_with_the_new_schema(tmp_path: Path) -> None:
 
 
 def test_merge_on_read_tables_of_others_show_the_newest_rows(tmp_path: Path) -> None:
-    """Without deletion vectors positions are computed: older versions and deleted keys are left out (trap 14)."""
+    """Without deletion vectors positions are computed: older ones and deleted keys stay out (format.md#merge-order)."""
     store = make_table(tmp_path, options={"deletion-vectors.enabled": "false"})
     foreign_level_zero(store, [row(1), row(2), row(3)], [0, 0, 0])
     foreign_level_zero(store, [row(1, "b"), row(2), row(4)], [2, 3, 0])

@@ -53,7 +53,7 @@ def test_time_travel_takes_the_newest_at_or_before(tmp_path: Path) -> None:
 
 
 def test_a_claim_never_replaces(tmp_path: Path) -> None:
-    """The second claim of an id is False and the first content stays (field bugs 2, 3)."""
+    """The second claim of an id is False and the first content stays."""
     store = make_table(tmp_path)
     put(store, row(1))
     snapshot = store.snapshots.get(1)

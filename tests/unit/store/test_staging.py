@@ -12,7 +12,7 @@ from tablestore_engine.errors import NotFound, RetryError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import add_column
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.format.types import parse_type
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.commit import Committer
 from tablestore_engine.store.destination import Destination
 from tablestore_engine.store.table_store import TableStore

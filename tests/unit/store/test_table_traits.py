@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
-from tablestore_engine.format.types import DataField, parse_type
+from tablestore_engine.format.type_text import parse_type
+from tablestore_engine.lsm.changelog_producer import PRODUCERS
+from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.options import OPTIONS
 from tablestore_engine.store import table_traits
 from tablestore_engine.store.table_traits import TableTraits
@@ -28,15 +31,20 @@ def test_absent_on_disk_is_what_the_format_says() -> None:
         "true",
         "lookup",
     )
-    assert (traits.has_vectors, traits.has_inbox, traits.writes_changelog) == (False, False, False)
-    assert (traits.merge_engine, traits.has_log, traits.bucket_function) == ("deduplicate", False, "default")
+    assert (traits.has_vectors, traits.has_inbox, traits.changelog_producer) == (
+        False,
+        False,
+        PRODUCERS["none"],
+    )
+    assert (traits.merge_engine, traits.has_log, traits.bucket_function) == (Deduplicate(), False, "default")
 
 
 @pytest.mark.parametrize("keys", [("id",), ()])
 def test_an_inbox_needs_a_key(keys: tuple[str, ...]) -> None:
     """Vectors count for both kinds of table, level 0 is an inbox of keyed ones only; other spellings of true count."""
     traits = TableTraits(_schema(keys, deletion_vectors__enabled=" TRUE ", changelog_producer="lookup"))
-    assert (traits.has_vectors, traits.has_inbox, traits.writes_changelog) == (True, bool(keys), True)
+    assert (traits.has_vectors, traits.has_inbox) == (True, bool(keys))
+    assert traits.changelog_producer == PRODUCERS["lookup"]
 
 
 def test_a_write_may_say_otherwise() -> None:
@@ -59,10 +67,9 @@ def test_a_strange_value_stops_only_who_asks() -> None:
 
 
 def test_nobody_else_in_store_reads_options() -> None:
-    """`schema.options` is asked for a key here only; snapshot_files has those of manifests."""
-    allowed = {"table_traits.py", "snapshot_files.py"}
+    """`schema.options` is asked for a key here only."""
     for path in Path(table_traits.__file__).parent.glob("*.py"):
-        if path.name in allowed:
+        if path.name == "table_traits.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Name):

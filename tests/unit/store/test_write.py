@@ -86,7 +86,7 @@ def test_deletes_need_only_the_key(tmp_path: Path) -> None:
 
 
 def test_a_full_refresh_is_the_difference(tmp_path: Path) -> None:
-    """Overwriting a keyed table keeps equal rows and says exactly what changed (K2)."""
+    """Overwriting a keyed table keeps equal rows and says exactly what changed (decision 0002)."""
     store = keyed_by_day(tmp_path)
     put(store, day(1, "x"), day(2, "x"), day(3, "y"))
     report = overwrite(store, day(1, "x"), day(2, "x", "b"), day(4, "z"))
@@ -129,7 +129,7 @@ def test_static_overwrite_fills_in_and_checks_its_partition(tmp_path: Path) -> N
 
 
 def test_an_append_only_overwrite_is_an_overwrite_snapshot(tmp_path: Path) -> None:
-    """All old files go, kind OVERWRITE, and the changes are the multiset difference (K3)."""
+    """All old files go, kind OVERWRITE, and the changes are the multiset difference (decision 0002)."""
     store = appended(tmp_path)
     put(store, day(1, "x"), day(1, "x"), day(2, "x"), day(3, "y"))
     put(store, day(1, "x"), day(4, "x"), mode=WriteMode.OVERWRITE_TABLE)
@@ -178,7 +178,7 @@ def test_repeated_keys_are_refused_or_the_last_wins(tmp_path: Path) -> None:
 
 
 def test_another_bucket_count_needs_an_overwrite(tmp_path: Path) -> None:
-    """A rescale rewrites everything as OVERWRITE; an upsert into the old partition is refused (field bug 10)."""
+    """A rescale rewrites everything as OVERWRITE; an upsert into the old partition is refused."""
     store = keyed_by_day(tmp_path)
     rows = [day(number, "x") for number in range(30)]
     put(store, *rows)

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import Unsupported
+from tablestore_engine.format.data_type import INT, DataField
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.format.types import INT, DataField
 from tablestore_engine.sql.statement import AddColumns, ColumnDefinition
 from tablestore_engine.warehouse.alter_statement import alter_schema
 

@@ -1,8 +1,8 @@
-"""The base list of a new snapshot: manifests of the one before, tidied up when it is time (format section 4.5).
+"""The base list of a new snapshot: manifests of the one before, tidied up when it is time (format.md#manifest-lists).
 
 Names      merge_manifests   manifests in order → those of the new base list
 Steps      full merge due → untidy manifests and tidy ones with a file that is gone, written anew behind the rest
-           else → small manifests joined, stretch by stretch (format.manifest_merge decides both)
+           else → small manifests joined, stretch by stretch (format.manifest_compaction decides both)
 INVARIANT  the live files of the result are those of the input; an ADD and its DELETE go only together.
 CRASH      new names that nothing refers to yet.
 """
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from tablestore_engine.format.manifest import FileKind, ManifestEntry, merge_entries
+from tablestore_engine.format.manifest_compaction import MergeLimits, is_full_merge_due, is_untidy, plan_joins
 from tablestore_engine.format.manifest_list import ManifestFileMeta
-from tablestore_engine.format.manifest_merge import MergeLimits, is_full_merge_due, is_untidy, plan_joins
 
 Metas = Sequence[ManifestFileMeta]
 ReadManifest = Callable[[str], Sequence[ManifestEntry]]

@@ -1,7 +1,7 @@
 """Incoming rows as their table wants them: columns by name, types by safe casts, every rule of a column checked.
 
 Names      conform         rows → rows of the table's Arrow schema, or one clear FixData
-           rows_identical  for aligned tables: whether a row is the same in all columns
+           frame_samples   some rows of the named columns, for messages
 Steps      columns by name → cast that loses nothing → lengths → NOT NULL → keys without null
 INVARIANT  nothing is rounded, cut or wrapped: a value that does not fit stops the whole batch (P7). Floats that
            become DECIMAL or FLOAT are the exception, they have no exact form.
@@ -18,11 +18,12 @@ import pyarrow.types as pat
 
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.data_type import BINARY_ROOTS, CHARACTER_ROOTS, STRING_LENGTH, DataField
+from tablestore_engine.format.safe_cast import safe_cast
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.sql_literal import count_of, sql_literal, sql_row
-from tablestore_engine.format.types import type_to_arrow, type_to_text
-from tablestore_engine.lsm.key_order import Mask, order_frame
-from tablestore_engine.lsm.safe_cast import safe_cast
+from tablestore_engine.format.type_arrow import type_to_arrow
+from tablestore_engine.format.type_text import type_to_text
+from tablestore_engine.lsm.key_order import Mask
 
 SAMPLES = 5
 
@@ -47,26 +48,6 @@ def conform(rows: pa.Table, schema: TableSchema, deletes: Mask | None = None) ->
         if not field.type.nullable and field.name not in schema.primary_keys:
             _check_not_null(made, field, deletes)
     return made
-
-
-def rows_identical(one: pa.Table, other: pa.Table) -> Mask:
-    """Whether row i is the same in both: NULL equals NULL, NaN equals NaN, −0.0 differs from 0.0."""
-    same = np.ones(one.num_rows, dtype=np.bool_)
-    for name in one.column_names:
-        mine, theirs = one.column(name), other.column(name)
-        if pat.is_nested(mine.type):
-            same &= _nested_identical(mine, theirs)
-            continue
-        left, right = order_frame([mine]), order_frame([theirs])
-        for column in left.columns:
-            same &= left.get_column(column).eq_missing(right.get_column(column)).to_numpy()
-    return same
-
-
-def _nested_identical(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Mask:
-    """Python values compare by content; nested columns are rare and batches small."""
-    pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
-    return np.fromiter((repr(a) == repr(b) for a, b in pairs), dtype=np.bool_, count=len(one))
 
 
 def _conform_column(rows: pa.Table, field: DataField) -> pa.ChunkedArray | pa.Array:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tablestore_engine.format.data_file import EMPTY_STATS
-from tablestore_engine.format.manifest_list import ManifestFileMeta
-from tablestore_engine.format.manifest_merge import (
+from tablestore_engine.format.manifest_compaction import (
     REST_PER_PILE,
     MergeGroup,
     MergeLimits,
     is_full_merge_due,
     plan_joins,
 )
+from tablestore_engine.format.manifest_list import ManifestFileMeta
 
 LIMITS = MergeLimits(target_bytes=8, full_bytes=16, merge_min_count=30)
 

@@ -1,4 +1,4 @@
-"""Which manifests of its base list a commit writes anew (section 4.5): pure choices on the facts of each manifest.
+"""Which manifests of its base list a commit writes anew (format.md#manifest-lists): pure choices on their facts.
 
 Names      MergeLimits         the options that decide
            MergeGroup          a stretch of the list: manifests that stay, behind them those that are joined

@@ -1,7 +1,9 @@
-"""Rows without a key, compared as multisets: which of them are equal, each used once.
+"""When two rows are the same row: one by one of aligned tables, or as multisets of rows without a key.
 
-Names      RowPool        rows that wait for an equal one
+Names      rows_identical whether row i of one table is row i of the other
+           RowPool        rows that wait for an equal one
            numbered_rows  comparable columns, the row number in front, the number of the occurrence at the end
+           comparable_rows   columns in which equal rows are the same rows
 Rule       the k-th occurrence of a row on one side equals the k-th on the other. NULL equals NULL, NaN equals NaN,
            -0.0 differs from 0.0; nested values are compared by their text.
 INVARIANT  what is taken from a pool is gone: two stored rows never stand for one new row.
@@ -12,10 +14,31 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.types as pat
 
 from tablestore_engine.lsm.key_order import Index, Mask, order_frame
 
 ROW, NTH = "#row", "#nth"
+
+
+def rows_identical(one: pa.Table, other: pa.Table) -> Mask:
+    """Whether row i is the same in both: NULL equals NULL, NaN equals NaN, −0.0 differs from 0.0."""
+    same = np.ones(one.num_rows, dtype=np.bool_)
+    for name in one.column_names:
+        mine, theirs = one.column(name), other.column(name)
+        if pat.is_nested(mine.type):
+            same &= _nested_identical(mine, theirs)
+            continue
+        left, right = order_frame([mine]), order_frame([theirs])
+        for column in left.columns:
+            same &= left.get_column(column).eq_missing(right.get_column(column)).to_numpy()
+    return same
+
+
+def _nested_identical(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Mask:
+    """Python values compare by content; nested columns are rare and batches small."""
+    pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+    return np.fromiter((repr(a) == repr(b) for a, b in pairs), dtype=np.bool_, count=len(one))
 
 
 class RowPool:

@@ -1,4 +1,4 @@
-"""Values of an old column type as values of its new type, on Arrow columns (section 2.1).
+"""Values of an old column type as values of its new type, on Arrow columns (format.md#evolution).
 
 Names      check_cast    raises unless old → new is readable here
            cast_column   performs it

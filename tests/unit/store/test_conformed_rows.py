@@ -10,9 +10,12 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import FixData
+from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
-from tablestore_engine.format.types import DataField, parse_type, type_from_arrow
-from tablestore_engine.lsm.rows import conform, rows_identical
+from tablestore_engine.format.type_arrow import type_from_arrow
+from tablestore_engine.format.type_text import parse_type
+from tablestore_engine.store.conformed_rows import conform
+from tablestore_engine.store.row_equality import rows_identical
 
 
 def _schema(**columns: str) -> TableSchema:

@@ -1,12 +1,11 @@
 """A batch against the stored rows of its bucket: the one place where merge-on-write happens.
 
-Names      Batch         at most one row per key, in key order
-           Target        where and how the outcome is written
+Names      Target        where and how the outcome is written
            merge_batch   the only entry: → BucketChange
-           sequence_of   comparable sequence columns of rows, if the table has a sequence field
-Steps      1 find hits  2 fetch old rows, as few columns as the question needs  3 decide  4 write the run
-           5 write the changelog  6 new vectors
-INVARIANT  old rows are read only if someone asks: changelog, sequence field or comparison (D2).
+Steps      1 find hits  2 fetch old rows, as few columns as the question needs  3 let them meet (lsm.merge) and decide
+           4 write the run  5 write the changelog  6 new vectors
+INVARIANT  old rows are read only if someone asks: changelog, sequence field, comparison, or an engine that combines.
+INVARIANT  nothing here knows what becomes of a key: rows are brought to lsm.merge, and what it says is placed.
 """
 
 from __future__ import annotations
@@ -14,35 +13,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 from pyroaring import BitMap
 
 from tablestore_engine.errors import StorageError
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_APPEND, DataFileMeta
 from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.lsm.batch import SequenceOrder, newest_wins
 from tablestore_engine.lsm.key_order import Index, Mask, order_columns, order_permutation
-from tablestore_engine.lsm.merge import Decision, changelog_rows, decide
-from tablestore_engine.lsm.rows import rows_identical
+from tablestore_engine.lsm.merge import Decision, Incoming, Met, Stored, changelog_rows, decide, meet_stored
 from tablestore_engine.lsm.take import take_rows
+from tablestore_engine.lsm.versions import stored_newer
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles, RunRows
+from tablestore_engine.store.incoming_batch import Batch, sequence_of
 from tablestore_engine.store.lookup import FileHits, Hits, KeyCache, absent_rows, fetch, find_hits
+from tablestore_engine.store.row_equality import rows_identical
 from tablestore_engine.store.row_filter import RowFilter, picked_rows
-from tablestore_engine.store.table_traits import TableTraits
-
-
-@dataclass(frozen=True)
-class Batch:
-    """`numbers` are given when the rows already have sequence numbers (taken in from level 0)."""
-
-    rows: pa.Table
-    keys: pl.DataFrame
-    deletes: Mask
-    sequence: SequenceOrder | None
-    numbers: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,32 +54,25 @@ class _Found:
     picked: Mask
 
 
-def sequence_of(rows: pa.Table, traits: TableTraits) -> SequenceOrder | None:
-    """Comparable columns of option `sequence.field`, None without it."""
-    names = traits.sequence_fields
-    if not names:
-        return None
-    return SequenceOrder.of(order_columns(rows, names), descending=traits.is_sequence_descending)
-
-
 def merge_batch(
     files: DataFiles, state: BucketState, batch: Batch, target: Target, cache: KeyCache | None
 ) -> BucketChange:
     """Files, vectors, changelog and counts of merging `batch` into `state`."""
     found = _find(files, state, batch, target, cache)
-    decision = _decide(files, batch, target, found)
+    met = _meet(files, batch, found)
+    decision = decide(met, identical=_identical(batch, target, found, met))
     numbers = (
         state.next_sequence + np.arange(len(decision.written))
         if batch.numbers is None
         else batch.numbers[decision.written]
     )
-    run = RunRows(_take(batch.rows, decision.written), numbers)
+    run = RunRows(take_rows(met.rows, decision.written), numbers)
     added = files.write_run(state, run, level=target.level, source=target.source)
     changelog: tuple[DataFileMeta, ...] = ()
     try:
-        if files.traits.writes_changelog:
+        if files.traits.changelog_producer.writes_at_merge:
             changelog = _write_changelog(
-                files, state, _changelog(files, batch, found, decision, run), added, target
+                files, state, _changelog(files, met, found, decision, run), added, target
             )
     except StorageError:
         files.discard(state, added)
@@ -131,7 +110,7 @@ def _find(
     old = None
     if columns is None or columns:
         old = fetch(files.reader, hits.by_file, columns, keep=(SEQUENCE_NUMBER,))
-        old = None if old is None else _take(old, hits.order)
+        old = None if old is None else take_rows(old, hits.order)
     return _Found(hits, old, absent, _picked_hits(hits, masks))
 
 
@@ -155,47 +134,60 @@ def _picked_hits(hits: Hits, masks: dict[str, Mask]) -> Mask:
 
 def _old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, ...] | None:
     """Which columns of the old rows are needed: None is all of them."""
-    if files.traits.writes_changelog or target.skip_identical:
+    if (
+        files.traits.changelog_producer.writes_at_merge
+        or target.skip_identical
+        or files.traits.merge_engine.combines
+    ):
         return None
     return files.traits.sequence_fields if batch.sequence is not None else ()
 
 
-def _decide(files: DataFiles, batch: Batch, target: Target, found: _Found) -> Decision:
+def _meet(files: DataFiles, batch: Batch, found: _Found) -> Met:
+    """The batch and the stored rows that it hits. The sequence field does not protect rows that give way."""
     hits = found.hits.incoming
-    newer = identical = None
+    newer = None
     if found.old is not None and batch.sequence is not None and not bool(found.picked.all()):
         stored = sequence_of(found.old, files.traits)
-        mine = SequenceOrder(batch.sequence.frame[hits], batch.sequence.descending)
-        newer = None if stored is None else newest_wins(mine, stored) & ~found.picked
-    if found.old is not None and target.skip_identical:
-        identical = rows_identical(_take(batch.rows, hits), found.old.select(batch.rows.column_names))
-    return decide(batch.deletes, hits, stored_newer=newer, identical=identical)
+        newer = None if stored is None else stored_newer(batch.sequence.at(hits), stored)
+    return meet_stored(
+        files.traits.merge_engine,
+        Incoming(batch.rows, batch.deletes),
+        Stored(hits, found.old, newer, gives_way=found.picked),
+    )
 
 
-def _changelog(files: DataFiles, batch: Batch, found: _Found, decision: Decision, run: RunRows) -> RunRows:
+def _identical(batch: Batch, target: Target, found: _Found, met: Met) -> Mask | None:
+    """Which hits would only write again what is stored, if the target wants to know."""
+    if found.old is None or not target.skip_identical:
+        return None
+    return rows_identical(take_rows(met.rows, met.hits), found.old.select(batch.rows.column_names))
+
+
+def _changelog(files: DataFiles, met: Met, found: _Found, decision: Decision, run: RunRows) -> RunRows:
     """Changelog rows in key order, -U before +U; `kinds` None means: exactly the inserted run."""
     if not len(decision.replaced) and not found.absent:
         return run
-    names = batch.rows.column_names
-    wanted = changelog_rows(decision, batch.deletes, found.hits.incoming)
+    names = met.rows.column_names
+    wanted = changelog_rows(met, decision)
     olds = [] if found.old is None else [found.old]
     old_count = sum(old.num_rows for old in olds)
-    number_of = np.zeros(batch.rows.num_rows, dtype=np.int64)
+    number_of = np.zeros(met.rows.num_rows, dtype=np.int64)
     number_of[decision.written] = run.numbers
     at = np.where(wanted.from_old, wanted.rows, old_count + wanted.rows)
     kinds = wanted.kinds
-    parts = [*(old.select(names) for old in olds), batch.rows]
+    parts = [*(old.select(names) for old in olds), met.rows]
     numbers = [*(np.asarray(old.column(SEQUENCE_NUMBER)) for old in olds), number_of]
     gone = fetch(files.reader, found.absent, None, keep=(SEQUENCE_NUMBER,))
     if gone is not None:
-        at = np.concatenate([at, old_count + batch.rows.num_rows + np.arange(gone.num_rows)])
+        at = np.concatenate([at, old_count + met.rows.num_rows + np.arange(gone.num_rows)])
         kinds = np.concatenate([kinds, np.full(gone.num_rows, RowKind.DELETE, dtype=np.int8)])
         parts.append(gone.select(names))
         numbers.append(np.asarray(gone.column(SEQUENCE_NUMBER)))
-    rows, all_numbers = _take(pa.concat_tables(parts), at), np.concatenate(numbers)[at]
+    rows, all_numbers = take_rows(pa.concat_tables(parts), at), np.concatenate(numbers)[at]
     if gone is not None:  # rows of absent keys stand at the end: sort them in, each key's rows stay in order
         order = order_permutation(order_columns(rows, files.schema.trimmed_primary_keys))
-        rows, all_numbers, kinds = _take(rows, order), all_numbers[order], kinds[order]
+        rows, all_numbers, kinds = take_rows(rows, order), all_numbers[order], kinds[order]
     return RunRows(rows, all_numbers, kinds)
 
 
@@ -215,10 +207,3 @@ def _new_vectors(state: BucketState, found: _Found, decision: Decision) -> dict[
         if len(positions):
             vectors[name] = vectors.get(name, BitMap()) | BitMap(positions.astype(np.uint32))
     return vectors
-
-
-def _take(rows: pa.Table, at: Index) -> pa.Table:
-    """`rows.take` that costs nothing when it changes nothing."""
-    if len(at) == rows.num_rows and bool((at == np.arange(len(at))).all()):
-        return rows
-    return take_rows(rows, at)

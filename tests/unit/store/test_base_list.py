@@ -11,12 +11,12 @@ import pytest
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.binary_row import EMPTY_ROW
 from tablestore_engine.format.data_file import DataFileMeta
+from tablestore_engine.format.data_type import INT, DataField
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.manifest import FileKind, ManifestEntry, decode_manifest, merge_entries
 from tablestore_engine.format.manifest_list import decode_manifest_list
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.format.types import INT, DataField
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.conflict import Scope
 from tablestore_engine.store.manifests import ManifestStore

@@ -2,7 +2,7 @@
 
 Names      merged_positions   files of one bucket → file name → positions to skip
 Steps      one sorted run without deletes → nothing to do; else key, sequence and kind columns → lsm.merge_on_read
-INVARIANT  only the deduplicate engine comes here: capability refuses the others.
+Only for   engines that take rows whole; the others raise Unsupported TS1656.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND
 from tablestore_engine.lsm.key_order import order_columns
 from tablestore_engine.lsm.merge_on_read import VersionFile, deleted_positions
 from tablestore_engine.store.file_read import FileReader
-from tablestore_engine.store.merge_batch import sequence_of
+from tablestore_engine.store.incoming_batch import sequence_of
 from tablestore_engine.store.stored_file import StoredFile
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -25,7 +25,8 @@ def merged_positions(reader: FileReader, files: Sequence[StoredFile]) -> Mapping
     """Positions that merging would drop; files without any are left out."""
     if _is_raw(files):
         return {}
-    return deleted_positions([_version_file(reader, file) for file in files])
+    engine = TableTraits(reader.schema).merge_engine
+    return deleted_positions(engine, [_version_file(reader, file) for file in files])
 
 
 def _is_raw(files: Sequence[StoredFile]) -> bool:

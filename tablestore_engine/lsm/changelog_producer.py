@@ -1,0 +1,36 @@
+"""Where the changelog of a keyed table comes from: the hooks that a value of `changelog-producer` has a say in.
+
+Names      ChangelogProducer   one value of the option, as answers to those who ask
+           PRODUCERS           name on disk → producer
+           get_producer        of any name; one that we do not know has its changelog in files
+Hooks      merge   rows meet stored ones: does the commit carry what that changed?        (store.merge_on_write)
+           read    a snapshot has no changelog files: are its level-0 rows the changes?   (store.changelog)
+           fold    none asks: a fold of merge-on-write changes no row that anybody sees. The producer that would answer,
+                   full-compaction, is of tables that others write
+INVARIANT  each change is told once: a producer that tells at the merge, or later, is silent about the rows that wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ChangelogProducer:
+    """`writes_at_merge`: commits carry their changelog. `reads_delta`: added rows are the changes, as they are."""
+
+    writes_at_merge: bool = False
+    reads_delta: bool = False
+
+
+PRODUCERS = {
+    "none": ChangelogProducer(reads_delta=True),
+    "lookup": ChangelogProducer(writes_at_merge=True),
+    "input": ChangelogProducer(),  # its writer stores the rows as they came: changelog files that we only read
+    "full-compaction": ChangelogProducer(),  # its folds write them
+}
+
+
+def get_producer(name: str) -> ChangelogProducer:
+    """The producer of that name, however it is spelt. Which of them we write is said by format.capability."""
+    return PRODUCERS.get(name.strip().lower(), ChangelogProducer())

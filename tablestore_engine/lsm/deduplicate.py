@@ -1,0 +1,33 @@
+"""Merge engine deduplicate: the newest version of a key is its row, whole; if it retracts, the key is gone.
+
+Names      Deduplicate   see merge_engine
+Ties       two rows for the first place; what is beaten anyway may be level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tablestore_engine.lsm.key_order import Index
+from tablestore_engine.lsm.merge_engine import Merged
+from tablestore_engine.lsm.versions import Versions
+
+
+@dataclass(frozen=True)
+class Deduplicate:
+    """The last version in merge order wins."""
+
+    newest_wins: bool = True
+    combines: bool = False
+
+    def merge(self, versions: Versions) -> Merged:
+        """The newest version of each key."""
+        winners = versions.order[versions.ends]
+        return Merged(winners, versions.retracts[winners])
+
+    def find_ties(self, versions: Versions) -> Index:
+        """Winners that nothing sets apart from their runner-up."""
+        last = np.flatnonzero(versions.ends & ~versions.starts)
+        return versions.order[last[versions.are_level(last)]]

@@ -1,0 +1,30 @@
+"""Which merge engine a value of the option `merge-engine` names.
+
+Names      ENGINES       name on disk → engine
+           get_engine    the engine of a table; raises Unsupported TS1655
+INVARIANT  its names are those of options.MERGE_ENGINES, which the checks below this layer and the adapter go by
+           (tests/house/test_merge_engines.py).
+"""
+
+from __future__ import annotations
+
+from tablestore_engine.errors import Unsupported
+from tablestore_engine.lsm.deduplicate import Deduplicate
+from tablestore_engine.lsm.merge_engine import MergeEngine
+
+ENGINES: dict[str, MergeEngine] = {
+    "deduplicate": Deduplicate(),
+}
+
+
+def get_engine(name: str) -> MergeEngine:
+    """The engine of that name, however it is spelt. Raises Unsupported TS1655."""
+    found, built = ENGINES.get(name.strip().lower()), ", ".join(ENGINES)
+    if found is None:
+        raise Unsupported(
+            "TS1655",
+            f"merge engine {name!r} cannot be followed here",
+            why=f"rows would be merged wrongly; built: {built}",
+            fix="use the table with an engine that knows this merge engine",
+        )
+    return found
