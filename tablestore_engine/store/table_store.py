@@ -15,7 +15,6 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from tablestore_engine.errors import EngineBug
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
 from tablestore_engine.format.schema import TableSchema
@@ -138,18 +137,6 @@ class TableStore:
     def read(self, plan: ScanPlan | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows of a plan (default: the newest snapshot)."""
         return read_plan(self.fileio, plan or self.plan_scan(), columns)
-
-    @staticmethod
-    def scan_of(plan: object) -> ScanPlan:
-        """The plan that this store made, handed back through a layer that only knows parts of it."""
-        if not isinstance(plan, ScanPlan):
-            raise EngineBug(
-                "TS1323",
-                f"{type(plan).__name__} is no plan of a table store",
-                why="only what plan_scan returned can be read",
-                fix="please report this",
-            )
-        return plan
 
     def read_batches(self, plan: ScanPlan, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The same as a stream."""
