@@ -1,6 +1,7 @@
 """What a table's options mean for its rows and files: each option is read here, and nowhere else in `store`.
 
 Names      TableTraits   one schema (and what a write says otherwise) → answers, parsed when first asked for
+           has_log       the same answer from options that have no schema yet
 INVARIANT  a value like its schema: equal schemas have equal traits, wherever they are computed.
 INVARIANT  absent on disk is not absent in our option table: what other engines decide by an absent option
            (`changelog-producer`, `deletion-vectors.enabled`) has the format's default here. Tables of ours name both.
@@ -26,6 +27,11 @@ from tablestore_engine.store.retention import Retention
 KEYED_FILE_BYTES = 128 << 20
 APPEND_FILE_BYTES = 256 << 20
 APPEND_GROUP_ROWS = 131_072
+
+
+def has_log(options: Mapping[str, str]) -> bool:
+    """Whether a table of these options publishes its changelog."""
+    return options.get("log.system", "none") != "none"
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,7 @@ class TableTraits:
     @cached_property
     def has_log(self) -> bool:
         """Whether changes go to a topic, which has one partition per bucket."""
-        return self._stored("log.system", "none") != "none"
+        return has_log(self.schema.options)
 
     @cached_property
     def retries_max(self) -> int:

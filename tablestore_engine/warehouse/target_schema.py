@@ -2,7 +2,6 @@
 
 Names      TargetPlan      the schema to write with, and whether it is new or changed
            check_columns   names that a write may not add or leave out
-           has_log         whether options ask for a log
            check_history   a table that gets a log has all its snapshots
            plan_target     the entry: (current schema | None, query columns, spec) -> TargetPlan, pure
 Steps      1 no table: assign ids, add the defaults of our tables   2 keys and partitions must agree
@@ -29,6 +28,7 @@ from tablestore_engine.format.schema_change import (
     retype_column,
 )
 from tablestore_engine.options import OPTIONS, Option, OptionSet, OptionType, Scope, check_options
+from tablestore_engine.store.table_traits import has_log
 from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
 KEYED_DEFAULTS: Mapping[str, str] = {
@@ -303,11 +303,6 @@ def _with_options(schema: TableSchema, spec: TableSpec, table: str) -> TableSche
 def _may_begin(option: Option, schema: TableSchema) -> bool:
     """A table without a log may get one; any other immutable option counts as set from the beginning, by default."""
     return option.scope is Scope.LOG and not has_log(schema.options)
-
-
-def has_log(options: Mapping[str, str]) -> bool:
-    """Whether a table of these options publishes its changelog."""
-    return options.get("log.system", "none") != "none"
 
 
 def check_history(snapshot_ids: Sequence[int], table: str) -> None:
