@@ -8,7 +8,7 @@ Rules      E earliest, L newest. Those from E on go, up to the first of
            1 L - keep_min + 1: so many always stay   2 the smallest hold   3 E + limit: so many at once
            4 the first one whose successor is younger than `retained`, unless it is older than the newest keep_max
            5 the first one whose successor is younger than `grace`: somebody may be reading it
-PAIMON     the same rules (format.md#expiry) but for 5. A successor's age counts: until it came, the snapshot was the table.
+PAIMON     the same rules (format.md#expiry) but for 5. A successor's age counts: until then the snapshot was the table.
 """
 
 from __future__ import annotations
