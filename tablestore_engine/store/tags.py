@@ -1,7 +1,7 @@
 """Tags: names for snapshots that expiry leaves alone.
 
 Names      TagStore   create, get, delete, list
-INVARIANT  a tag is a full copy of its snapshot, created exclusively: it never moves silently.
+INVARIANT  a tag is a full copy of its snapshot, created exclusively: it never moves.
 INVARIANT  a tag that `create` returned keeps its files: it was there while the snapshot still counted (expire).
 """
 
@@ -27,7 +27,7 @@ class TagStore:
     layout: TableLayout
     snapshots: SnapshotStore
 
-    def create(self, name: str, snapshot_id: int | None = None, *, replace: bool = False) -> Tag:
+    def create(self, name: str, snapshot_id: int | None = None) -> Tag:
         """Name a snapshot (default: the newest). Raises FixRequest TS1319, NotFound TS1302, TS1320."""
         if snapshot_id is None:
             snapshot_id = self.snapshots.find_latest_id()
@@ -41,10 +41,8 @@ class TagStore:
         path = self.layout.tag_path(name)
         tag = Tag(self.snapshots.get(snapshot_id))
         data = encode_tag(tag)
-        is_new = replace or self.fileio.create_exclusive(path, data)
-        if replace:
-            self.fileio.replace(path, data)
-        elif not is_new and self.get(name) != tag:
+        is_new = self.fileio.create_exclusive(path, data)
+        if not is_new and self.get(name) != tag:
             raise FixRequest(
                 "TS1319",
                 f"tag {name!r} of {self.layout.root} exists already",
