@@ -1,7 +1,8 @@
 """The project that README and docs talk about, made from README's own model and profile.
 
 Names      Project        a folder with a dbt project and a warehouse; runs what a page says
-           make_project   demo.orders with 7 snapshots and a topic, fed by the source table shop.order_events
+           make_project   demo.orders with 7 snapshots and a topic, fed by the table shop.order_events; demo.events,
+                          which has partitions
 INVARIANT  model and profile are README's text, only the broker's address is exchanged.
 """
 
@@ -94,6 +95,10 @@ def make_project(folder: Path, broker_url: str) -> Project:
     while (table.latest_snapshot_id() or 0) < 7:
         number = table.latest_snapshot_id() or 0
         table.write(_orders(table.schema.arrow_schema(), number))
+    in_parts = TableSpec(primary_key=("dt", "region", "id"), partition_by=("dt", "region"))
+    for number in range(3):
+        rows = pa.table({"dt": ["2026-01-31"] * 2, "region": ["eu", "us"], "id": [number, number]})
+        project.engine.write("demo.events", rows, WriteSpec(table=in_parts))
     return project
 
 

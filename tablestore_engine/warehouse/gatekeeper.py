@@ -5,7 +5,7 @@ Names      Gatekeeper        book, world, outcomes, publishing of one warehouse
            stage_properties  a staged snapshot's gates, parents and owner, as properties of it
 Steps      publish a group: 1 no member's table has moved, and every log could be sent now
            2 claims, parents first: each is one exclusive create
-           3 logs, in the same order  4 branches of what is in table and log are removed
+           3 logs, in the same order  4 branches of what is in table and log are removed  5 what is due expires
            A table of its own (is_beside) takes its name in step 2; what it replaced is deleted in step 4.
 INVARIANT  a branch stays until its log has everything: a pending publication is found by whoever comes next.
 INVARIANT  readers between two claims of step 2 see new parents with old children, never the other way round.
@@ -160,7 +160,8 @@ class Gatekeeper:
         claimed: list[Publication] = []
         for item in group:
             claimed.append(self._claim(item, claimed))
-        return tuple(self._send(one) if one.state == PENDING else one for one in claimed)
+        sent = [self._send(one) if one.state == PENDING else one for one in claimed]
+        return tuple(self._expire_behind(one) for one in sent)
 
     def _find_moved(self, group: tuple[Staged, ...]) -> RetryError | None:
         """Step 1, before anything of a group is out. A single one is refused by the claim itself."""
@@ -235,6 +236,13 @@ class Gatekeeper:
         self._successors.clear(identifier)
         self._warehouse.stores.get(identifier).staging.discard(one.staged.name)
         return replace(one, state=PUBLISHED, report=report)
+
+    def _expire_behind(self, one: Publication) -> Publication:
+        """Step 5, when the whole group is out: a branch holds what it was built on."""
+        if one.state != PUBLISHED or one.report is None:
+            return one
+        expiry = self._warehouse.expiry
+        return replace(one, report=expiry.after_commit(Identifier.parse(one.staged.table), one.report))
 
 
 def _place(item: Staged) -> Identifier:

@@ -44,10 +44,10 @@ def open_engine(folder: Path, runtime: Runtime = SYSTEM) -> Engine:
     return Engine(str(folder), runtime=runtime)
 
 
-def stage_both(engine: Engine) -> tuple[Staged, ...]:
+def stage_both(engine: Engine, table_spec: TableSpec = SPEC) -> tuple[Staged, ...]:
     """Both tables have snapshot 1 and something staged; one test has read both staged ones and is green."""
     for table in BOTH:
-        engine.write(table, rows(1), WriteSpec(table=SPEC))
+        engine.write(table, rows(1), WriteSpec(table=table_spec))
         planned = Staged(table, "run", "", gates=("t",), owner=table)
         spec = WriteSpec(
             stage="run", commit_user="run", commit_identifier=1, properties=stage_properties(planned)
@@ -73,6 +73,18 @@ def publish_all(engine: Engine) -> tuple[Publication, ...]:
 def latest(engine: Engine) -> list[int | None]:
     """What readers see of both."""
     return [engine.table(table).latest_snapshot_id() for table in BOTH]
+
+
+def test_what_is_due_expires_behind_a_group(tmp_path: Path) -> None:
+    """Publishing by the gate is a commit like any other: the report counts what went, and the rows are there."""
+    engine = open_engine(tmp_path)
+    small = {"num-retained.min": "1", "num-retained.max": "1"}
+    options = {f"snapshot.{key}": value for key, value in small.items()} | {"tablestore.expire-grace": "0 ms"}
+    stage_both(engine, TableSpec(primary_key=("id",), options=options))
+    done = publish_all(engine)
+    assert [one.report and one.report.expired for one in done] == [1, 1]
+    assert [engine.table(name).snapshot_ids() for name in BOTH] == [(2,), (2,)]
+    assert engine.table("d.child").scan().to_arrow().num_rows == 2
 
 
 def test_a_group_killed_between_its_claims_is_finished(tmp_path: Path) -> None:
