@@ -12,6 +12,7 @@ from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.display import shown
+from tablestore_engine.log.sink import LogPosition
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.sql.version import TableVersion, find_version, versioned_database
@@ -62,6 +63,7 @@ __all__ = [
     "GateBook",
     "Gatekeeper",
     "Interval",
+    "LogPosition",
     "OnSchemaChange",
     "OrderedLock",
     "Outcome",

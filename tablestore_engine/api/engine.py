@@ -28,6 +28,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import ReadLog
 from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.catalog.views import ViewDefinition
+from tablestore_engine.log.kafka_sink import KafkaSystem
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.spark import fetch
@@ -69,9 +70,9 @@ class Engine:
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         let_signals_interrupt()
-        settings = client_settings(environ, said=log)
+        logs = KafkaSystem(client_settings(environ, said=log), runtime)
         self._warehouse = Warehouse(
-            warehouse, spark or SparkSettings(), settings, runtime, trusted_sql=trusted_sql
+            warehouse, spark or SparkSettings(), logs, runtime, trusted_sql=trusted_sql
         )
         self._operations = Operations(self._warehouse.session.cancel_jobs)
 
@@ -203,7 +204,7 @@ class Engine:
         return self.table(name)
 
     def drop_table(self, name: str) -> None:
-        """With its history, and with its topics when the engine made them."""
+        """With its history, and with its log when the engine made it."""
         self._warehouse.relations.drop_table(Identifier.parse(name))
 
     def clone(self, name: str, new: str) -> None:
@@ -300,7 +301,7 @@ class Engine:
         return Gatekeeper(self._warehouse)
 
     def count_log_messages(self, name: str) -> int:
-        """How many messages a read_committed consumer of the table's topic sees; 0 without table or log."""
+        """How many messages readers of the table's log see; 0 without table or log."""
         found = self.find_table(name)
         return 0 if found is None else len(found.log_messages())
 
