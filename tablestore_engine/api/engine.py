@@ -30,6 +30,7 @@ from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.log.kafka_sink import KafkaSystem
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
+from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.spark import fetch
 from tablestore_engine.spark.session import SparkSettings
@@ -56,6 +57,8 @@ class Engine:
 
     What `log` does not say comes from `environ`: TABLESTORE_KAFKA (brokers), TABLESTORE_KAFKA_CONFIG (a file).
 
+    `scratch`: folder for what a Spark session needs while it runs (runtime/scratch.py); else TABLESTORE_SCRATCH.
+
     `trusted_sql`: SQL text that others stored in the warehouse may do what the user may (else TS1529).
     """
 
@@ -67,12 +70,18 @@ class Engine:
         log: Mapping[str, str] | None = None,
         runtime: Runtime = SYSTEM,
         trusted_sql: bool = False,
+        scratch: str | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         let_signals_interrupt()
         logs = KafkaSystem(client_settings(environ, said=log), runtime)
         self._warehouse = Warehouse(
-            warehouse, spark or SparkSettings(), logs, runtime, trusted_sql=trusted_sql
+            warehouse,
+            spark or SparkSettings(),
+            logs,
+            runtime,
+            trusted_sql=trusted_sql,
+            scratch=scratch or environ.get(SCRATCH_ENV),
         )
         self._operations = Operations(self._warehouse.session.cancel_jobs)
 

@@ -16,8 +16,9 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
-from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.fileio.stores import open_root
 from tablestore_engine.log.sink import ChangelogSystem
+from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark.executors import Executors
 from tablestore_engine.spark.lazy_resolver import LazyResolver
@@ -31,13 +32,12 @@ from tablestore_engine.warehouse.incoming_rows import Incoming
 from tablestore_engine.warehouse.logs import Logs
 from tablestore_engine.warehouse.relations import Relations
 from tablestore_engine.warehouse.table_writer import TableWriter
-from tablestore_engine.warehouse.warehouse_folder import own_folder
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
 from tablestore_engine.warehouse.write_spec import WriteSpec
 
 
 class Warehouse:
-    """Shared by the threads of a process; `log` is where changelogs go."""
+    """Shared by the threads of a process; `log` is where changelogs go, `scratch` a folder."""
 
     def __init__(
         self,
@@ -47,10 +47,11 @@ class Warehouse:
         runtime: Runtime,
         *,
         trusted_sql: bool = False,
+        scratch: str | None = None,
     ) -> None:
-        self.path = own_folder(path, runtime.users)
-        self.catalog = FilesystemCatalog(LocalFileIO(self.path), self.path, runtime)
-        self.session = LazySession(spark, self.path)
+        self.path, fileio = open_root(path, runtime.users)
+        self.catalog = FilesystemCatalog(fileio, self.path, runtime)
+        self.session = LazySession(spark, ScratchPlace(self.path, scratch, runtime.users))
         self.stores = OpenTables(self.catalog, Executors(self.session))
         names = NameLookup(self.catalog, self.stores)
         self.spark = LazyResolver(self.session, names, trusted_sql=trusted_sql)
