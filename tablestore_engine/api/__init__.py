@@ -1,6 +1,5 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
-from tablestore_engine.api.answers import ColumnInfo, SqlResult, StagedInfo, TableFacts
 from tablestore_engine.api.client_settings import (
     BROKERS,
     KAFKA_CONFIG_ENV,
@@ -9,6 +8,7 @@ from tablestore_engine.api.client_settings import (
     read_settings,
 )
 from tablestore_engine.api.engine import Engine
+from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, TableFacts
 from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.display import shown

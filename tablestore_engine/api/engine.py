@@ -19,10 +19,10 @@ from typing import Any, Self
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from tablestore_engine.api.answers import ColumnInfo, SqlResult, StagedInfo
 from tablestore_engine.api.client_settings import client_settings
-from tablestore_engine.api.environment import check_environment
-from tablestore_engine.api.operations import Operations
+from tablestore_engine.api.environment_check import check_environment
+from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo
+from tablestore_engine.api.running_operations import Operations
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import ReadLog

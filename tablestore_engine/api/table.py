@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tablestore_engine.api.answers import StagedInfo, TableFacts
+from tablestore_engine.api.results import StagedInfo, TableFacts
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 from tablestore_engine.catalog.resolved_names import ResolvedTable

@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.brokers import check_brokers
+from tablestore_engine.log.broker_check import check_brokers
 from tablestore_engine.log.changes import ReadChanges
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.lifecycle import drop_log, prepare_log, reset_log
+from tablestore_engine.log.message_limit import MessageLimit, message_limit
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.reader import read_messages
 from tablestore_engine.log.settings import LogSettings, resolve_log
 from tablestore_engine.log.sink import FindCommit, LoggedTable, LogPosition, SentChanges
-from tablestore_engine.log.sizes import MessageLimit, message_limit
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 
 _SYSTEM = "kafka"

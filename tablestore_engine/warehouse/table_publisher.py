@@ -2,7 +2,7 @@
 
 Names      TablePublisher   one per table and process: check before a commit, publish what is pending, look at the log
            pending_log()    what a commit says whose log could not be sent
-           unready_log()    what a publication says that was not begun, because its log could not be sent
+           unready_log()    what a publication says that was not begun, because its log could not be sent: UNREADY_LOG
 Steps      newest snapshot of the store -> sink: every snapshot that the log lacks, read here when the sink asks
 INVARIANT  the log never reads files: each snapshot's changes are read here, in the store's deterministic order.
 INVARIANT  one publisher per table and process, used by one thread at a time: a second would fence the first.
@@ -19,6 +19,8 @@ from tablestore_engine.log.sink import ChangelogSink, LogPosition
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.write_report import WriteReport
+
+UNREADY_LOG = "TS1082"
 
 
 @dataclass

@@ -8,9 +8,9 @@ import sys
 import pytest
 from dbt.adapters.events.logging import AdapterLogger
 
+from dbt.adapters.tablestore.adapter_response import describe_commit
+from dbt.adapters.tablestore.dbt_errors import to_dbt_error
 from dbt.adapters.tablestore.messages import Messages
-from dbt.adapters.tablestore.response import describe_commit
-from dbt.adapters.tablestore.translate import to_dbt_error
 from tablestore_engine.api import LogPosition, WriteReport
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest
