@@ -33,10 +33,11 @@ class Running:
     """`dbt build` of one model whose query would take years, staged for its data test; stopped by the test."""
 
     def __init__(self, folder: Path) -> None:
-        self.warehouse = folder / "warehouse"
+        self.warehouse, self.scratch = folder / "warehouse", folder / "scratch"
         output = {
             "type": "tablestore",
             "warehouse": "./warehouse",
+            "scratch": "./scratch",
             "schema": "demo",
             "threads": 2,
             "spark": {
@@ -121,7 +122,7 @@ def test_a_signal_in_a_query_ends_dbt(
     record_property("seconds_until_end", seconds)
     assert run.process.returncode == 2, told  # dbt's own status for an interrupted run
     _wait_until(lambda: not any(_is_alive(pid) for pid in children))  # the JVM ends with its input
-    assert list((run.warehouse / ".tablestore").glob("*")) == []
+    assert list(run.scratch.iterdir()) == []
     if not is_there:
         assert list(run.warehouse.glob("demo.db/*")) == []
         return

@@ -213,7 +213,7 @@ def test_a_full_refresh_changes_the_log(shop: Shop, broker: BrokerInfo) -> None:
     build("", "--full-refresh")
     assert _topics(broker, "refreshed_") == []
     assert shop.rows("select count(*) from demo.m") == [(3,)]
-    assert shop.engine.table("demo.m").facts().log_topic is None
+    assert shop.engine.table("demo.m").facts().log is None
     build(LOGGED.format(topic="refreshed_c"), "--full-refresh")
     assert _topics(broker, "refreshed_") == ["refreshed_c", "refreshed_c__snapshots"]
     assert _ids(shop) == [1, 2, 3]

@@ -15,6 +15,7 @@ import pyarrow as pa
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import new_schema
+from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings, open_session, session_scratch
 from tablestore_engine.spark.write import write_distributed
@@ -26,8 +27,9 @@ ROWS = 20_000
 def main(master: str, python: str, warehouse: str) -> None:
     """Write a keyed table on the cluster, read it back through a view there."""
     conf = {"spark.pyspark.python": python, "spark.executor.memory": "512m", "spark.driver.memory": "1g"}
-    spark = open_session(SparkSettings(master, conf), warehouse)
-    scratch = session_scratch(warehouse)
+    settings, place = SparkSettings(master, conf), ScratchPlace(warehouse)
+    spark = open_session(settings, place)
+    scratch = session_scratch(place, settings)
     frame = spark.range(ROWS).selectExpr("id", "concat('n', id % 7) as name")
 
     def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

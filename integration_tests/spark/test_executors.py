@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.api import Engine, SparkSettings, TableSpec
 from tablestore_engine.errors import NotFound
+from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import write
 from tablestore_engine.spark.executors import Executors
 from tablestore_engine.spark.lazy_session import LazySession
@@ -27,7 +28,7 @@ Work = Callable[[TableStore], None]
 def runner(spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch) -> Executors:
     """Every task that reads a stored file from end to end goes to Spark, on the session of all tests."""
     monkeypatch.setattr(write, "SMALL_BYTES", 0)
-    session = LazySession(SparkSettings("local[2]"), warehouse)
+    session = LazySession(SparkSettings("local[2]"), ScratchPlace(warehouse))
     assert session.get() is spark
     return Executors(session)
 

@@ -21,7 +21,7 @@ assert engine.sql("select count(*) from demo.a").rows == ((2,),)
 
 
 def test_our_names_make_no_folders_where_the_program_runs(tmp_path: Path) -> None:
-    """The session makes its own `spark-warehouse` there; the databases of our names lie in the warehouse's scratch."""
+    """The session makes its own `spark-warehouse` there; the databases of our names lie in scratch."""
     home = tmp_path / "home"
     home.mkdir()
     subprocess.run([sys.executable, "-c", _PROGRAM, str(tmp_path / "warehouse")], cwd=home, check=True)
@@ -62,7 +62,12 @@ def test_what_spark_is_told_stands_in_no_command_line(tmp_path: Path) -> None:
     odd = " =:#!\\u é\u20ac\U0001f600\t\"'$HOME`x`\\"
     told = subprocess.run(
         [sys.executable, "-c", _SECRET_PROGRAM, str(tmp_path / "warehouse"), odd],
-        env={**os.environ, "SPARK_CONF_DIR": str(tmp_path / "conf"), "TABLESTORE_FAST_START": "0"},
+        env={
+            **os.environ,
+            "SPARK_CONF_DIR": str(tmp_path / "conf"),
+            "TABLESTORE_FAST_START": "0",
+            "TABLESTORE_SCRATCH": str(tmp_path / "warehouse"),
+        },
         cwd=tmp_path,
         capture_output=True,
         text=True,

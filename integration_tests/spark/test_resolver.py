@@ -15,8 +15,9 @@ from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import TableSchema, new_schema
+from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark.resolver import Resolver
-from tablestore_engine.spark.session import session_scratch
+from tablestore_engine.spark.session import SparkSettings, session_scratch
 from tablestore_engine.sql.version import TableVersion
 
 
@@ -29,7 +30,7 @@ def tables() -> StubTables:
 @pytest.fixture
 def resolver(spark: SparkSession, warehouse: str, tables: StubTables) -> Resolver:
     """A resolver over it."""
-    return Resolver(spark, tables, session_scratch(warehouse))
+    return Resolver(spark, tables, session_scratch(ScratchPlace(warehouse), SparkSettings("local[2]")))
 
 
 _ROWS = pa.table({"id": pa.array(range(200), pa.int64()), "name": [f"n{i}" for i in range(200)]})

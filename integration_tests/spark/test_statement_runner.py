@@ -17,9 +17,10 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, FixRequest, NotFound, Unsupported
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
+from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark.fetch import Fetched
 from tablestore_engine.spark.resolver import Resolver
-from tablestore_engine.spark.session import session_scratch
+from tablestore_engine.spark.session import SparkSettings, session_scratch
 from tablestore_engine.spark.types import fields_from_spark
 from tablestore_engine.spark.write import collect_small
 from tablestore_engine.sql.parser import parse
@@ -170,7 +171,9 @@ def actions(tmp_path: Path) -> DictActions:
 @pytest.fixture
 def runner(spark: SparkSession, warehouse: str, actions: DictActions) -> TextRunner:
     """A runner over them, with a keyed and an append-only table."""
-    resolver = Resolver(spark, actions.source, session_scratch(warehouse))
+    resolver = Resolver(
+        spark, actions.source, session_scratch(ScratchPlace(warehouse), SparkSettings("local[2]"))
+    )
     made = TextRunner(StatementRunner(StartedResolver(resolver), actions))
     made.run(
         "create table default.keyed (id bigint not null, v decimal(5,2), at timestamp_ntz, primary key (id))"

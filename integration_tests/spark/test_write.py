@@ -19,6 +19,7 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import write
 from tablestore_engine.spark.session import session_scratch
 from tablestore_engine.spark.write import (
@@ -80,7 +81,9 @@ class Twins:
             picks=EVERY_ROW if mode.is_overwrite else None,
             kind_column=kind_column,
         )
-        return write_distributed(frame, job, session_scratch(self.warehouse))
+        return write_distributed(
+            frame, job, session_scratch(ScratchPlace(self.warehouse), SparkSettings("local[2]"))
+        )
 
 
 def _rows(table: pa.Table) -> list[Mapping[str, Any]]:

@@ -1,6 +1,5 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
-from tablestore_engine.api.answers import ColumnInfo, SqlResult, StagedInfo, TableFacts
 from tablestore_engine.api.client_settings import (
     BROKERS,
     KAFKA_CONFIG_ENV,
@@ -9,10 +8,14 @@ from tablestore_engine.api.client_settings import (
     read_settings,
 )
 from tablestore_engine.api.engine import Engine
+from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, TableFacts
 from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.display import shown
+from tablestore_engine.fileio.stores import local_folder
+from tablestore_engine.log.sink import LogPosition
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.sql.version import TableVersion, find_version, versioned_database
 from tablestore_engine.store.compaction import FileTotals
@@ -42,7 +45,6 @@ from tablestore_engine.warehouse.gatekeeper import (
     stage_properties,
 )
 from tablestore_engine.warehouse.relation_list import DAMAGED, RelationInfo, describe_damage
-from tablestore_engine.warehouse.warehouse_folder import local_folder
 from tablestore_engine.warehouse.write_report import WriteReport
 from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
@@ -54,6 +56,7 @@ __all__ = [
     "PENDING",
     "PUBLISHED",
     "REFUSED",
+    "SCRATCH_ENV",
     "ColumnInfo",
     "CompactReport",
     "Engine",
@@ -62,6 +65,7 @@ __all__ = [
     "GateBook",
     "Gatekeeper",
     "Interval",
+    "LogPosition",
     "OnSchemaChange",
     "OrderedLock",
     "Outcome",

@@ -19,16 +19,18 @@ from typing import Any, Self
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from tablestore_engine.api.answers import ColumnInfo, SqlResult, StagedInfo
 from tablestore_engine.api.client_settings import client_settings
-from tablestore_engine.api.environment import check_environment
-from tablestore_engine.api.operations import Operations
+from tablestore_engine.api.environment_check import check_environment
+from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo
+from tablestore_engine.api.running_operations import Operations
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import ReadLog
 from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.catalog.views import ViewDefinition
+from tablestore_engine.log.kafka_sink import KafkaSystem
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
+from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.spark import fetch
 from tablestore_engine.spark.session import SparkSettings
@@ -55,6 +57,8 @@ class Engine:
 
     What `log` does not say comes from `environ`: TABLESTORE_KAFKA (brokers), TABLESTORE_KAFKA_CONFIG (a file).
 
+    `scratch`: folder for what a Spark session needs while it runs (runtime/scratch.py); else TABLESTORE_SCRATCH.
+
     `trusted_sql`: SQL text that others stored in the warehouse may do what the user may (else TS1529).
     """
 
@@ -66,12 +70,18 @@ class Engine:
         log: Mapping[str, str] | None = None,
         runtime: Runtime = SYSTEM,
         trusted_sql: bool = False,
+        scratch: str | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         let_signals_interrupt()
-        settings = client_settings(environ, said=log)
+        logs = KafkaSystem(client_settings(environ, said=log), runtime)
         self._warehouse = Warehouse(
-            warehouse, spark or SparkSettings(), settings, runtime, trusted_sql=trusted_sql
+            warehouse,
+            spark or SparkSettings(),
+            logs,
+            runtime,
+            trusted_sql=trusted_sql,
+            scratch=scratch or environ.get(SCRATCH_ENV),
         )
         self._operations = Operations(self._warehouse.session.cancel_jobs)
 
@@ -203,7 +213,7 @@ class Engine:
         return self.table(name)
 
     def drop_table(self, name: str) -> None:
-        """With its history, and with its topics when the engine made them."""
+        """With its history, and with its log when the engine made it."""
         self._warehouse.relations.drop_table(Identifier.parse(name))
 
     def clone(self, name: str, new: str) -> None:
@@ -300,7 +310,7 @@ class Engine:
         return Gatekeeper(self._warehouse)
 
     def count_log_messages(self, name: str) -> int:
-        """How many messages a read_committed consumer of the table's topic sees; 0 without table or log."""
+        """How many messages readers of the table's log see; 0 without table or log."""
         found = self.find_table(name)
         return 0 if found is None else len(found.log_messages())
 

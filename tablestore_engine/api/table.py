@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tablestore_engine.api.answers import StagedInfo, TableFacts
+from tablestore_engine.api.results import StagedInfo, TableFacts
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 from tablestore_engine.catalog.resolved_names import ResolvedTable
@@ -114,7 +114,6 @@ class Table:
         """Facts of the current snapshot, from metadata alone."""
         snapshot = find_snapshot(self.store, None)
         plan = self.store.plan_scan(snapshot)
-        options = self.schema.options
         return TableFacts(
             snapshot_id=None if snapshot is None else snapshot.id,
             committed_at_ms=None if snapshot is None else snapshot.time_millis,
@@ -124,7 +123,7 @@ class Table:
             buckets=self.schema.bucket_count,
             primary_key=self.schema.primary_keys,
             partition_by=self.schema.partition_keys,
-            log_topic=options.get("kafka.topic") if options.get("log.system") == "kafka" else None,
+            log=self.warehouse.logs.system.find_name(self.schema),
         )
 
     # writing -------------------------------------------------------------------------------------
@@ -136,13 +135,13 @@ class Table:
         return self.warehouse.write_incoming(self.identifier, incoming, chosen)
 
     def publish(self) -> WriteReport:
-        """Send what is committed and not yet in the log; the report has the offsets of this call."""
+        """Send what is committed and not yet in the log; the report says where they are."""
         return self.warehouse.logs.published(
             self.identifier, WriteReport(self.identifier, self.latest_snapshot_id())
         )
 
     def reset_log(self, after_snapshot: int) -> int:
-        """Begin the log anew: snapshots up to this one count as published; what readers see in the topic stays there.
+        """Begin the log anew: snapshots up to this one count as published; what readers see of it stays.
 
         The number of rows that no reader has seen (their transaction never ended) and that are dropped.
         """
@@ -219,6 +218,6 @@ class Table:
         return self.store.verify()
 
     def log_messages(self) -> list[LogMessage]:
-        """All committed messages of the table's topic; [] without a log."""
+        """All committed messages of the table's log; [] without one."""
         publisher = self.warehouse.logs.find_publisher(self.identifier)
         return [] if publisher is None else publisher.messages()

@@ -1,10 +1,11 @@
 """A warehouse folder as a catalog, laid out as Paimon's filesystem catalog expects.
 
 Names      FilesystemCatalog   databases are `<name>.db` folders; a table is a folder in one with `schema/` in it
-Steps      create: check -> claim schema-0, with a uuid in it, exclusively · drop: move aside in one step, then delete ·
-           alter: the store's, a commit of its own
-INVARIANT  a name appears and disappears in one step: the exclusive create of schema-0, one rename. Who still works on
-           the old table works in the folder that was moved away (store.identity).
+Steps      create: check -> claim schema-0, with a uuid in it, exclusively · drop: move aside in one step, then delete;
+           where no folder can be moved: schemas, oldest first, then the rest · alter: the store's, a commit of its own
+INVARIANT  a name appears and disappears in one step: the exclusive create of schema-0, one rename; without renames the
+           delete of the last schema file. Who still works on the old table works in the folder that was moved away, or
+           fails, since its identity is that of the oldest schema (store.identity).
 INVARIANT  a name is a table or a view, never both. A table may wait beside it to take its place (succession).
 """
 
@@ -86,6 +87,9 @@ class FilesystemCatalog:
                 why=f"it holds {', '.join(names[:5])}",
                 fix="drop them first, or use CASCADE",
             )
+        if not self.fileio.renames_folders:
+            for name in self.list_tables(database):
+                self._delete_table(self.location(Identifier(database, name)))
         self._remove_tree(database_location(self.warehouse, database), self.warehouse)
 
     # tables --------------------------------------------------------------------------------------
@@ -166,13 +170,13 @@ class FilesystemCatalog:
     def drop_table(self, identifier: Identifier) -> TableSchema | None:
         """Remove a table with its history; its schema, None when it is damaged. Raises NotFound TS1407."""
         self._check_table(identifier)
-        aside = self._move_aside(
-            self.location(identifier), database_location(self.warehouse, identifier.database)
-        )
+        place = self.location(identifier)
+        if self.fileio.renames_folders:
+            place = self._move_aside(place, database_location(self.warehouse, identifier.database))
         schema = None
         with suppress(TablestoreError):  # a damaged table can be dropped too
-            schema = TableStore(self.fileio, aside, self.runtime).schema
-        self.fileio.delete_tree(aside)
+            schema = TableStore(self.fileio, place, self.runtime).schema
+        self._delete_table(place)
         if not identifier.is_successor and self.schemas(identifier.successor).list_ids():
             self.drop_table(identifier.successor)
         return schema
@@ -181,8 +185,11 @@ class FilesystemCatalog:
         """Remove the table of this identity while nobody has used it; its schema, None when it stays.
 
         It is moved away first and looked at there, where no claim can reach it any more; a used one is put back.
-        Raises RetryError TS1466 when its place was taken meanwhile: then nothing is deleted.
+        Raises RetryError TS1466 when its place was taken meanwhile: then nothing is deleted. Where no folder can be
+        moved away it stays, empty, as after a crash: the next write fills it.
         """
+        if not self.fileio.renames_folders:
+            return None
         place, parent = self.location(identifier), database_location(self.warehouse, identifier.database)
         if not self._is_unused(place, identity):
             return None
@@ -262,9 +269,19 @@ class FilesystemCatalog:
 
     # ---------------------------------------------------------------------------------------------
 
+    def _delete_table(self, place: str) -> None:
+        """What was moved aside, or the table itself: with its oldest schema its identity goes, so that no claim of a
+        writer holds; with the last one the table.
+        """
+        layout = TableLayout(place)
+        if not self.fileio.renames_folders:
+            for number in SchemaStore(self.fileio, layout).list_ids():
+                self.fileio.delete(layout.schema_path(number))
+        self.fileio.delete_tree(place)
+
     def _remove_tree(self, path: str, parent: str) -> None:
         """Out of sight in one rename, then deleted at leisure: a crash leaves a hidden folder, no half table."""
-        self.fileio.delete_tree(self._move_aside(path, parent))
+        self.fileio.delete_tree(self._move_aside(path, parent) if self.fileio.renames_folders else path)
 
     def _move_aside(self, path: str, parent: str) -> str:
         aside = f"{parent}/.tablestore-dropped-{self.runtime.new_uuid()}"

@@ -11,6 +11,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from tablestore_engine.api import CompactReport, FileTotals
+from tablestore_engine.cli.log_record import log_record
 from tablestore_engine.cli.output import print_json, write_out
 from tablestore_engine.cli.place import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
@@ -69,10 +70,9 @@ def compact_record(report: CompactReport) -> dict[str, object]:
         "snapshots": list(report.snapshot_ids),
         "before": vars(report.before),
         "after": vars(report.after),
-        "topic": report.topic,
+        **log_record(report.log),
         "expired": report.expired,
         "not_expired": report.not_expired,
-        "offsets": {str(number): list(ends) for number, ends in sorted(report.offsets.items())},
     }
 
 

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from tablestore_engine.api import local_folder
 from tablestore_engine.cli.output import print_json, write_out
 from tablestore_engine.cli.place import WAREHOUSE_ENV, add_brokers, add_place, find_warehouse, open_engine
 from tablestore_engine.errors import FixRequest
@@ -46,7 +47,7 @@ def _pick_folder(given: str | None) -> Path:
     """The warehouse of other commands; else the one that a build here would make."""
     named = given or os.environ.get(WAREHOUSE_ENV)
     if named:
-        return Path.cwd() / Path(named).expanduser()
+        return Path.cwd() / Path(local_folder(named)).expanduser()
     try:
         return find_warehouse(None, os.environ, Path.cwd())
     except FixRequest:

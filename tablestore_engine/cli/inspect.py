@@ -121,7 +121,7 @@ def _table_record(table: Table) -> Record:
         "files": facts.files,
         "bytes": facts.bytes,
         "schema": schema.id,
-        "log_topic": facts.log_topic,
+        "log_topic": facts.log,
         "tags": dict(table.list_tags()),
         "staged": [one.name for one in table.staged()],
         "location": table.store.location,

@@ -28,6 +28,7 @@ from tablestore_engine.api import (
     order_group,
     short_name,
 )
+from tablestore_engine.cli.log_record import log_record
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
 from tablestore_engine.cli.place import (
     add_brokers,
@@ -315,7 +316,7 @@ def _publish(arguments: argparse.Namespace) -> int:
     if arguments.json:
         more = {} if arguments.reset is None else {"dropped_messages": dropped}
         print_json({**report_record(report), **more})
-    elif arguments.staged is None and not report.offsets:
+    elif arguments.staged is None and not (report.log and report.log.ranges):
         write_out(f"{arguments.table}: the log has everything up to snapshot {report.snapshot_id}")
     else:
         write_out(f"{arguments.table}: {report.summary()}")
@@ -341,8 +342,7 @@ def report_record(report: WriteReport) -> dict[str, object]:
         "bytes_added": report.bytes_added,
         "changelog_rows": report.changelog_rows,
         "staged": report.staged,
-        "topic": report.topic,
-        "offsets": {str(number): list(ends) for number, ends in sorted(report.offsets.items())},
+        **log_record(report.log),
     }
 
 
@@ -355,7 +355,7 @@ def publication_record(one: Publication) -> dict[str, object]:
 
 
 def _check_log(engine: Engine, name: str) -> None:
-    if engine.table(name).facts().log_topic is None:
+    if engine.table(name).facts().log is None:
         raise FixRequest(
             "TS1922",
             f"{name} has nothing to publish to",

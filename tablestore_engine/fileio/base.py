@@ -44,6 +44,10 @@ class FileIO(Protocol):
     known reason, another OSError where the outcome is open.
     """
 
+    @property
+    def renames_folders(self) -> bool:
+        """Whether `rename` moves a folder with all its content in one step; a store that names files alone cannot."""
+
     def read(self, path: str) -> bytes:
         """All bytes of a file."""
 
@@ -88,4 +92,6 @@ class FileIO(Protocol):
         """Remove a folder with all its content (DROP TABLE); symbolic links are not followed."""
 
     def rename(self, source: str, target: str) -> bool:
-        """Move a file or folder to a name that does not exist yet; False when it does."""
+        """Move a file or folder to a name that does not exist yet; False when it does. REQUIRES `renames_folders` for a
+        folder; without it raises Unsupported.
+        """

@@ -61,6 +61,8 @@ def _parent(path: str) -> str:
 class LocalFileIO:
     """Files under `root` (absolute path). Picklable: workers get a copy."""
 
+    renames_folders = True
+
     def __init__(self, root: str) -> None:
         self.root = os.path.normpath(root)
         self._real_folders: set[str] = set()

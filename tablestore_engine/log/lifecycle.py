@@ -32,16 +32,6 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import Fenced, FixRequest
 from tablestore_engine.log.client import make_admin, make_consumer, translate
-from tablestore_engine.log.decided import (
-    await_decided,
-    check_covered,
-    data_places,
-    drop_hidden,
-    find_ends,
-    find_undecided,
-    marker_place,
-    settle_topics,
-)
 from tablestore_engine.log.marker import Marker, Progress, encode_marker, plan_progress, read_markers
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.reader import find_tails
@@ -53,6 +43,16 @@ from tablestore_engine.log.topic import (
     create_topics,
     delete_topics,
     find_topics,
+)
+from tablestore_engine.log.undecided_records import (
+    await_decided,
+    check_covered,
+    data_places,
+    drop_hidden,
+    find_ends,
+    find_undecided,
+    marker_place,
+    settle_topics,
 )
 from tablestore_engine.runtime.system import SYSTEM, Runtime
 

@@ -30,6 +30,7 @@ from tablestore_engine.log.lifecycle import open_progress
 from tablestore_engine.log.marker import Marker, Progress
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.log.sink import FindCommit
 from tablestore_engine.log.topic import check_topics, find_topics, reach_retention
 from tablestore_engine.log.transactions import (
     Session,
@@ -42,7 +43,6 @@ from tablestore_engine.runtime.system import SYSTEM, Runtime
 
 _TROUBLES_MAX = 3
 _FENCES_MAX = 5
-FindCommit = Callable[[int], str | None]
 
 
 class Publisher:

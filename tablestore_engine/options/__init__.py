@@ -9,9 +9,19 @@ from tablestore_engine.options.parse import (
     parse_size_bytes,
     parse_stats_mode,
 )
-from tablestore_engine.options.table import MERGE_ENGINES, OPTIONS, REFUSED, Option, OptionType, Scope
+from tablestore_engine.options.table import (
+    GIVEN_ONCE,
+    MERGE_ENGINES,
+    OPTIONS,
+    REFUSED,
+    Option,
+    OptionType,
+    Scope,
+    is_of_log,
+)
 
 __all__ = [
+    "GIVEN_ONCE",
     "MERGE_ENGINES",
     "OPTIONS",
     "REFUSED",
@@ -22,6 +32,7 @@ __all__ = [
     "StatsMode",
     "check_options",
     "is_credential",
+    "is_of_log",
     "parse_duration_ms",
     "parse_size_bytes",
     "parse_stats_mode",

@@ -5,6 +5,8 @@ Names      Option      key, type, default, scope, whether it may change later, a
            REFUSED     keys that are known and that nothing reads, each with the reason
            MERGE_ENGINES   the values of `merge-engine` that are built (lsm.engine_registry)
            find_option the row of a key, also of one that names a column
+           GIVEN_ONCE      keys whose values the engine gives to one table, at its creation
+           is_of_log       whether a key speaks of a table's log
 INVARIANT  an option that the engine reads stands here; one that stands here is read, or REFUSED
            (tests/house/test_options.py). Keys and defaults of Paimon's own options are Paimon's
            (format.md#options) unless the row says otherwise.
@@ -134,6 +136,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
     }
 )
 OPTIONS: Mapping[str, Option] = MappingProxyType({row.key: row for row in _ROWS})
+GIVEN_ONCE = frozenset({"tablestore.table-uuid", "tablestore.managed-topic"})
 _OF_COLUMN = re.compile(r"fields\..+\.(stats-mode)")
 
 
@@ -141,3 +144,8 @@ def find_option(key: str) -> Option | None:
     """The row of `key`; `fields.name.stats-mode` has that of `fields.<column>.stats-mode`."""
     of_column = _OF_COLUMN.fullmatch(key)
     return OPTIONS.get(key if of_column is None else f"fields.<column>.{of_column[1]}")
+
+
+def is_of_log(key: str) -> bool:
+    """Those of all logs, and those of one system alone."""
+    return key.startswith(("log.", "kafka."))

@@ -11,16 +11,17 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import fetch
 from tablestore_engine.spark.session import SparkSettings, open_session, session_scratch
 
 
 class LazySession:
-    """Shared by the threads of a process; `warehouse` is its folder, absolute."""
+    """Shared by the threads of a process; `place`: where scratch lies."""
 
-    def __init__(self, settings: SparkSettings, warehouse: str) -> None:
+    def __init__(self, settings: SparkSettings, place: ScratchPlace) -> None:
         self._settings = settings
-        self._warehouse = warehouse
+        self._place = place
         self._session: SparkSession | None = None
         self._starting = OrderedLock("first use of Spark", Rank.ENGINE_SPARK)
 
@@ -30,7 +31,7 @@ class LazySession:
             return self._session
         with self._starting:
             if self._session is None:
-                self._session = open_session(self._settings, self._warehouse)
+                self._session = open_session(self._settings, self._place)
             return self._session
 
     @property
@@ -40,7 +41,7 @@ class LazySession:
 
     def scratch(self) -> Path:
         """The session's folder for files that end with it."""
-        return session_scratch(self._warehouse)
+        return session_scratch(self._place, self._settings)
 
     def cancel_jobs(self, tag: str) -> None:
         """Stop the jobs that carry the tag; none without a session."""

@@ -2,7 +2,7 @@
 
 Names      SparkSettings   master and conf, as the profile or the caller gives them
            open_session()  the session: adopted when the process has one, else started under a lock
-           session_scratch()   this process's folder below <warehouse>/.tablestore, removed at exit
+           session_scratch()   this process's folder at the warehouse's ScratchPlace, removed at exit
 Steps      start: find Java → JVM with its output in <scratch>/spark.log → session → silence the loggers
 INVARIANT  an adopted session (a user's, a notebook's) keeps its settings: only our conf for reading is added.
 INVARIANT  spark.conf never stands in a command line, which every user of the machine can read: it goes by a 0600 file.
@@ -31,12 +31,12 @@ from tablestore_engine.errors import FixRequest, StorageError
 from tablestore_engine.fileio.storage_errors import explained
 from tablestore_engine.runtime.java import find_java
 from tablestore_engine.runtime.locks import OrderedLock, Rank
-from tablestore_engine.runtime.process_folder import open_process_folder
+from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import class_archive, spark_errors
 
 _LOCK = OrderedLock("session start", Rank.SESSION_START)
 _SCRATCH_LOCK = OrderedLock("scratch folders", Rank.PROCESS)
-_SCRATCH: dict[str, Path] = {}
+_SCRATCH: dict[ScratchPlace, Path] = {}
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
 
 # What reading and writing our tables needs; a user's conf wins over each of them.
@@ -96,12 +96,12 @@ class SparkSettings:
         return self.is_local or "//127.0.0.1" in self.master or "//localhost" in self.master
 
 
-def open_session(settings: SparkSettings, warehouse: str) -> SparkSession:
+def open_session(settings: SparkSettings, place: ScratchPlace) -> SparkSession:
     """The process's session; started with `settings` when there is none yet."""
     with _LOCK:
         session = SparkSession.getActiveSession() or _running_session()
         if session is None:
-            session = _start(settings, session_scratch(warehouse))
+            session = _start(settings, session_scratch(place, settings))
         _silence()
         return session
 
@@ -114,14 +114,15 @@ def _running_session() -> SparkSession | None:
     return session
 
 
-def session_scratch(warehouse: str) -> Path:
-    """`<warehouse>/.tablestore/spark-<pid>-<id>`: seen by workers that see the warehouse, removed at exit."""
+def session_scratch(place: ScratchPlace, settings: SparkSettings) -> Path:
+    """A folder that the workers of the process's session see; of `settings` while there is none."""
+    running = _running_session()
+    master = settings if running is None else SparkSettings(running.sparkContext.master or "")
     with _SCRATCH_LOCK:
-        known = _SCRATCH.get(warehouse)
+        known = _SCRATCH.get(place)
         if known is None:
-            folder = Path(warehouse) / ".tablestore"
-            with explained(str(folder)):
-                known = _SCRATCH[warehouse] = open_process_folder(folder)
+            with explained(str(place.parent(is_one_machine=master.is_local))):
+                known = _SCRATCH[place] = place.open(is_one_machine=master.is_local)
         return known
 
 

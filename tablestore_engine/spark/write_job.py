@@ -19,7 +19,7 @@ from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.sizes import MessageLimit, check_sizes
+from tablestore_engine.log.sink import RowLimit
 from tablestore_engine.runtime.system import SYSTEM
 from tablestore_engine.spark.outcomes import encode_change, encode_failure
 from tablestore_engine.store.bucket_plan import plan_rows
@@ -52,7 +52,7 @@ class WriteJob:
     options: Mapping[str, str] = field(default_factory=dict)
     picks: RowFilter | None = None
     kind_column: str | None = None
-    limit: MessageLimit | None = None
+    limit: RowLimit | None = None
 
     def plan(self, routed: Sequence[RoutedRows]) -> tuple[BucketTask, ...]:
         """The tasks of these rows. Pure."""
@@ -77,7 +77,7 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
     outcomes: list[bytes] = []
     try:
         if job.limit is not None:
-            check_sizes(rows, job.schema, job.limit)
+            job.limit.check(rows, job.schema)
         for one in job.plan(route_rows(rows, kinds, job.schema)):
             outcomes.append(encode_change(run_task(one, access)))  # noqa: PERF401 - those before a failure count
     except TablestoreError as error:

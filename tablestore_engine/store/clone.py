@@ -18,11 +18,11 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.options import GIVEN_ONCE, is_of_log
+from tablestore_engine.store.identity import UUID_OPTION
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.snapshots import SnapshotStore
-
-_OF_ONE_TABLE = ("log.", "kafka.", "tablestore.managed-topic", "tablestore.table-uuid")
 
 
 def clone_table(source: Parts, target: TableLayout) -> Snapshot | None:
@@ -55,9 +55,10 @@ def clone_table(source: Parts, target: TableLayout) -> Snapshot | None:
 
 
 def _as_own(schema: TableSchema, uuid: str) -> TableSchema:
-    """A topic belongs to one table, and so does an identity."""
-    kept = {key: value for key, value in schema.options.items() if not key.startswith(_OF_ONE_TABLE)}
-    return replace(schema, options={**kept, "tablestore.table-uuid": uuid})
+    """A log belongs to one table, and so does an identity."""
+    kept = {key: value for key, value in schema.options.items() if not is_of_log(key)}
+    kept = {key: value for key, value in kept.items() if key not in GIVEN_ONCE}
+    return replace(schema, options={**kept, UUID_OPTION: uuid})
 
 
 def _reachable(

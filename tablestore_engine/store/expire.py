@@ -81,7 +81,7 @@ class _Plan:
 def expire_snapshots(
     parts: Parts, rules: Retention, *, log: Hold | None = None, dry_run: bool = False
 ) -> ExpireReport:
-    """Expire by these rules. REQUIRES `log` of a table with a log: the newest snapshot that the topic has.
+    """Expire by these rules. REQUIRES `log` of a table with a log: the newest snapshot that the log has.
 
     Raises FixRequest TS1392 without it, Unsupported TS1393, FixData TS1391, RetryError TS1365, what a damaged manifest
     raises; then nothing was deleted.
@@ -91,7 +91,7 @@ def expire_snapshots(
             "TS1392",
             f"snapshots of {parts.layout.location} cannot expire",
             why="it has a log, and what the log has not published yet would be lost: how far it is was not asked",
-            fix="expire it with Table.expire or `tablestore expire`, which ask the brokers",
+            fix="expire it with Table.expire or `tablestore expire`, which ask the log",
         )
     choice = _choose(parts, rules, () if log is None else (log,))
     if choice.is_nothing:

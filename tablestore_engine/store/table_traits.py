@@ -140,7 +140,7 @@ class TableTraits:
 
     @cached_property
     def has_log(self) -> bool:
-        """Whether changes go to a topic, which has one partition per bucket."""
+        """Whether changes go to a log, which has one partition per bucket."""
         return has_log(self.schema.options)
 
     @cached_property

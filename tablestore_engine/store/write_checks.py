@@ -118,7 +118,7 @@ def check_bucket_count(
             "TS1314",
             f"rows cannot be written into {schema.bucket_count} buckets",
             why=f"the partition has files of {min(others)} buckets"
-            + (" and the topic of the log has one partition per bucket" if extent.rewrites else ""),
+            + (" and the log has one partition per bucket" if extent.rewrites else ""),
             fix="overwrite the whole partition (tables without log), or set bucket back",
         )
     return True

@@ -77,6 +77,11 @@ class FaultyFileIO:
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
 
+    @property
+    def renames_folders(self) -> bool:
+        """As the inner one."""
+        return self.inner.renames_folders
+
     # ---- reading -------------------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes:

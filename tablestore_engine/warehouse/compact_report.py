@@ -6,10 +6,10 @@ Names      CompactReport   as the caller sees it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.log.sink import LogPosition
 from tablestore_engine.store.compaction import NOTHING, CompactionReport, FileTotals
 
 
@@ -17,9 +17,9 @@ from tablestore_engine.store.compaction import NOTHING, CompactionReport, FileTo
 class CompactReport:
     """`before` are the files that were rewritten (rows: dead ones included), `after` what took their place.
 
-    `snapshot_ids` are the snapshots of this call, `snapshot_id` the newest of the table. `offsets` maps topic partition
-    to [first, next) of the messages of this call: rows of other writers that were taken in. `expired`, `not_expired`:
-    see WriteReport.
+    `snapshot_ids` are the snapshots of this call, `snapshot_id` the newest of the table. `log`: where the
+    messages of this call lie, which tell rows of other writers that were taken in. `expired`, `not_expired`: see
+    WriteReport.
     """
 
     table: Identifier
@@ -27,8 +27,7 @@ class CompactReport:
     snapshot_ids: tuple[int, ...] = ()
     before: FileTotals = NOTHING
     after: FileTotals = NOTHING
-    topic: str | None = None
-    offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    log: LogPosition | None = None
     expired: int = 0
     not_expired: str | None = None
 

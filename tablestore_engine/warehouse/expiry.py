@@ -2,7 +2,7 @@
 
 Names      Expiry   after_commit() when due, run() when asked
 Steps      behind a commit: does the table want it → how far this process knows its log to be → store.expire
-           when asked: the brokers are asked how far the log is → store.expire
+           when asked: the log is asked how far it is → store.expire
 INVARIANT  what the log of a table lacks never expires; a log whose progress is not known keeps everything.
 INVARIANT  a commit that stands is reported as one: when expiring behind it fails, the report says so, and no file that
            anybody needs is gone.

@@ -22,7 +22,7 @@ CRASH      the rule needs nothing but what lies beside the staged snapshots: a g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -57,6 +57,10 @@ class Outcome:
         own, named = _versions_of(self.reads, staged.table), _versions_of(self.constants, staged.table)
         is_elsewhere = not own and bool(named) and staged.version not in named
         return is_elsewhere and self.verdict != Verdict.ERROR
+
+    def holds_back(self, group: Collection[Staged]) -> bool:
+        """Rules 1 and 2: it is not green, and not all of these can do without it."""
+        return self.verdict != Verdict.GREEN and not all(self.abstains_from(one) for one in group)
 
 
 def _versions_of(reads: tuple[TableRead, ...], table: str) -> set[str]:

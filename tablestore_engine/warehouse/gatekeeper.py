@@ -29,6 +29,7 @@ from tablestore_engine.store.staging import Outcome as StoredOutcome
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.gate_rule import GateBook, Outcome, Staged, World
 from tablestore_engine.warehouse.successors import Successors
+from tablestore_engine.warehouse.table_publisher import UNREADY_LOG
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
 
@@ -36,6 +37,9 @@ OWNER, POLICY, GATES, PARENTS, BATCHES = (
     f"tablestore.stage.{key}" for key in ("owner", "publish", "gates", "parents", "batches")
 )
 PUBLISHED, PENDING, REFUSED = "published", "pending", "refused"
+_OVERTAKEN = frozenset(
+    {"TS1308", "TS1075", "TS1076"}
+)  # a lost claim; a group with a table that moved; its rest
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,17 @@ class Publication:
     state: str
     report: WriteReport | None = None
     error: TablestoreError | None = None
+
+    @property
+    def waits_for_log(self) -> bool:
+        """Nothing was done, since its log could not be sent: it stays with its verdicts, and needs no new rows."""
+        return self.state == REFUSED and self.error is not None and self.error.code == UNREADY_LOG
+
+    @property
+    def is_overtaken(self) -> bool:
+        """Refused because somebody else's rows came first: planned and tested again it may go out."""
+        is_late = isinstance(self.error, RetryError) and self.error.code in _OVERTAKEN
+        return is_late and self.report is None
 
     def line(self) -> str:
         """For the log."""

@@ -1,15 +1,14 @@
 """The logs of a warehouse's tables: which table has one, and everything that is done with it.
 
-Names      Logs   check, publish, reset and drop by table; topics for a table to be; size limits of its rows
+Names      Logs   check, publish, reset and drop by table; a log for a table to be; size limits of its rows
 INVARIANT  before every commit, and every claim of a staged one, the log is checked; after it the outbox is tried: what
            an earlier process left unpublished goes first, in order; an error behind it says so (PublishPending).
-INVARIANT  a table with a log appears only after its topics are there and claimed (P7).
+INVARIANT  a table with a log appears only after its log is there and claimed (P7).
 INVARIANT  the lock guards the dictionary of publishers only; nothing that takes a lock of its own is called under it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
@@ -17,56 +16,51 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.lifecycle import drop_log
-from tablestore_engine.log.settings import LogSettings, resolve_log
-from tablestore_engine.log.sizes import MessageLimit, message_limit
+from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTable, RowLimit
 from tablestore_engine.runtime.locks import OrderedLock, Rank
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.store.identity import UUID_OPTION
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.table_publisher import TablePublisher, pending_log, unready_log
 from tablestore_engine.warehouse.write_report import WriteReport
 
-_MANAGED = "tablestore.managed-topic"
-
 
 class Logs:
-    """Shared by the threads of a process; `client` are Kafka client settings (secrets stay in memory)."""
+    """Shared by the threads of a process; `system` is where the logs are."""
 
-    def __init__(
-        self, catalog: FilesystemCatalog, stores: OpenTables, client: Mapping[str, str], runtime: Runtime
-    ) -> None:
-        self.client = {str(key): str(value) for key, value in client.items()}
+    def __init__(self, catalog: FilesystemCatalog, stores: OpenTables, system: ChangelogSystem) -> None:
+        self.system = system
         self._catalog = catalog
         self._stores = stores
-        self._runtime = runtime
         self._publishers: dict[str, TablePublisher] = {}
         self._lock = OrderedLock("logs of a warehouse", Rank.WAREHOUSE)
 
     def find_publisher(self, name: Identifier, schema: TableSchema | None = None) -> TablePublisher | None:
         """The table's publisher, None when it (or `schema`) has no log. Raises TS1700, TS1701."""
-        settings = self._settings(name, schema or self._stores.get(name).schema)
-        if settings is None:
+        seen = schema or self._stores.get(name).schema
+        sink = self._find_sink(name, seen)
+        if sink is None:
             return None
+        uuid = _uuid(name, seen)
         with self._lock:
-            known = self._publishers.get(settings.table_uuid)
-            if known is None or known.settings != settings:  # an option may have changed meanwhile
-                self._publishers[settings.table_uuid] = TablePublisher(settings, self._runtime)
-            found = self._publishers[settings.table_uuid]
+            known = self._publishers.get(uuid)
+            if known is None or known.sink != sink:  # an option may have changed meanwhile
+                self._publishers[uuid] = TablePublisher(sink)
+            found = self._publishers[uuid]
         if known is not None and known is not found:
             known.close()
         return found
 
-    def _settings(self, identifier: Identifier, schema: TableSchema) -> LogSettings | None:
+    def _find_sink(self, identifier: Identifier, schema: TableSchema) -> ChangelogSink | None:
         """The log that a table's options and the engine's `log` give. Raises TS1700, TS1701, TS1737."""
-        place = self._catalog.location(identifier)
-        return resolve_log(
-            schema.options, self.client, table=str(identifier), is_keyed=schema.is_keyed, place=place
-        )
+        return self.system.find_sink(self._table(identifier, schema))
+
+    def _table(self, identifier: Identifier, schema: TableSchema) -> LoggedTable:
+        return LoggedTable(str(identifier), self._catalog.location(identifier), schema)
 
     # before a commit -----------------------------------------------------------------------------
 
     def check(self, identifier: Identifier) -> None:
-        """A log in trouble is told while nothing is committed yet; a new table's comes with its topics."""
+        """A log in trouble is told while nothing is committed yet; a new table's is made with it."""
         store = self._stores.find(identifier)
         publisher = None if store is None else self.find_publisher(identifier)
         if store is not None and publisher is not None:
@@ -85,36 +79,33 @@ class Logs:
         except TablestoreError as error:
             raise unready_log(str(identifier), stage, error) from error
 
-    def find_limit(self, identifier: Identifier, schema: TableSchema) -> MessageLimit | None:
-        """How large a row the log can carry; None without a log."""
-        settings = self._settings(identifier, schema)
-        return None if settings is None else message_limit(settings)
+    def find_limit(self, identifier: Identifier, schema: TableSchema) -> RowLimit | None:
+        """How large a row the log can carry; None without a log, or without a limit."""
+        sink = self._find_sink(identifier, schema)
+        return None if sink is None else sink.row_limit()
 
     def prepare(self, identifier: Identifier, schema: TableSchema) -> TableSchema:
-        """Topics before the table; the schema says whether we made them. Raises TS17xx."""
-        settings = self._settings(identifier, schema)
-        if settings is None:
+        """The log before the table; the schema keeps what the log wants kept. Raises TS17xx."""
+        sink = self._find_sink(identifier, schema)
+        if sink is None:
             return schema
-        created = TablePublisher(settings, self._runtime).prepare(after_snapshot=0)
-        return replace(schema, options={**schema.options, _MANAGED: str(created).lower()})
+        return replace(schema, options={**schema.options, **sink.prepare(after_snapshot=0)})
 
     # behind a commit -----------------------------------------------------------------------------
 
     def published(self, identifier: Identifier, report: WriteReport) -> WriteReport:
-        """Send what is committed and not yet in the log; the report with this call's offsets."""
+        """Send what is committed and not yet in the log; the report with where its rows are."""
         store = self._stores.get(identifier)
         publisher = self.find_publisher(identifier)
         sent = None if publisher is None else publisher.publish(store)
-        if publisher is None or sent is None:
-            return report
-        return report.with_log(publisher.settings.topic, sent.offsets)
+        return report if sent is None else replace(report, log=sent)
 
     def published_behind(self, identifier: Identifier, report: WriteReport) -> WriteReport:
         """`published` behind a commit: what fails now must not be taken for a write that failed (TS1070)."""
         try:
             return self.published(identifier, report)
         except TablestoreError as error:
-            raise pending_log(str(identifier), report, error) from error
+            raise pending_log(str(identifier), report, error, self.system.flags) from error
 
     # beginning and end ---------------------------------------------------------------------------
 
@@ -123,11 +114,12 @@ class Logs:
         latest = self._stores.get(identifier).snapshots.find_latest_id() or 0
         publisher = self.find_publisher(identifier)
         if publisher is None:
+            needed = " and ".join(self.system.needs)
             raise FixRequest(
                 "TS1030",
                 f"{identifier} has no log to begin anew",
-                why="its option log.system is not kafka",
-                fix="set log.system and kafka.topic first",
+                why="its option log.system is none",
+                fix=f"set {needed} first",
             )
         if not 0 <= after_snapshot <= latest:
             raise FixRequest(
@@ -138,15 +130,12 @@ class Logs:
             )
         return publisher.reset(after_snapshot)
 
-    def drop_topics(self, identifier: Identifier, schema: TableSchema | None) -> None:
-        """Of a table that is about to go, when the engine made them."""
-        if schema is not None and schema.options.get(_MANAGED) == "true":
-            # a table that could not be published any more (TS1737) must still be droppable
-            options = {**schema.options, "changelog-producer": "lookup"}
-            settings = self._settings(identifier, replace(schema, options=options))
-            if settings is not None:
-                self._close_publisher(settings.table_uuid)
-                drop_log(settings)
+    def drop(self, identifier: Identifier, schema: TableSchema | None) -> None:
+        """Of a table that is about to go, when the engine made its log."""
+        owned = None if schema is None else self.system.find_owned(self._table(identifier, schema))
+        if schema is not None and owned is not None:
+            self._close_publisher(_uuid(identifier, schema))
+            owned.drop()
 
     def _close_publisher(self, table_uuid: str) -> None:
         with self._lock:
@@ -155,6 +144,11 @@ class Logs:
             publisher.close()
 
     def close(self) -> None:
-        """Give all producers up."""
+        """Give all connections up."""
         for table_uuid in list(self._publishers):
             self._close_publisher(table_uuid)
+
+
+def _uuid(identifier: Identifier, schema: TableSchema) -> str:
+    """What a log is known by; a system that needs none gets the name."""
+    return schema.options.get(UUID_OPTION, str(identifier))

@@ -2,7 +2,7 @@
 
 Names      Relations   one method for each
 INVARIANT  what a name means afterwards is seen by the next statement: stores and Spark forget it, behind the change.
-INVARIANT  topics are dropped before their table: with the brokers away nothing goes.
+INVARIANT  a log is dropped before its table: where it cannot be reached nothing goes.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Relations:
     # tables --------------------------------------------------------------------------------------
 
     def drop_table(self, identifier: Identifier) -> None:
-        """With its history, and with its topics when the engine made them: these first, since with the brokers away
-        nothing should be dropped, and no topic stay behind that blocks the next table of the name.
+        """With its history, and with its log when the engine made it: this first, since where it cannot be reached
+        nothing should be dropped, and nothing of it stay behind that blocks the next table of the name.
         """
-        self.logs.drop_topics(identifier, self.catalog.find_schema(identifier))
+        self.logs.drop(identifier, self.catalog.find_schema(identifier))
         self.catalog.drop_table(identifier)
         self.forget(identifier)
 
@@ -70,7 +70,7 @@ class Relations:
             with suppress(
                 TablestoreError
             ):  # a refusal is what the caller must hear; a left claim is taken over
-                self.logs.drop_topics(identifier, schema)
+                self.logs.drop(identifier, schema)
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
         """With its tables when `cascade`."""

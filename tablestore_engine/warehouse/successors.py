@@ -28,7 +28,7 @@ class Successors:
     def begin(self, identifier: Identifier, spec: WriteSpec) -> tuple[Identifier, WriteSpec]:
         """Where and how the write goes; an older successor is dropped. A name that nothing has needs none.
 
-        Raises Unsupported TS1081: a topic belongs to one table.
+        Raises Unsupported TS1081: a log belongs to one table.
         """
         old = self.warehouse.stores.find(identifier)
         self.drop(identifier)
@@ -39,7 +39,7 @@ class Successors:
             raise Unsupported(
                 "TS1081",
                 f"{identifier} cannot be staged beside what has the name now",
-                why="one of the two has a log, and a topic belongs to one table",
+                why="one of the two has a log, and a log belongs to one table",
                 fix="write it without a stage, after dropping the old one",
             )
         return identifier.successor, replace(

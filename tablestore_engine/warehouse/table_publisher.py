@@ -1,9 +1,9 @@
-"""The table's changelog on its way to Kafka: what the store committed, handed to the log as data.
+"""The table's changelog on its way to its log: what the store committed, handed to the sink as data.
 
-Names      TablePublisher   one per table and process: check before a commit, publish what is pending, look at the topic
+Names      TablePublisher   one per table and process: check before a commit, publish what is pending, look at the log
            pending_log()    what a commit says whose log could not be sent
-           unready_log()    what a publication says that was not begun, because its log could not be sent
-Steps      settings from table options and the engine's `log` -> outbox: every snapshot behind the newest marker
+           unready_log()    what a publication says that was not begun, because its log could not be sent: UNREADY_LOG
+Steps      newest snapshot of the store -> sink: every snapshot that the log lacks, read here when the sink asks
 INVARIANT  the log never reads files: each snapshot's changes are read here, in the store's deterministic order.
 INVARIANT  one publisher per table and process, used by one thread at a time: a second would fence the first.
 """
@@ -13,40 +13,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tablestore_engine.errors import PublishPending, RetryError, TablestoreError
-from tablestore_engine.log.changes import PublishReport, SnapshotChanges
+from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.lifecycle import prepare_log, reset_log
-from tablestore_engine.log.publisher import Publisher
-from tablestore_engine.log.reader import read_messages
-from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.log.sink import ChangelogSink, LogPosition
 from tablestore_engine.runtime.locks import OrderedLock, Rank
-from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.write_report import WriteReport
+
+UNREADY_LOG = "TS1082"
 
 
 @dataclass
 class TablePublisher:
-    """Publishes one table; `store` gives snapshots and changes. `reached`: how far the log was, when last asked."""
+    """Publishes one table to its sink; `reached`: how far the log was, when last asked."""
 
-    settings: LogSettings
-    runtime: Runtime
+    sink: ChangelogSink
     reached: int | None = None
-    _publisher: Publisher | None = None
     _lock: OrderedLock = field(default_factory=lambda: OrderedLock("publisher", Rank.PUBLISHER))
-
-    def prepare(self, after_snapshot: int) -> bool:
-        """Make topic and marker topic; True when the topic is ours. Raises TS17xx."""
-        return prepare_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime).is_ours
 
     def reset(self, after_snapshot: int) -> int:
         """A new beginning of the log: snapshots up to this one count as published. Raises TS17xx.
 
         The number of rows that no reader had seen, and that are dropped.
         """
-        self.close()
-        self.reached = None
-        return reset_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime).dropped
+        with self._lock:
+            self.reached = None
+            return self.sink.reset(after_snapshot)
 
     def check(self, store: TableStore) -> int:
         """Before a commit: everything that publishing would meet first. Raises TS17xx; nothing is sent.
@@ -55,57 +47,48 @@ class TablePublisher:
         """
         with self._lock:
             latest = store.snapshots.find_latest_id() or 0
-            self.reached = self._open().check(
-                latest, find_commit=lambda snapshot_id: _find_commit(store, snapshot_id)
-            )
+            self.reached = self.sink.check(latest, lambda snapshot_id: _find_commit(store, snapshot_id))
             return self.reached
 
-    def _open(self) -> Publisher:
-        if self._publisher is None:
-            self._publisher = Publisher(self.settings, runtime=self.runtime)
-        return self._publisher
-
-    def publish(self, store: TableStore) -> PublishReport | None:
+    def publish(self, store: TableStore) -> LogPosition | None:
         """Send every committed snapshot that the log lacks; None when the table has no snapshot."""
         latest = store.snapshots.find_latest_id()
         if latest is None:
             return None
         with self._lock:
-            report = self._open().publish_pending(
+            sent = self.sink.publish(
                 latest,
                 lambda snapshot_id: _read_changes(store, snapshot_id),
-                find_commit=lambda snapshot_id: _find_commit(store, snapshot_id),
+                lambda snapshot_id: _find_commit(store, snapshot_id),
             )
-            self.reached = report.published
-            return report
+            self.reached = sent.reached
+            return sent.position
 
     def messages(self) -> list[LogMessage]:
-        """All committed messages of the topic."""
-        return list(read_messages(self.settings, runtime=self.runtime))
+        """Every message that readers of the log see."""
+        return self.sink.read()
 
     def close(self) -> None:
-        """Give the producer up."""
+        """Give connections up."""
         with self._lock:
-            if self._publisher is not None:
-                self._publisher.close()
-                self._publisher = None
+            self.sink.close()
 
 
-def pending_log(table: str, report: WriteReport, error: TablestoreError) -> PublishPending:
-    """What a commit says whose log could not be sent."""
+def pending_log(table: str, report: WriteReport, error: TablestoreError, flags: str) -> PublishPending:
+    """What a commit says whose log could not be sent; `flags`: what the command may have to be told."""
     return PublishPending(
         "TS1070",
         f"snapshot {report.snapshot_id} of {table} is committed, its log is pending",
         why=str(error),
-        fix=f"do not write these rows again; the table's next write, or `tablestore publish {table}` (--bootstrap, and "
-        "--kafka-config where brokers ask for a log-in), sends what is pending, in order and once",
+        fix=f"do not write these rows again; the table's next write, or `tablestore publish {table}` ({flags}), sends "
+        "what is pending, in order and once",
         snapshot=report.snapshot_id,
         report=report,
     )
 
 
 def unready_log(table: str, stage: str, error: TablestoreError) -> RetryError:
-    """Before the claim of a staged snapshot: neither table nor topic has anything of it."""
+    """Before the claim of a staged snapshot: neither table nor log has anything of it."""
     return RetryError(
         "TS1082",
         f"nothing was published: the log of {table} cannot take staged snapshot {stage}",

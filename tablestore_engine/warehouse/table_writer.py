@@ -26,7 +26,7 @@ from tablestore_engine.errors import Fenced, FixData, FixRequest, RetryError, St
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.log.sizes import MessageLimit, check_sizes
+from tablestore_engine.log.sink import RowLimit
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark.incoming_frame import (
     VIOLATION_COLUMN,
@@ -148,7 +148,7 @@ class TableWriter:
         try:
             prepared = self.logs.prepare(identifier, plan.schema)
             schema = self.catalog.create_table(identifier, prepared)
-        except (FixRequest, Fenced):  # the one that was quicker has the name, and may have the topic
+        except (FixRequest, Fenced):  # the one that was quicker has the name, and may have the log
             if is_last or self.catalog.find_schema(identifier) is None:
                 raise
             return None
@@ -169,7 +169,7 @@ class TableWriter:
         if rows is not None:
             table, kinds = split_kinds(check_rules(rows, str(identifier)))
             if limit is not None:
-                check_sizes(table, schema, limit)
+                limit.check(table, schema)
             return store.write(replace(request, rows=table, kinds=kinds))
         return self._write_distributed(store, schema, incoming, request, limit)
 
@@ -227,7 +227,7 @@ class TableWriter:
         schema: TableSchema,
         incoming: Incoming,
         request: WriteRequest,
-        limit: MessageLimit | None,
+        limit: RowLimit | None,
     ) -> CommitReport:
         """Spark tasks write the files; a lost race runs them again on the new base."""
         frame = _shaped(incoming, schema)

@@ -27,7 +27,7 @@ from tablestore_engine.format.schema_change import (
     rename_column,
     retype_column,
 )
-from tablestore_engine.options import OPTIONS, Option, OptionSet, OptionType, Scope, check_options
+from tablestore_engine.options import GIVEN_ONCE, OPTIONS, Option, OptionSet, OptionType, Scope, check_options
 from tablestore_engine.store.table_traits import has_log
 from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
@@ -40,7 +40,6 @@ KEYED_DEFAULTS: Mapping[str, str] = {
     "num-levels": "20",
 }
 APPEND_DEFAULTS: Mapping[str, str] = {"bucket": "-1", "deletion-vectors.enabled": "true"}
-_PER_TABLE = frozenset({"tablestore.table-uuid", "tablestore.managed-topic"})
 
 
 @dataclass(frozen=True)
@@ -284,7 +283,7 @@ def _with_options(schema: TableSchema, spec: TableSpec, table: str) -> TableSche
     options = dict(schema.options)
     for key, value in spec.options.items():
         known = OPTIONS.get(key)
-        if options.get(key) == value or key in _PER_TABLE:
+        if options.get(key) == value or key in GIVEN_ONCE:
             continue
         if known is not None and not known.mutable and not _may_begin(known, schema):
             present = options.get(key, known.default)

@@ -9,7 +9,6 @@ INVARIANT  before every commit that changes rows, and every claim of a staged on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
@@ -17,7 +16,9 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
-from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.fileio.stores import open_root
+from tablestore_engine.log.sink import ChangelogSystem
+from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark.executors import Executors
 from tablestore_engine.spark.lazy_resolver import LazyResolver
@@ -31,30 +32,30 @@ from tablestore_engine.warehouse.incoming_rows import Incoming
 from tablestore_engine.warehouse.logs import Logs
 from tablestore_engine.warehouse.relations import Relations
 from tablestore_engine.warehouse.table_writer import TableWriter
-from tablestore_engine.warehouse.warehouse_folder import own_folder
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
 from tablestore_engine.warehouse.write_spec import WriteSpec
 
 
 class Warehouse:
-    """Shared by the threads of a process; `log` are Kafka client settings (secrets stay in memory)."""
+    """Shared by the threads of a process; `log` is where changelogs go, `scratch` a folder."""
 
     def __init__(
         self,
         path: str,
         spark: SparkSettings,
-        log: Mapping[str, str],
+        log: ChangelogSystem,
         runtime: Runtime,
         *,
         trusted_sql: bool = False,
+        scratch: str | None = None,
     ) -> None:
-        self.path = own_folder(path, runtime.users)
-        self.catalog = FilesystemCatalog(LocalFileIO(self.path), self.path, runtime)
-        self.session = LazySession(spark, self.path)
+        self.path, fileio = open_root(path, runtime.users)
+        self.catalog = FilesystemCatalog(fileio, self.path, runtime)
+        self.session = LazySession(spark, ScratchPlace(self.path, scratch, runtime.users))
         self.stores = OpenTables(self.catalog, Executors(self.session))
         names = NameLookup(self.catalog, self.stores)
         self.spark = LazyResolver(self.session, names, trusted_sql=trusted_sql)
-        self.logs = Logs(self.catalog, self.stores, log, runtime)
+        self.logs = Logs(self.catalog, self.stores, log)
         self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)
         self.expiry = Expiry(self.stores, self.logs)
         self.writer = TableWriter(self.catalog, self.stores, self.relations, self.logs, self.spark, runtime)
@@ -103,7 +104,7 @@ class Warehouse:
         if all(one is not None and one.changelog_manifest_list is None for one in found):
             return self.expiry.after_commit(identifier, report)
         sent = self.logs.published_behind(identifier, WriteReport(identifier, report.snapshot_id))
-        return self.expiry.after_commit(identifier, replace(report, topic=sent.topic, offsets=sent.offsets))
+        return self.expiry.after_commit(identifier, replace(report, log=sent.log))
 
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log, then the branch goes. Raises RetryError TS1082, TS1308: nothing was done.
@@ -127,5 +128,5 @@ class Warehouse:
             self.relations.drop_unused(identifier, identity)
 
     def close(self) -> None:
-        """Give producers up; the Spark session stays for others in this process."""
+        """Give connections of logs up; the Spark session stays for others in this process."""
         self.logs.close()

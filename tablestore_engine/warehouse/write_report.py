@@ -6,10 +6,10 @@ Names      WriteReport   one commit, as the caller sees it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.log.sink import LogPosition
 from tablestore_engine.store.commit_report import CommitReport
 
 
@@ -17,8 +17,8 @@ from tablestore_engine.store.commit_report import CommitReport
 class WriteReport:
     """One commit. `snapshot_id` is None when nothing had to be written and the table has no snapshot yet.
 
-    `offsets` maps topic partition to [first, next) of the messages of this call; `staged` names the branch of a
-    staged snapshot (then nothing is published). `schema_id` is the schema of the snapshot. `is_empty`: there was
+    `log`: where the messages of this call lie, None without a log; `staged` names the branch of a staged snapshot
+    (then nothing is published). `schema_id` is the schema of the snapshot. `is_empty`: there was
     nothing to commit, and `snapshot_id` is the one that stayed. `expired`: old snapshots that went behind the
     commit; `not_expired`: why that failed, which changes nothing about the commit.
     """
@@ -34,18 +34,13 @@ class WriteReport:
     changelog_rows: int = 0
     schema_id: int = 0
     staged: str | None = None
-    topic: str | None = None
-    offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    log: LogPosition | None = None
     is_empty: bool = False
     expired: int = 0
     not_expired: str | None = None
 
-    def with_log(self, topic: str, offsets: Mapping[int, tuple[int, int]]) -> WriteReport:
-        """The same with where its changelog went."""
-        return replace(self, topic=topic, offsets=dict(offsets))
-
     def summary(self) -> str:
-        """`snapshot 7 (+120 ~30 -3)` and, when published, ` · kafka orders[0] 4100..4253`."""
+        """`snapshot 7 (+120 ~30 -3)` and, when published, ` · ` with where its messages lie."""
         text = f"staged snapshot {self.snapshot_id}" if self.staged else f"snapshot {self.snapshot_id}"
         if self.inserted or self.updated or self.deleted:
             text += f" (+{self.inserted} ~{self.updated} -{self.deleted})"
@@ -53,11 +48,8 @@ class WriteReport:
             text = "nothing changed" + (f" (still {text})" if self.snapshot_id is not None else "")
         else:
             text += " (no row changed)"
-        if self.topic and self.offsets:
-            ranges = " ".join(
-                f"[{part}] {first}..{after}" for part, (first, after) in sorted(self.offsets.items())
-            )
-            text += f" · kafka {self.topic}{ranges}"
+        if self.log is not None and self.log.ranges:
+            text += f" · {self.log.summary()}"
         if self.not_expired is not None:
             text += f" · old snapshots did not expire: {self.not_expired}"
         return text

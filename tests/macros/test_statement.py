@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jinja2 import Environment, FileSystemLoader
 
-from dbt.adapters.tablestore.build import Action, BuildPlan
+from dbt.adapters.tablestore.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.contract import Contract
 from dbt.adapters.tablestore.model_config import TableSettings
 from dbt.include.tablestore import PACKAGE_PATH

@@ -19,7 +19,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dbt.adapters.tablestore.build import Batch
+from dbt.adapters.tablestore.build_plan import Batch
 from dbt.adapters.tablestore.model_graph import Nodes
 from tablestore_engine.api import Staged
 

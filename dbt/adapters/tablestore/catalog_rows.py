@@ -50,7 +50,7 @@ def _values(facts: TableFacts | None) -> Mapping[str, object]:
         "buckets": facts.buckets,
         "primary_key": ", ".join(facts.primary_key) or None,
         "partition_by": ", ".join(facts.partition_by) or None,
-        "log_topic": facts.log_topic,
+        "log_topic": facts.log,
     }
 
 

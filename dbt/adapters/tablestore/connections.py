@@ -20,13 +20,13 @@ from typing import Any
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
 from dbt.adapters.sql.connections import SQLConnectionManager
 
+from dbt.adapters.tablestore.adapter_response import describe_commit
 from dbt.adapters.tablestore.credentials import describe_warehouse
+from dbt.adapters.tablestore.dbt_errors import to_dbt_error
 from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.interruption import stop_threads
 from dbt.adapters.tablestore.messages import Messages
-from dbt.adapters.tablestore.response import describe_commit
 from dbt.adapters.tablestore.statements import split_statements
-from dbt.adapters.tablestore.translate import to_dbt_error
 from tablestore_engine.api import Engine, ReadLog, SqlResult, TableVersion
 from tablestore_engine.errors import TablestoreError
 

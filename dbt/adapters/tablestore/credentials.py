@@ -3,7 +3,7 @@
 Names      TablestoreCredentials   three keys suffice: type, warehouse, schema
            Warehouse              the settings of one engine, comparable, so that threads and runs can share it
            log_settings()         what the Kafka client gets: the environment wins over the profile
-           locate_warehouse()     a relative path lies beside the project, never beside the shell
+           locate_warehouse()     a relative path lies beside the project, never beside the shell; locate_scratch() too
 INVARIANT  secrets stand only under `log:`; nothing of `log:` is printed, logged or handed to the manifest.
 """
 
@@ -18,9 +18,9 @@ from typing import Any
 
 from dbt.adapters.contracts.connection import Credentials
 
+from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.model_config import refuse_secret_keys
-from dbt.adapters.tablestore.translate import as_dbt_errors
-from tablestore_engine.api import KAFKA_CONFIG_ENV, KAFKA_ENV, client_settings, local_folder
+from tablestore_engine.api import KAFKA_CONFIG_ENV, KAFKA_ENV, SCRATCH_ENV, client_settings, local_folder
 from tablestore_engine.errors import FixRequest
 
 SPARK_KEYS = ("master", "remote", "conf")
@@ -39,6 +39,8 @@ class TablestoreCredentials(Credentials):
     spark: dict[str, Any] = field(default_factory=dict)
     # SQL text that others stored in the warehouse may do what the project's may.
     trusted_sql: bool = False
+    # Where a session keeps what it needs while it runs; TABLESTORE_SCRATCH wins over it.
+    scratch: str | None = None
     # Set by the adapter: where a relative warehouse lies. Never read from a profile.
     project_root: str = "."
 
@@ -115,6 +117,7 @@ class Warehouse:
     spark_conf: tuple[tuple[str, str], ...]
     log: tuple[tuple[str, str], ...] = field(repr=False)
     trusted_sql: bool = False
+    scratch: str | None = None
 
 
 def _texts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -130,6 +133,11 @@ def _texts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 def locate_warehouse(warehouse: str, project_root: str) -> str:
     """The warehouse as an absolute path. Raises FixRequest TS1060 for a store that there is no code for."""
     return str((Path(project_root) / Path(local_folder(warehouse)).expanduser()).resolve())
+
+
+def locate_scratch(scratch: str | None, project_root: str) -> str | None:
+    """A relative one lies beside the project, as the warehouse does."""
+    return None if not scratch else str((Path(project_root) / Path(scratch).expanduser()).resolve())
 
 
 @as_dbt_errors()
@@ -158,4 +166,5 @@ def describe_warehouse(
         spark_conf=_texts(credentials.spark.get("conf") or {}),
         log=tuple(sorted(log_settings(credentials, environ).items())),
         trusted_sql=credentials.trusted_sql,
+        scratch=environ.get(SCRATCH_ENV) or locate_scratch(credentials.scratch, project_root),
     )

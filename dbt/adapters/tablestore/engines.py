@@ -24,6 +24,7 @@ def get_engine(warehouse: Warehouse) -> Engine:
                 spark=settings,
                 log=dict(warehouse.log),
                 trusted_sql=warehouse.trusted_sql,
+                scratch=warehouse.scratch,
             )
             _ENGINES[warehouse] = engine
         return engine

@@ -24,8 +24,6 @@ from tablestore_engine.api import (
 )
 from tablestore_engine.errors import RetryError
 
-_UNREADY_LOG = "TS1082"
-
 
 def not_ours(item: Staged) -> RetryError:
     """TS1887: only the run that staged a batch can plan it again."""
@@ -77,7 +75,7 @@ def failed(done: Collection[Publication]) -> RetryError:
     pending = [one for one in done if one.state == PENDING]
     refused = [one for one in done if one.state not in (PENDING, PUBLISHED)]
     names = ", ".join(one.staged.table for one in (*refused, *pending))
-    waiting = [one for one in refused if one.error is not None and one.error.code == _UNREADY_LOG]
+    waiting = [one for one in refused if one.waits_for_log]
     old = [one for one in refused if one not in waiting]
     owners = " ".join(sorted({(one.staged.owner or one.staged.table).split(".")[-1] for one in old}))
     steps = []

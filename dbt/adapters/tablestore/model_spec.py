@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dbt.adapters.tablestore.build import BuildPlan
+from dbt.adapters.tablestore.build_plan import BuildPlan
 from dbt.adapters.tablestore.contract import Contract
 from dbt.adapters.tablestore.model_config import TableSettings
 from tablestore_engine.api import TableSpec, WriteSpec

@@ -16,7 +16,7 @@ from typing import Any
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark.relation import SparkRelation
 
-from dbt.adapters.tablestore.translate import as_dbt_errors
+from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from tablestore_engine.api import TableVersion, versioned_database
 from tablestore_engine.errors import FixRequest
 

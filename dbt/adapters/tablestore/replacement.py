@@ -20,7 +20,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from dbt.adapters.tablestore.build import Action, BuildPlan
+from dbt.adapters.tablestore.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_spec import ModelSettings
 from tablestore_engine.api import Engine, TableVersion, WriteReport, WriteSpec

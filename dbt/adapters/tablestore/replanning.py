@@ -17,24 +17,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dbt.adapters.tablestore.messages import Messages
-from tablestore_engine.api import GateBook, Outcome, Publication, Staged, order_group
-from tablestore_engine.errors import RetryError
+from tablestore_engine.api import GateBook, Outcome, Staged, order_group
 
 logger = Messages("Tablestore")
 ATTEMPTS_MAX = 3
-_LOST = frozenset({"TS1308", "TS1075", "TS1076"})
 
 Rebuild = Callable[[int], None]  # number of the attempt, from 1
 Recheck = Callable[[], Outcome]
-
-
-def find_lost(done: tuple[Publication, ...]) -> tuple[Staged, ...]:
-    """What was refused because its table has other rows now."""
-    return tuple(
-        one.staged
-        for one in done
-        if isinstance(one.error, RetryError) and one.error.code in _LOST and one.report is None
-    )
 
 
 @dataclass

@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from dbt.adapters.tablestore.adapter_response import TablestoreResponse
 from dbt.adapters.tablestore.batches import joined, lost_note, pick_waiting
 from dbt.adapters.tablestore.held_back import abstention, failed, held_line, not_ours, summary
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_graph import Nodes, gates_of, list_ancestors
-from dbt.adapters.tablestore.replanning import Replanner, find_lost
-from dbt.adapters.tablestore.response import TablestoreResponse
+from dbt.adapters.tablestore.replanning import Replanner
 from tablestore_engine.api import (
     PENDING,
     PUBLISHED,
@@ -37,7 +37,6 @@ from tablestore_engine.api import (
     Rank,
     Staged,
     TableRead,
-    Verdict,
     explain,
     pick_group,
     short_name,
@@ -272,7 +271,7 @@ class StagingDesk:
         done: list[Publication] = []
         while True:
             results = self._publish_round(asked)
-            again = self._replanner.pick(self._book, find_lost(results))
+            again = self._replanner.pick(self._book, tuple(one.staged for one in results if one.is_overtaken))
             done += [one for one in results if not again or one.report is not None]
             if not again:
                 return self._report(done)
@@ -303,7 +302,7 @@ class StagingDesk:
         for outcome in self._replanner.recheck(new):
             self._keep(outcome)
             asked = [one for one in new.values() if outcome.test in one.gates]
-            if outcome.verdict != Verdict.GREEN and not all(outcome.abstains_from(one) for one in asked):
+            if outcome.holds_back(asked):
                 red.append(short_name(outcome.test))
         if red:
             names = ", ".join(sorted(new))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbt.adapters.tablestore.gate import combine_verdict
+from dbt.adapters.tablestore.gate_verdicts import combine_verdict
 from tablestore_engine.api import Verdict
 
 

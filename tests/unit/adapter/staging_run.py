@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.tablestore.response import TablestoreResponse, describe_commit
+from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
 from dbt.adapters.tablestore.staging import StagePlan, StagingDesk
 from tablestore_engine.api import Engine, Outcome, TableRead, TableSpec, Verdict, WriteSpec
 from tablestore_engine.catalog.identifier import Identifier

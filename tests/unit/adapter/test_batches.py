@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from dbt.adapters.tablestore.adapter_response import describe_commit
 from dbt.adapters.tablestore.batches import joined, lost_note, pick_waiting, span_of, unit_of
-from dbt.adapters.tablestore.build import Action, BuildPlan
+from dbt.adapters.tablestore.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.contract import Contract
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_config import TableSettings
 from dbt.adapters.tablestore.model_spec import ModelSettings
 from dbt.adapters.tablestore.replacement import must_replace
-from dbt.adapters.tablestore.response import describe_commit
 from dbt.adapters.tablestore.staging import StagingDesk
 from tablestore_engine.api import Engine, OnSchemaChange, Staged, TableRead, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError

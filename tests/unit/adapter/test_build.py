@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dbt.adapters.tablestore.build import Action, Batch, Situation, diff_columns, plan_build
+from dbt.adapters.tablestore.build_plan import Action, Batch, Situation, diff_columns, plan_build
 from dbt.adapters.tablestore.layout_changes import TableLayout, list_changes
 from dbt.adapters.tablestore.model_config import TableSettings
 from tablestore_engine.api import Interval, OnSchemaChange, SameKeys, WriteMode

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from dbt.adapters.tablestore.gate import combine_verdict, project_tables
+from dbt.adapters.tablestore.gate_verdicts import combine_verdict, project_tables
 from tablestore_engine.api import Verdict
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize(
@@ -36,3 +41,11 @@ def test_sources_bind_nothing() -> None:
         "test.p.c": {"resource_type": "test", "schema": "demo_audit", "alias": "c", "name": "c"},
     }
     assert project_tables(nodes) == {"demo.orders", "demo.b"}
+
+
+def test_the_rule_is_not_told_twice() -> None:
+    """Neither dbt's side nor the command line knows by which codes the engine refuses a publication."""
+    for folder in ("dbt/adapters/tablestore", "tablestore_engine/cli"):
+        for path in sorted((ROOT / folder).glob("*.py")):
+            said = set(re.findall(r'"(TS\d{4})"', path.read_text()))
+            assert not said & {"TS1082", "TS1308", "TS1075", "TS1076"}, path

@@ -23,13 +23,16 @@ def environ(tmp_path: Path) -> dict[str, str]:
 def test_an_engine_takes_what_its_caller_does_not_say(tmp_path: Path, environ: dict[str, str]) -> None:
     """Engine(log=…) wins over the environment, key by key; without either there is nothing."""
     said = Engine(str(tmp_path), log={"kafka.bootstrap.servers": "said:3"}, environ=environ)
-    assert said._warehouse.logs.client == {
+    assert said._warehouse.logs.system.client == {
         "kafka.bootstrap.servers": "said:3",
         "kafka.sasl.username": "env",
         "kafka.sasl.password": "a=b#c",
     }
-    assert Engine(str(tmp_path), environ=environ)._warehouse.logs.client["kafka.bootstrap.servers"] == "env:2"
-    assert Engine(str(tmp_path), environ={})._warehouse.logs.client == {}
+    assert (
+        Engine(str(tmp_path), environ=environ)._warehouse.logs.system.client["kafka.bootstrap.servers"]
+        == "env:2"
+    )
+    assert Engine(str(tmp_path), environ={})._warehouse.logs.system.client == {}
 
 
 def test_the_order(environ: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tablestore_engine.api.operations import Operations
+from tablestore_engine.api.running_operations import Operations
 from tablestore_engine.errors import Stopped
 
 HANG_SECONDS = 60

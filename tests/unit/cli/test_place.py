@@ -95,7 +95,7 @@ def test_flags_win_over_the_environment(tmp_path: Path, monkeypatch: pytest.Monk
     ):
         arguments = parser.parse_args(["--warehouse", str(tmp_path / "wh"), *words])
         with open_engine(arguments) as engine:
-            assert engine._warehouse.logs.client == {
+            assert engine._warehouse.logs.system.client == {
                 "kafka.bootstrap.servers": brokers,
                 "kafka.sasl.username": user,
                 "kafka.client.id": user,

@@ -20,7 +20,8 @@ import pytest
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.cli.main import main
 from tablestore_engine.errors import StorageError
-from tablestore_engine.spark.session import session_scratch
+from tablestore_engine.runtime.scratch import ScratchPlace
+from tablestore_engine.spark.session import SparkSettings, session_scratch
 from tablestore_engine.store.row_filter import SameKeys
 from tablestore_engine.store.write import WriteMode
 from tests.unit.store.table_world import Row, make_table, open_table, put, row, rows_of
@@ -221,9 +222,11 @@ def test_commands_on_a_full_disk(small_disk: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_session_on_a_full_disk(small_disk: Path) -> None:
-    """Spark's scratch folder lies in the warehouse: without room for it TS1261, and no half-made folder stays."""
+    """Scratch that is named there: TS1261, and no half-made folder stays; unnamed it has its room elsewhere."""
     _needs_a_small_disk(small_disk)
     with full(small_disk, 0), pytest.raises(StorageError) as refused:
-        session_scratch(str(small_disk))
+        session_scratch(ScratchPlace(str(small_disk), f"{small_disk}/scratch"), SparkSettings())
     assert refused.value.code == "TS1261"
-    assert list((small_disk / ".tablestore").iterdir()) == []
+    assert list((small_disk / "scratch").glob("*")) == []
+    with full(small_disk, 0):
+        assert session_scratch(ScratchPlace(str(small_disk)), SparkSettings()).is_dir()

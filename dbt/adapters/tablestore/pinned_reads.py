@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.relation import parse_version
-from dbt.adapters.tablestore.translate import as_dbt_errors
 from tablestore_engine.api import Engine, TableVersion
 from tablestore_engine.errors import FixRequest, NotFound
 

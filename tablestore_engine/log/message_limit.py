@@ -33,12 +33,16 @@ _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.t
 
 @dataclass(frozen=True)
 class MessageLimit:
-    """`size` in bytes: key and value of one message, before compression."""
+    """`size` in bytes: key and value of one message, before compression. A RowLimit of log/sink.py."""
 
     table: str
     topic: str
     mode: ChangelogMode
     size: int
+
+    def check(self, rows: pa.Table, schema: TableSchema) -> None:
+        """As check_sizes."""
+        check_sizes(rows, schema, self)
 
 
 def message_limit(settings: LogSettings) -> MessageLimit:

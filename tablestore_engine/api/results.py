@@ -36,7 +36,7 @@ class ColumnInfo:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """Facts of the current snapshot for catalogs: rows are visible rows, bytes are data files."""
+    """Facts of the current snapshot for catalogs: rows are visible rows, bytes are data files, `log` its name."""
 
     snapshot_id: int | None
     committed_at_ms: int | None
@@ -46,7 +46,7 @@ class TableFacts:
     buckets: int
     primary_key: tuple[str, ...]
     partition_by: tuple[str, ...]
-    log_topic: str | None = None
+    log: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,11 @@
 """What must be there before anything can work, tried one by one with one line each.
 
-Names      check_environment   warehouse writable, Java, Spark answers, brokers answer
+Names      check_environment   warehouse writable, Java, Spark answers, the log answers
 INVARIANT  the first problem is raised as the error that a build would meet; nothing is left behind.
 """
 
 from __future__ import annotations
 
-from tablestore_engine.log.brokers import check_brokers
 from tablestore_engine.runtime.java import find_java
 from tablestore_engine.warehouse.warehouse import Warehouse
 
@@ -20,8 +19,7 @@ def check_environment(warehouse: Warehouse) -> tuple[str, ...]:
     version = warehouse.resolver.session.version
     warehouse.resolver.query("select 1").collect()
     lines.append(f"Spark {version} answers")
-    servers = warehouse.logs.client.get("kafka.bootstrap.servers")
-    if servers:
-        check_brokers(warehouse.logs.client)
-        lines.append(f"brokers {servers} answer")
+    reached = warehouse.logs.system.check_reachable()
+    if reached is not None:
+        lines.append(reached)
     return tuple(lines)

@@ -100,6 +100,6 @@ def describe_commit(report: WriteReport | None) -> TablestoreResponse:
         bytes_added=report.bytes_added,
         staged=report.staged,
         published=report.staged is None,
-        kafka_topic=report.topic,
-        kafka_offsets={str(part): list(span) for part, span in sorted(report.offsets.items())} or None,
+        kafka_topic=None if report.log is None else report.log.name,
+        kafka_offsets=None if report.log is None else report.log.as_lists() or None,
     )

@@ -1,0 +1,78 @@
+"""Addresses of warehouses: which scheme leads to which store, and the FileIO of each. The one place that knows.
+
+Names      STORES         scheme → what opens a warehouse there; '' is a plain path
+           open_root      address → absolute root and the FileIO of it; another user's folder is refused
+           local_folder   address → path on this machine, relative ones as they are: for who works on folders himself
+Steps      a new store: its FileIO in a file beside local.py, which passes tests/unit/fileio/port_promises.py, and its
+           scheme here
+INVARIANT  an address of a store that there is no code for is refused by its scheme; it never becomes a folder's name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import unquote
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.runtime.ownership import Users, check_owner
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: one is a drive
+_LOCAL_HOSTS = ("", "localhost")
+
+
+def open_root(address: str, users: Users) -> tuple[str, FileIO]:
+    """The root need not exist. Raises FixRequest TS1060, TS1992 (another user's)."""
+    scheme, _ = _split(address)
+    return STORES[scheme](address, users)
+
+
+def local_folder(address: str) -> str:
+    """The path of a folder on this machine. Raises FixRequest TS1060 for another store or another host."""
+    scheme, rest = _split(address)
+    if scheme == "":
+        return address
+    if STORES[scheme] is not _open_local:
+        raise _refused(address, "it is no folder of this machine")
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        if host not in _LOCAL_HOSTS:
+            raise _refused(address, f"{host!r} is another machine")
+        rest = slash + path
+    return unquote(rest)
+
+
+def _split(address: str) -> tuple[str, str]:
+    """Scheme, lower case, and what follows it. Raises FixRequest TS1060 for one that no store has."""
+    match = _SCHEME.match(address)
+    if match is None:
+        return "", address
+    if match[1].lower() not in STORES:
+        raise _refused(address, f"there is no code for stores of scheme {match[1]!r}")
+    return match[1].lower(), address[match.end() :]
+
+
+def _open_local(address: str, users: Users) -> tuple[str, FileIO]:
+    if "\0" in address:
+        raise _refused(address, "no path has a NUL character")
+    path = os.path.abspath(local_folder(address))
+    fix = "name a warehouse of your own, or run as its owner"
+    check_owner(Path(path), "warehouse", fix, users=users)
+    return path, LocalFileIO(path)
+
+
+def _refused(address: str, why: str) -> FixRequest:
+    return FixRequest(
+        "TS1060",
+        f"a warehouse cannot lie at {address}",
+        why=why,
+        fix="name a folder of a local or mounted disk, as a path or file:///path "
+        "(write ./ in front of a relative folder whose name has a colon)",
+    )
+
+
+STORES: Mapping[str, Callable[[str, Users], tuple[str, FileIO]]] = {"": _open_local, "file": _open_local}

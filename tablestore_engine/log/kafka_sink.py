@@ -1,0 +1,125 @@
+"""Kafka as the place of changelogs: the port of log/sink.py, over a topic and its marker topic for each table.
+
+Names      KafkaSystem   the logs of a warehouse on the brokers of its client settings
+           KafkaSink     one table's topics
+Steps      options and client settings → LogSettings (log/settings.py) → lifecycle, publisher, reader
+INVARIANT  `tablestore.managed-topic` says that the engine made the topic: only such a one goes with its table.
+INVARIANT  one producer per sink, kept between calls: a second one of the same table fences the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.log.broker_check import check_brokers
+from tablestore_engine.log.changes import ReadChanges
+from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.log.lifecycle import drop_log, prepare_log, reset_log
+from tablestore_engine.log.message_limit import MessageLimit, message_limit
+from tablestore_engine.log.publisher import Publisher
+from tablestore_engine.log.reader import read_messages
+from tablestore_engine.log.settings import LogSettings, resolve_log
+from tablestore_engine.log.sink import FindCommit, LoggedTable, LogPosition, SentChanges
+from tablestore_engine.runtime.system import SYSTEM, Runtime
+
+_SYSTEM = "kafka"
+_MANAGED = "tablestore.managed-topic"
+
+
+@dataclass
+class KafkaSink:
+    """Keeps its producer open between calls. Not thread-safe."""
+
+    settings: LogSettings
+    runtime: Runtime = field(compare=False)
+    _publisher: Publisher | None = field(default=None, compare=False)
+
+    def prepare(self, after_snapshot: int) -> Mapping[str, str]:
+        """Topic and marker topic; whether the topic is ours. Raises as prepare_log."""
+        made = prepare_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime)
+        return {_MANAGED: str(made.is_ours).lower()}
+
+    def check(self, latest_id: int, find_commit: FindCommit) -> int:
+        """As Publisher.check."""
+        return self._open().check(latest_id, find_commit=find_commit)
+
+    def publish(self, latest_id: int, read_changes: ReadChanges, find_commit: FindCommit) -> SentChanges:
+        """As Publisher.publish_pending; offsets by topic partition."""
+        report = self._open().publish_pending(latest_id, read_changes, find_commit=find_commit)
+        return SentChanges(report.published, LogPosition(_SYSTEM, self.settings.topic, report.offsets))
+
+    def _open(self) -> Publisher:
+        if self._publisher is None:
+            self._publisher = Publisher(self.settings, runtime=self.runtime)
+        return self._publisher
+
+    def reset(self, after_snapshot: int) -> int:
+        """As reset_log; rows of a transaction that never ended are dropped."""
+        self.close()
+        return reset_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime).dropped
+
+    def drop(self) -> None:
+        """Both topics."""
+        self.close()
+        drop_log(self.settings)
+
+    def read(self) -> list[LogMessage]:
+        """All committed messages of the topic."""
+        return list(read_messages(self.settings, runtime=self.runtime))
+
+    def row_limit(self) -> MessageLimit:
+        """What the client refuses to produce."""
+        return message_limit(self.settings)
+
+    def close(self) -> None:
+        """Give the producer up."""
+        if self._publisher is not None:
+            self._publisher.close()
+            self._publisher = None
+
+
+@dataclass(frozen=True)
+class KafkaSystem:
+    """`client`: settings of the Kafka client with the prefix `kafka.` (secrets stay in memory)."""
+
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    runtime: Runtime = SYSTEM
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """A table's own part; brokers are the client's."""
+        return ("log.system", "kafka.topic")
+
+    @property
+    def flags(self) -> str:
+        """What names brokers on the command line."""
+        return "--bootstrap, and --kafka-config where brokers ask for a log-in"
+
+    def find_name(self, schema: TableSchema) -> str | None:
+        """The topic."""
+        return schema.options.get("kafka.topic") if schema.options.get("log.system") == _SYSTEM else None
+
+    def find_sink(self, table: LoggedTable) -> KafkaSink | None:
+        """Raises Unsupported TS1700, FixRequest TS1701, TS1737."""
+        options, is_keyed = table.schema.options, table.schema.is_keyed
+        settings = resolve_log(options, self.client, table=table.name, is_keyed=is_keyed, place=table.place)
+        return None if settings is None else KafkaSink(settings, self.runtime)
+
+    def find_owned(self, table: LoggedTable) -> KafkaSink | None:
+        """Of topics that the engine made."""
+        options = table.schema.options
+        if options.get(_MANAGED) != "true":
+            return None
+        # a table that could not be published any more (TS1737) must still be droppable
+        schema = replace(table.schema, options={**options, "changelog-producer": "lookup"})
+        return self.find_sink(replace(table, schema=schema))
+
+    def check_reachable(self) -> str | None:
+        """Whether the brokers answer. Raises what publishing would raise (TS17xx)."""
+        servers = self.client.get("kafka.bootstrap.servers")
+        if not servers:
+            return None
+        check_brokers(self.client)
+        return f"brokers {servers} answer"

@@ -1,0 +1,123 @@
+"""The port of the log: what a warehouse needs of the place where changelogs go. Kafka is one such place.
+
+Names      ChangelogSystem   the logs of a warehouse: whether a table has one, and the sink that reaches it
+           ChangelogSink     one table's log: prepare, check, publish, reset, drop, read
+           LoggedTable       what a sink is told of its table
+           LogPosition       where the rows of one call lie in a log
+           SentChanges       what one call of publish did
+           RowLimit          how large a row a log can carry; picklable, without secrets: it goes to Spark tasks
+Promises   1 making a sink asks nobody and costs little; two are equal when they reach the same log in the same way
+           2 `prepare` repeated changes nothing; whose log it is, is decided once, for all processes
+           3 `publish` sends each snapshot once and in order, whoever publishes, also after an answer was lost: a log
+             knows by itself how far it is (P4). Readers see what it sent when it returns
+           4 `check` meets everything that `publish` would meet first, and sends nothing
+INVARIANT  a second system is a class that keeps these promises; nothing above log/ says what a log is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.log.changes import ReadChanges
+from tablestore_engine.log.decode import LogMessage
+
+FindCommit = Callable[[int], str | None]  # snapshot id → "user:identifier", None when there is none any more
+
+
+@dataclass(frozen=True)
+class LoggedTable:
+    """`name` for messages, `place` its folder; the options of `schema` say which log it has."""
+
+    name: str
+    place: str
+    schema: TableSchema
+
+
+@dataclass(frozen=True)
+class LogPosition:
+    """`name` of a log of `system`; `ranges` maps a part of it to [first, next) of the messages of one call."""
+
+    system: str
+    name: str
+    ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+    def as_lists(self) -> dict[str, list[int]]:
+        """`ranges` as JSON has them."""
+        return {str(part): list(ends) for part, ends in sorted(self.ranges.items())}
+
+    def summary(self) -> str:
+        """`kafka orders[0] 4100..4253`."""
+        parts = " ".join(f"[{part}] {first}..{after}" for part, (first, after) in sorted(self.ranges.items()))
+        return f"{self.system} {self.name}{parts}"
+
+
+@dataclass(frozen=True)
+class SentChanges:
+    """`reached`: the newest snapshot that the log has now, whoever sent it; `position`: the rows of this call."""
+
+    reached: int
+    position: LogPosition
+
+
+class RowLimit(Protocol):
+    """How large a row may be."""
+
+    def check(self, rows: pa.Table, schema: TableSchema) -> None:
+        """Raises FixData for a row of the table's columns that publishing would refuse."""
+
+
+class ChangelogSink(Protocol):
+    """One table's log. Used by one thread at a time; every method may raise what its system raises (TS17xx)."""
+
+    def prepare(self, after_snapshot: int) -> Mapping[str, str]:
+        """Make and claim the log; snapshots up to this one count as published. Options for the table to keep."""
+
+    def check(self, latest_id: int, find_commit: FindCommit) -> int:
+        """The newest snapshot that the log has, when the next ones could be published now."""
+
+    def publish(self, latest_id: int, read_changes: ReadChanges, find_commit: FindCommit) -> SentChanges:
+        """Send every snapshot up to this one that the log lacks."""
+
+    def reset(self, after_snapshot: int) -> int:
+        """Begin anew behind a snapshot; how many rows that no reader had seen were dropped."""
+
+    def drop(self) -> None:
+        """Take the log away; a missing one is fine."""
+
+    def read(self) -> list[LogMessage]:
+        """Every message that readers see."""
+
+    def row_limit(self) -> RowLimit | None:
+        """What the log refuses by size; None when it takes everything."""
+
+    def close(self) -> None:
+        """Give connections up; the next call opens them again."""
+
+
+class ChangelogSystem(Protocol):
+    """`needs`: options that give a table a log; `flags`: what `tablestore publish` may have to be told, in words."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of options."""
+
+    @property
+    def flags(self) -> str:
+        """Such as `--bootstrap`."""
+
+    def find_name(self, schema: TableSchema) -> str | None:
+        """The log's name from options alone; None for a table without one."""
+
+    def find_sink(self, table: LoggedTable) -> ChangelogSink | None:
+        """None for a table without a log. Raises FixRequest, Unsupported for options that cannot be served."""
+
+    def find_owned(self, table: LoggedTable) -> ChangelogSink | None:
+        """The sink of a log that was made for this table and goes with it; None when there is none."""
+
+    def check_reachable(self) -> str | None:
+        """A line for people when what all logs need answers; None when nothing is configured."""
