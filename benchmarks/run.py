@@ -2,9 +2,10 @@
 
 Steps      1 rows to parquet  2 load: plain Spark and ours in turn  3 five upserts of 200 k  4 100-row commits, through
            Spark and through Python  5 reads against plain parquet of the same final rows  6 Kafka against a raw
-           producer  7 dbt builds of two small models  8 pypaimon in its own environment  9 docs/performance.json
+           producer  7 how each operation grows  8 dbt builds of two small models  9 pypaimon in its own environment
+           10 docs/performance.json
 INVARIANT  every subject gives back the same checksum (rows, sum of keys, sum of a column), or the run fails.
-Usage      python -m benchmarks.run [--small] [--no-peer] [--no-kafka]
+Usage      python -m benchmarks.run [--small] [--no-peer] [--no-kafka] [--no-growth]
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import pyarrow.parquet as pq
 from benchmarks import limits
 from benchmarks.data import Sizes, base_rows, merge_expected, upsert_rows
 from benchmarks.dbt_build import measure_dbt_build
+from benchmarks.growth import POINTS, SMALL, measure_growth
 from benchmarks.kafka import measure_kafka
 from benchmarks.peers import run_pypaimon
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
@@ -181,6 +183,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--no-peer", action="store_true")
     parser.add_argument("--no-kafka", action="store_true")
+    parser.add_argument("--no-growth", action="store_true")
     arguments = parser.parse_args(argv)
     sizes = (
         Sizes(base_rows=200_000, batch_rows=10_000, batches=2, small_batches=3)
@@ -205,6 +208,8 @@ def main(argv: list[str]) -> int:
                 measure_kafka(sheet, folder, rows=50_000 if arguments.small else 500_000)
         finally:
             engine.close()
+        if not arguments.no_growth:
+            measure_growth(sheet, folder, SMALL if arguments.small else POINTS)
         measure_dbt_build(sheet, folder)
         if not arguments.no_peer:
             run_pypaimon(sheet, folder, base, batches, peer_expected)

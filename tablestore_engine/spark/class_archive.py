@@ -1,12 +1,17 @@
 """A class-data archive for local sessions: Spark's classes are mapped instead of loaded, which halves the start.
 
 Names      archive_path()     where the archive of this pyspark and this Java lies
-           archive_flags()    JVM flags that use it when it is there
-           has_base_archive() whether this Java can make one (the packaged JRE cannot)
+           find_base_path()   where our archive of Java's own classes lies, for a Java without one; else None
+           archive_flags()    JVM flags that use both when they are there
            build_in_background()   start the one-time build, niced and detached, unless somebody else is at it
+           dump_base()        Java's own classes, for a Java that brings no archive of them (the packaged JRE)
            main()             the builder process: a tiny session whose JVM dumps its classes when it ends
-Steps      build: claim the mark file → run the session with -XX:ArchiveClassesAtExit=<aside> → replace
-INVARIANT  the archive appears whole or not at all; a JVM that cannot use it starts as if there were none.
+Steps      build: claim the mark file → the base, if this Java has none → run the session on it with
+           -XX:ArchiveClassesAtExit=<aside> → replace → the mark goes
+INVARIANT  an archive appears whole or not at all; a JVM that cannot use it starts as if there were none.
+INVARIANT  Spark's archive lies on one base: it is used with that, and made anew when that is gone. A base is never
+           replaced, a JVM may have it mapped.
+CRASH      the mark of a builder that failed or died stays: the next try comes when it is stale, not at each session.
 WHY        session and three first queries, 2 loaded cores, one run each: 11.9 s without, 9.6 s with it.
 """
 
@@ -19,6 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,6 +38,8 @@ _STALE_SECONDS = 900
 _QUIET = "-Xlog:disable -Xlog:all=off"
 _NICE = 19
 GC_FLAG = "-XX:+UseParallelGC"
+_DUMP_GC = "-XX:+UseG1GC"  # the only one that also puts objects into an archive; ParallelGC can load them
+_SEPARATOR = ":"
 
 
 def archive_path(java: JavaChoice) -> Path:
@@ -45,19 +53,28 @@ def is_wanted() -> bool:
     return os.environ.get(FAST_START_ENV, "1") not in ("0", "false", "no")
 
 
+def find_base_path(java: JavaChoice) -> Path | None:
+    """Spark's archive can only lie on one of Java's own classes; None when this Java brings that."""
+    if any((Path(java.home) / "lib" / "server").glob("classes*.jsa")):
+        return None
+    key = re.sub(r"[^A-Za-z0-9.]+", "_", f"{java.version}-{java.home}")
+    return cache_folder() / "class-archive" / f"java-{key}.jsa"
+
+
 def archive_flags(java: JavaChoice) -> str:
-    """Flags for the driver JVM; empty while the archive does not exist."""
-    path = archive_path(java)
-    if not is_wanted() or not path.is_file() or " " in str(path):
+    """Flags for the driver JVM; empty while an archive does not exist."""
+    archives = _archives(java)
+    if not is_wanted() or not _can_be_named(archives) or not all(path.is_file() for path in archives):
         return ""
-    return f"-Xshare:auto -XX:SharedArchiveFile={path} {_QUIET}"
+    return f"-Xshare:auto -XX:SharedArchiveFile={_SEPARATOR.join(map(str, archives))} {_QUIET}"
 
 
 def build_in_background(java: JavaChoice) -> bool:
-    """Start the builder unless the archive exists or another process builds it; whether it was started."""
-    path = archive_path(java)
-    if not is_wanted() or path.is_file() or " " in str(path) or not has_base_archive(java):
+    """Start the builder unless the archives exist or another process builds them; whether it was started."""
+    archives = _archives(java)
+    if not is_wanted() or not _can_be_named(archives) or all(path.is_file() for path in archives):
         return False
+    path = archive_path(java)
     if not _claim(_mark(path)):
         return False
     env = {
@@ -67,7 +84,7 @@ def build_in_background(java: JavaChoice) -> bool:
         "PYSPARK_PYTHON": sys.executable,
     }
     subprocess.Popen(
-        [sys.executable, "-m", "tablestore_engine.spark.class_archive", str(path)],
+        [sys.executable, "-m", "tablestore_engine.spark.class_archive", *map(str, reversed(archives))],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -78,9 +95,15 @@ def build_in_background(java: JavaChoice) -> bool:
     return True
 
 
-def has_base_archive(java: JavaChoice) -> bool:
-    """Whether this Java brings the archive of its own classes: without it the JVM dumps none of ours, at each try."""
-    return any((Path(java.home) / "lib" / "server").glob("classes*.jsa"))
+def _archives(java: JavaChoice) -> tuple[Path, ...]:
+    """In the order of the flag: what Spark's archive lies on, if that is ours, then Spark's."""
+    base = find_base_path(java)
+    return (archive_path(java),) if base is None else (base, archive_path(java))
+
+
+def _can_be_named(archives: tuple[Path, ...]) -> bool:
+    """Paths that the flag, and the string it stands in, can carry."""
+    return not any(sign in str(path) for path in archives for sign in (" ", _SEPARATOR))
 
 
 def _mark(path: Path) -> Path:
@@ -106,37 +129,63 @@ def _claim(mark: Path) -> bool:
     return False
 
 
-def main(target: str) -> None:
-    """Build the archive at `target`; the JVM writes it while it ends, so wait for that end."""
-    path = Path(target)
+def dump_base(java_program: Path, path: Path) -> None:
+    """Java's own classes at `path`, by its own list of them, unless they are there. Raises CalledProcessError."""
+    if path.is_file():
+        return
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    rows = path.with_name(f".rows-{os.getpid()}")
+    flags = ("-Xshare:dump", _DUMP_GC, f"-XX:SharedArchiveFile={aside}", *_QUIET.split())
+    try:
+        subprocess.run([str(java_program), *flags], check=True, capture_output=True, timeout=_STALE_SECONDS)
+        with suppress(FileExistsError):  # somebody else's came first, and is as good
+            os.link(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def main(target: str, base: str = "") -> None:
+    """Build the archive at `target`, on one at `base` that is made when it is not there.
+
+    The JVM writes it while it ends, so wait for that end.
+    """
+    path = Path(target)
     os.nice(_NICE)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if base:
+        dump_base(Path(os.environ["JAVA_HOME"]) / "bin" / "java", Path(base))
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        _run_session(aside, base, path.with_name(f".rows-{os.getpid()}"))
+        aside.replace(path)
+        _mark(path).unlink(missing_ok=True)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _run_session(archive: Path, base: str, rows: Path) -> None:
+    """A session that uses what ours use, whose JVM writes `archive` when it ends."""
+    on_base = f"-XX:SharedArchiveFile={base} " if base else ""
     spark = (
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.catalogImplementation", "in-memory")
         .config("spark.sql.warehouse.dir", f"{rows}/catalog")
-        .config("spark.driver.extraJavaOptions", f"{GC_FLAG} -XX:ArchiveClassesAtExit={aside} {_QUIET}")
+        .config(
+            "spark.driver.extraJavaOptions",
+            f"{GC_FLAG} {on_base}-XX:ArchiveClassesAtExit={archive} {_QUIET}",
+        )
         .getOrCreate()
     )
     gateway = spark.sparkContext._gateway
     process = gateway.proc if gateway is not None else None
-    done = False
     try:
         _exercise(spark, f"{rows}/parquet")
-        done = True
     finally:
         spark.stop()
         if process is not None:
             process.stdin.close()  # the gateway ends when its input ends
             process.wait(timeout=_STALE_SECONDS)
-        if done and aside.is_file():
-            aside.replace(path)
-        aside.unlink(missing_ok=True)
         shutil.rmtree(rows, ignore_errors=True)
-        _mark(path).unlink(missing_ok=True)
 
 
 def _exercise(spark: SparkSession, folder: str) -> None:
@@ -160,4 +209,4 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -69,5 +69,5 @@ def _commit_change(parts: Parts, committer: Committer, change: SchemaChange) -> 
         return Planned(kind, planned[0], (), Scope(), is_forced=is_new, claims_schema=is_new, operation=None)
 
     retries = TableTraits(parts.latest_schema()).retries_max
-    committer.commit(plan, CommitIdentity.of(parts.runtime, None, None), retries_max=retries)
+    committer.commit(plan, CommitIdentity.of(parts.runtime, None, None), retries_max=lambda: retries)
     return planned[0]

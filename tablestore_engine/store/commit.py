@@ -69,9 +69,9 @@ class Committer:
         *,
         destination: Destination | None = None,
         properties: Mapping[str, str] | None = None,
-        retries_max: int = 100,
+        retries_max: Callable[[], int] = lambda: 100,
     ) -> CommitReport:
-        """Run `plan` until its snapshot is claimed.
+        """Run `plan` until its snapshot is claimed; `retries_max` is asked once somebody was quicker.
 
         Raises RetryError TS1305, TS1365, OutcomeUnknown TS1306, StorageError.
         """
@@ -87,9 +87,9 @@ class Committer:
                     self.main.cover_schemas()
             raise
 
-    def _run(self, attempt: _Attempt, retries_max: int) -> CommitReport:
-        lost = 0
-        for _ in range(retries_max + _STEPS_MAX):
+    def _run(self, attempt: _Attempt, retries_max: Callable[[], int]) -> CommitReport:
+        lost = lost_max = steps = 0
+        while steps < _STEPS_MAX:
             try:
                 report = attempt.run()
             except StorageError:
@@ -97,11 +97,14 @@ class Committer:
                 raise
             if report is not None:
                 return report
-            if attempt.lost:
-                lost += 1
-                if lost > retries_max:
-                    break
-                self.pause(lost)
+            if not attempt.lost:
+                steps += 1
+                continue
+            lost += 1
+            lost_max = retries_max() if lost == 1 else lost_max
+            if lost > lost_max:
+                break
+            self.pause(lost)
         attempt.give_up()
         raise overtaken(self.layout.location, lost)
 

@@ -121,7 +121,7 @@ def compact_table(parts: Parts, committer: Committer, request: CompactionRequest
         step = _Step(parts, request)
         user = parts.runtime.new_uuid() + STEP_USER_SUFFIX
         identity = replace(CommitIdentity.of(parts.runtime, None, None), user=user)
-        done = committer.commit(step, identity, retries_max=retries_max)
+        done = committer.commit(step, identity, retries_max=lambda: retries_max)
         if done.is_empty or done.snapshot_id is None or step.last is None:
             return replace(report, snapshot_id=done.snapshot_id)
         before, after = _rewritten(step.last)

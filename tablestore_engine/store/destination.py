@@ -110,7 +110,10 @@ class MainDestination:
         with suppress(OSError, TablestoreError):
             self.guard.check()
             self.snapshots.write_hints(snapshot.id)
-            self.cover_schemas()
+            if (
+                self.schemas.get_newest_id() != snapshot.schema_id
+            ):  # else none lies above it: nothing to look at
+                self.cover_schemas()
         self.runtime.crash_point("commit.done")
         return None
 

@@ -72,7 +72,7 @@ def publish_rebased(
         plans.plan,
         CommitIdentity(snapshot.commit_user, snapshot.commit_identifier),
         properties=snapshot.properties,
-        retries_max=_RETRIES_MAX,
+        retries_max=lambda: _RETRIES_MAX,
     )
 
 

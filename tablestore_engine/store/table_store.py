@@ -241,11 +241,14 @@ def _commit(parts: Parts, write_on: Callable[[Parts], Plan], request: WriteReque
         raise table_gone(parts.layout.location, is_replaced=parts.guard.identity is not None)
     committer, stage = committer_of(parts), request.stage
     identity = CommitIdentity.of(parts.runtime, request.commit_user, request.commit_identifier)
-    retries_max = TableTraits(parts.latest_schema()).retries_max
+
+    def retries_max() -> int:
+        return TableTraits(parts.latest_schema()).retries_max
+
     if stage is not None and request.builds_on_stage and find_staged(parts, stage) is not None:
         plan = write_on(parts.on_branch(staged_branch(stage)))
         return write_more(
-            More(parts, committer, stage, plan, identity, request.properties or {}, retries_max)
+            More(parts, committer, stage, plan, identity, request.properties or {}, retries_max())
         )
     return committer.commit(
         write_on(parts),

@@ -123,7 +123,7 @@ class TableWriter:
         if plan.gains_log:
             check_history(store.snapshots.list_ids(), str(identifier))
             plan = replace(plan, schema=self.logs.prepare(identifier, plan.schema))
-        was_empty = store.latest() is None
+        was_empty = store.snapshots.find_latest_id() is None
         new_schema = plan.schema if plan.is_changed else None
         planned = replace(request, identity=identity, new_schema=new_schema)
         try:
@@ -196,8 +196,7 @@ class TableWriter:
             table=str(identifier),
             new_uuid=self.runtime.new_uuid(),
         )
-        published = self.catalog.find_schema(identifier)
-        if current is not None and current != published and plan.is_changed:
+        if current is not None and plan.is_changed and current != self.catalog.find_schema(identifier):
             raise _changed_twice(identifier, spec)
         return plan
 

@@ -92,3 +92,28 @@ def test_cache_folder() -> None:
     assert str(cache_folder(env)) == "/b/dbt-tablestore"
     del env["XDG_CACHE_HOME"]
     assert str(cache_folder(env)) == "/c/.cache/dbt-tablestore"
+
+
+def test_the_packaged_java_gets_a_class_path_that_names_each_jar_once(tmp_path: Path) -> None:
+    """Java 21 takes no class archive when a jar is named twice, as Spark's launcher does; other arguments stay."""
+    jars = tmp_path / "j ars"
+    jars.mkdir()
+    for name in ("a.jar", "b c.jar", "slf4j-api-2.jar", "notes.txt"):
+        (jars / name).touch()
+    real, wrapper = tmp_path / "real java", tmp_path / "home" / "java"
+    real.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    real.chmod(0o755)
+    wrapper.parent.mkdir()
+    java._write_wrapper(wrapper, real)
+    given = [
+        "-cp",
+        f"conf:{jars}/slf4j-api-2.jar:{jars}/*",
+        "--add-modules=jdk.incubator.vector",
+        "Main",
+        "x:*",
+        "a b/*",
+    ]
+    told = subprocess.run([wrapper, *given], check=True, capture_output=True, text=True).stdout.splitlines()
+    passed = told[told.index("-cp") :]
+    each = ":".join(f"{jars}/{name}" for name in ("slf4j-api-2.jar", "a.jar", "b c.jar"))
+    assert passed == ["-cp", f"conf:{each}", "Main", "x:*", "a b/*"]

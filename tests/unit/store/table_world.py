@@ -18,6 +18,7 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.store.commit_history import following_properties
 from tablestore_engine.store.commit_report import CommitReport
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.table_store import TableStore
@@ -108,6 +109,25 @@ def overwrite(store: TableStore, *rows: Row, **request: object) -> CommitReport:
 def row(number: int, name: str = "a", n: int | None = 0, **more: object) -> Row:
     """A row of COLUMNS."""
     return {"id": number, "name": name, "n": n, **more}
+
+
+def grow(store: TableStore, until: int, **changed: object) -> None:
+    """Snapshots up to `until` as commits of that many users make them, without their data files."""
+    newest = store.latest()
+    assert newest is not None
+    for number in range(newest.id + 1, until + 1):
+        properties = following_properties(newest)
+        newest = replace(
+            newest,
+            id=number,
+            uuid=f"u{number}",
+            commit_user=f"dbt-{number}",
+            commit_identifier=1,
+            properties=properties,
+            **changed,  # type: ignore[arg-type]
+        )
+        assert store.snapshots.claim(newest)
+    store.snapshots.write_hints(until)
 
 
 def rows_of(store: TableStore, snapshot_id: int | None = None) -> list[Row]:

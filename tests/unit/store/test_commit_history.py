@@ -9,10 +9,10 @@ import pytest
 
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.commit_history import find_pair, following_properties, follows
+from tablestore_engine.store.commit_history import find_pair, follows
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import FaultyFileIO
-from tests.unit.store.table_world import make_table, open_table, put, row
+from tests.unit.store.table_world import grow, make_table, open_table, put, row
 
 
 def counting(root: Path) -> TableStore:
@@ -24,25 +24,6 @@ def snapshot_reads(store: TableStore) -> int:
     """How many snapshot files were read through the handle."""
     calls = store.fileio.calls  # type: ignore[attr-defined]
     return sum(1 for call, path in calls if call == "read" and "/snapshot/snapshot-" in path)
-
-
-def grow(store: TableStore, until: int, **changed: object) -> None:
-    """Snapshots up to `until` as commits of that many users make them, without their data files."""
-    newest = store.latest()
-    assert newest is not None
-    for number in range(newest.id + 1, until + 1):
-        properties = following_properties(newest)
-        newest = replace(
-            newest,
-            id=number,
-            uuid=f"u{number}",
-            commit_user=f"dbt-{number}",
-            commit_identifier=1,
-            properties=properties,
-            **changed,  # type: ignore[arg-type]
-        )
-        assert store.snapshots.claim(newest)
-    store.snapshots.write_hints(until)
 
 
 def test_a_new_user_reads_few_snapshots_of_many(tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""What a commit asks of the file system does not grow with the history of the table: counted, never timed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tablestore_engine.fileio.base import FileStatus
+from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.testing.faults import FaultyFileIO
+from tests.unit.store.table_world import grow, make_table, open_table, put, row
+
+
+@dataclass
+class CountingFileIO(FaultyFileIO):
+    """Also counts the names that come out of listings: one call may bring thousands."""
+
+    listed: int = field(default=0)
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """As FileIO."""
+        found = super().list(path)
+        self.listed += len(found)
+        return found
+
+    def take_cost(self) -> Counter[str]:
+        """Calls by kind, and names listed, since the last look."""
+        cost = Counter(operation for operation, _ in self.calls)
+        cost["names listed"] = self.listed
+        self.calls.clear()
+        self.listed = 0
+        return cost
+
+
+def _costs_at(root: Path, snapshots: int) -> list[Counter[str]]:
+    """Of a commit and the expiry behind it, through a new handle and through the same one again.
+
+    The table is the same whatever its history: one row, changed once.
+    """
+    history = make_table(root)
+    put(history, row(1), row(2), commit_user="history", commit_identifier=1)
+    put(history, row(1, n=5), commit_user="history", commit_identifier=2)
+    grow(history, snapshots)
+    io = CountingFileIO(LocalFileIO(str(root)))
+    store = open_table(root, fileio=io)
+    costs = []
+    for n in (6, 7):
+        report = put(store, row(1, n=n))
+        store.expire()
+        costs.append(io.take_cost())
+        assert report.snapshot_id == snapshots + n - 5
+    return costs
+
+
+def test_a_commit_costs_the_same_at_any_snapshot(tmp_path: Path) -> None:
+    """At 1,000 as many calls of each kind, and names listed, as at 10: for a new process, and for one that stays."""
+    assert _costs_at(tmp_path / "long", 1_000) == _costs_at(tmp_path / "short", 10)
+
+
+def test_a_commit_looks_at_its_table_a_bounded_number_of_times(tmp_path: Path) -> None:
+    """What one commit and its expiry ask through a handle that stays open, which an object store bills one by one."""
+    cost = _costs_at(tmp_path, 10)[1]
+    asked = {kind: cost[kind] for kind in ("read", "exists", "list", "names listed")}
+    assert asked == {"read": 18, "exists": 12, "list": 16, "names listed": 6}
