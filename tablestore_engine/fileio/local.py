@@ -118,6 +118,13 @@ class LocalFileIO:
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries sorted by name, without hidden ones; () for a missing folder."""
+        return self._list(path, is_hidden=False)
+
+    def list_hidden(self, path: str) -> Sequence[FileStatus]:
+        """Hidden entries sorted by name; () for a missing folder."""
+        return self._list(path, is_hidden=True)
+
+    def _list(self, path: str, *, is_hidden: bool) -> Sequence[FileStatus]:
         found = []
         clean = self._inside(path)
         self._check_folder(clean)
@@ -127,21 +134,9 @@ class LocalFileIO:
             os.scandir(clean) as entries,
         ):
             for entry in entries:
-                if entry.name.startswith("."):
-                    continue
-                with contextlib.suppress(
-                    FileNotFoundError
-                ):  # deleted by somebody between listing and looking
-                    facts = entry.stat(follow_symlinks=False)
-                    found.append(
-                        FileStatus(
-                            path=entry.path,
-                            name=entry.name,
-                            size_bytes=facts.st_size,
-                            modified_ms=facts.st_mtime_ns // 1_000_000,
-                            is_dir=stat.S_ISDIR(facts.st_mode),
-                        )
-                    )
+                if entry.name.startswith(".") is is_hidden:
+                    with contextlib.suppress(FileNotFoundError):  # deleted between listing and looking
+                        found.append(_status(entry))
         return sorted(found, key=lambda status: status.name)
 
     def exists(self, path: str) -> bool:
@@ -253,11 +248,10 @@ class LocalFileIO:
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
         """A stream to a temporary file that gets its name, durably, when the block ends well."""
         clean = self._inside(path)
-        self._make_parent_of(clean)
         temporary = self._temporary(clean)
         try:
             with explained(path):
-                with pa.OSFile(temporary, "wb") as sink:
+                with self._new_sink(temporary) as sink:
                     yield sink
                 handle = os.open(temporary, os.O_RDONLY)
                 try:
@@ -269,6 +263,14 @@ class LocalFileIO:
             _unlink(temporary)
             raise
         _fsync_folder(_parent(clean))
+
+    def _new_sink(self, path: str) -> pa.NativeFile:
+        self._make_parent_of(path)
+        try:
+            return pa.OSFile(path, "wb")
+        except FileNotFoundError:  # an empty folder was tidied away meanwhile
+            self._make_parent_of(path)
+            return pa.OSFile(path, "wb")
 
     def rename(self, source: str, target: str) -> bool:
         """Move; False when the target exists. Files by link, folders by rename onto a name that is not there."""
@@ -302,6 +304,13 @@ class LocalFileIO:
                 os.unlink(clean)
             elif os.path.isdir(clean):
                 shutil.rmtree(clean)
+
+
+def _status(entry: os.DirEntry[str]) -> FileStatus:
+    facts = entry.stat(follow_symlinks=False)
+    is_dir, millis = stat.S_ISDIR(facts.st_mode), facts.st_mtime_ns // 1_000_000
+    is_plain = is_dir or stat.S_ISREG(facts.st_mode)
+    return FileStatus(entry.path, entry.name, facts.st_size, millis, is_dir, is_plain, facts.st_uid)
 
 
 def _moved(old: str, new: str) -> bool:
