@@ -1,11 +1,11 @@
 """The local disk, and whatever is mounted as one: durable writes, and claims by hard link.
 
 Names      LocalFileIO   the port of base.py for paths under one root
-Steps      claim: temporary file in the same folder -> bytes -> fsync file -> link -> fsync folder; the same with a
-           rename for replace. Files under new (uuid) names are written in place: nobody knows the name yet
+Steps      claim: temporary file in the same folder -> bytes -> fsync file -> link -> fsync folder; replace: by rename.
+           Files under new (uuid) names are written in place: nobody knows the name yet
 INVARIANT  temporary names start with a dot: other engines parse every snapshot-* they see (format.md#layout).
-INVARIANT  no link inside the root is followed (TS1290); a folder is looked at once.
-INVARIANT  a claim is one link(2): it fails when the name exists, on every POSIX file system.
+INVARIANT  no link inside the root is followed (TS1290); a folder is looked at once. A claim is one link(2), which fails
+           when the name exists, on every POSIX file system.
 CRASH      a leftover is a hidden temporary file, or a file that nothing names.
 Cost       0.4 ms per fsync of a file, 0.2 ms of a folder on the build machine: ten files of a commit cost 6 ms.
 PAIMON     Java renames on local disks, which overwrites: mixing committers needs care (format.md#commits).
@@ -125,8 +125,7 @@ class LocalFileIO:
         return self._list(path, is_hidden=True)
 
     def _list(self, path: str, *, is_hidden: bool) -> Sequence[FileStatus]:
-        found = []
-        clean = self._inside(path)
+        found, clean = [], self._inside(path)
         self._check_folder(clean)
         with (
             explained(path),
@@ -266,11 +265,10 @@ class LocalFileIO:
 
     def _new_sink(self, path: str) -> pa.NativeFile:
         self._make_parent_of(path)
-        try:
+        with contextlib.suppress(FileNotFoundError):  # an empty folder was tidied away meanwhile: once more
             return pa.OSFile(path, "wb")
-        except FileNotFoundError:  # an empty folder was tidied away meanwhile
-            self._make_parent_of(path)
-            return pa.OSFile(path, "wb")
+        self._make_parent_of(path)
+        return pa.OSFile(path, "wb")
 
     def rename(self, source: str, target: str) -> bool:
         """Move; False when the target exists. Files by link, folders by rename onto a name that is not there."""
