@@ -355,6 +355,23 @@ def test_changelogs_that_outlive_their_snapshots_keep_their_files(tmp_path: Path
         clean(store)
 
 
+def test_a_write_that_waits_for_its_place_in_a_stage_keeps_its_files(tmp_path: Path) -> None:
+    """Killed between its turn and the stage's snapshot: the next writer puts it there, and reads it."""
+    store = make_table(tmp_path)
+    put(store, row(1))
+    put(store, row(2), stage="gate", builds_on_stage=True)
+    dying = open_table(tmp_path, runtime=crashing(seeded_runtime(8), "stage.claimed"))
+    with pytest.raises(SimulatedCrash):
+        put(dying, row(3, "waits"), stage="gate", builds_on_stage=True)
+    clean(store)
+    put(open_table(tmp_path), row(4), stage="gate", builds_on_stage=True)
+    assert [one["name"] for one in rows_of(store.on_staged("gate"))] == ["a", "a", "waits", "a"]
+    store.staging.publish("gate")
+    clean(store)
+    assert strays(store) == set()
+    assert store.verify() == ()
+
+
 def test_a_clone_and_its_source_keep_theirs(tmp_path: Path) -> None:
     """Each has names of its own for the bytes that they share."""
     store = history(tmp_path)
