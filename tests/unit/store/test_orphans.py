@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -193,21 +194,29 @@ def test_a_discard_that_dies_leaves_no_branch(tmp_path: Path) -> None:
 
 def test_a_commit_that_ends_between_the_passes_is_safe(tmp_path: Path) -> None:
     """Its files were leftovers when they were listed first, and are named when names are read again."""
-    store = make_table(tmp_path)
-    put(store, row(1))
-    cleaner: list[TableStore] = []
-    commit = acting("commit.manifests", lambda: cleaner[0].orphans(OrphanRequest(AT_ONCE, delete=True)))
+    store = history(tmp_path)
+    written, go_on = threading.Event(), threading.Event()
 
-    def claim_meanwhile() -> None:
-        put(open_table(tmp_path), row(2, "meanwhile"))
+    def wait() -> None:
+        written.set()
+        assert go_on.wait(60)
 
-    cleaner.append(open_table(tmp_path, runtime=acting("orphans.begun", claim_meanwhile)))
-    with pytest.raises(RetryError, match="TS1328"):
-        put(open_table(tmp_path, runtime=commit), row(3, "slept"))
-    assert [one["name"] for one in rows_of(store)] == ["a", "meanwhile"]
-    clean(store)
-    assert strays(store) == set()
+    writer = open_table(tmp_path, runtime=acting("commit.manifests", wait))
+    thread = threading.Thread(target=lambda: put(writer, row(2, "between")))
+    thread.start()
+    assert written.wait(60)
+
+    def first_pass_is_over() -> str:
+        go_on.set()
+        thread.join(60)
+        return UUID
+
+    runtime = replace(seeded_runtime(31), new_uuid=first_pass_is_over)
+    done = clean(open_table(tmp_path, runtime=runtime))
+    assert done.found
+    assert "between" in [one["name"] for one in rows_of(store)]
     assert store.verify() == ()
+    assert strays(store) == set()
 
 
 @pytest.mark.parametrize("stage", [None, "gate"])
