@@ -10,6 +10,7 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import arrow_rows, assert_same
 from integration_tests.interop.schemas import Schema, schema
+from tablestore_engine.store.orphans import OrphanRequest
 
 MADE = schema({"id": "BIGINT", "v": "STRING"}, keys=("id",), options={"bucket": "2"})
 
@@ -48,18 +49,23 @@ def test_staged_snapshots_are_seen_by_nobody_until_published(
 
 
 def test_rolled_back_tables_go_on(java: JavaPaimon, rust: ProcessPeer, tmp_path: Path) -> None:
-    """After our rollback Java shows the earlier snapshot; a commit after it, by either, is right."""
+    """After our rollback Java shows the earlier snapshot; a commit after it, by either, is right. What was taken back
+    goes as leftovers, and nothing that either has written since.
+    """
     us, location, oracle = Ours(), tmp_path / "ours.db" / "rolled", Oracle(MADE)
     us.create(location, MADE)
     _upsert(us, location, oracle, range(6), "kept")
     us.write(location, arrow_rows(MADE, [{"id": key, "v": "taken back"} for key in range(3, 9)]))
     us.store(location).rollback(1)
+    every = OrphanRequest(grace_ms=-(1 << 60), delete=True)
+    assert {"data", "manifest"} <= us.store(location).orphans(every).by_kind.keys()
     for reader in (java, rust, us):
         assert_same(oracle.rows(), reader.read(location), f"{reader.name} after rollback")
     _upsert(us, location, oracle, range(4, 7), "again")
     late = [("+U", {"id": key, "v": "java"}) for key in (0, 20)]
     java.write(location, arrow_rows(MADE, [row for _, row in late]), options={"write-only": "false"})
     oracle.apply(late)
+    us.store(location).orphans(every)
     for reader in (java, rust, us):
         assert_same(oracle.rows(), reader.read(location), f"{reader.name} after going on")
     assert us.store(location).verify() == ()

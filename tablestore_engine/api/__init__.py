@@ -10,6 +10,7 @@ from tablestore_engine.api.client_settings import (
 from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, TableFacts
 from tablestore_engine.api.table import Scan, Table
+from tablestore_engine.catalog.leftover_folders import LeftoverFolder
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.display import shown
 from tablestore_engine.fileio.stores import local_folder
@@ -20,6 +21,7 @@ from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.sql.version import TableVersion, find_version, versioned_database
 from tablestore_engine.store.compaction import FileTotals
 from tablestore_engine.store.expire import ExpireReport
+from tablestore_engine.store.orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write import WriteMode
 from tablestore_engine.warehouse.compact_report import CompactReport
@@ -51,6 +53,7 @@ from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, Wr
 __all__ = [
     "BROKERS",
     "DAMAGED",
+    "DAY_MS",
     "KAFKA_CONFIG_ENV",
     "KAFKA_ENV",
     "PENDING",
@@ -65,9 +68,11 @@ __all__ = [
     "GateBook",
     "Gatekeeper",
     "Interval",
+    "LeftoverFolder",
     "LogPosition",
     "OnSchemaChange",
     "OrderedLock",
+    "OrphanReport",
     "Outcome",
     "Publication",
     "Rank",

@@ -40,6 +40,7 @@ from tablestore_engine.sql.version import TableVersion
 from tablestore_engine.store.write import WriteMode
 from tablestore_engine.warehouse.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.incoming_rows import from_arrow, from_frame, to_incoming
+from tablestore_engine.warehouse.orphans import Orphans
 from tablestore_engine.warehouse.relation_list import RelationInfo
 from tablestore_engine.warehouse.statement_runner import StatementRunner, needs_session
 from tablestore_engine.warehouse.successors import Successors
@@ -303,6 +304,11 @@ class Engine:
     def successors(self, database: str) -> tuple[str, ...]:
         """Names of tables and views for whose place a staged table waits, as `database.name`."""
         return tuple(f"{database}.{name}" for name in self._warehouse.catalog.list_successors(database))
+
+    @property
+    def orphans(self) -> Orphans:
+        """Leftovers of the whole warehouse: of every table, and folders beside them."""
+        return self._warehouse.orphans
 
     @property
     def gate(self) -> Gatekeeper:

@@ -24,6 +24,7 @@ from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.sql.version import find_version
 from tablestore_engine.store.compaction import CompactionRequest
 from tablestore_engine.store.expire import ExpireReport
+from tablestore_engine.store.orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.compact_report import CompactReport
@@ -196,6 +197,13 @@ class Table:
         return self.warehouse.expiry.run(
             self.identifier, keep=keep, older_than_ms=older_than_ms, dry_run=dry_run
         )
+
+    def orphans(self, *, delete: bool = False, older_than_ms: int = DAY_MS) -> OrphanReport:
+        """Files that nothing names and nobody touched within that time: of killed writers, dropped stages, rollbacks.
+
+        They are looked at only, unless `delete`. Raises FixData TS1325, TS1326: nothing was deleted; RetryError TS1327.
+        """
+        return self.warehouse.orphans.of_table(self.identifier, grace_ms=older_than_ms, delete=delete)
 
     def tag(self, name: str, snapshot_id: int | None = None) -> None:
         """Name a snapshot, by default the newest."""

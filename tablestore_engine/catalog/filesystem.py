@@ -22,6 +22,7 @@ from tablestore_engine.errors import FixRequest, NotFound, RetryError, Tablestor
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import (
+    DROPPED_PREFIX,
     TableLayout,
     database_location,
     successors_location,
@@ -284,7 +285,7 @@ class FilesystemCatalog:
         self.fileio.delete_tree(self._move_aside(path, parent) if self.fileio.renames_folders else path)
 
     def _move_aside(self, path: str, parent: str) -> str:
-        aside = f"{parent}/.tablestore-dropped-{self.runtime.new_uuid()}"
+        aside = f"{parent}/{DROPPED_PREFIX}{self.runtime.now_ms()}-{self.runtime.new_uuid()}"
         self.fileio.rename(path, aside)
         return aside
 

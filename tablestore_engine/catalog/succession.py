@@ -29,7 +29,8 @@ from tablestore_engine.store.table_store import TableStore
 REPLACES = (
     "tablestore.stage.replaces"  # snapshot property: Succession.state() that the successor was made for
 )
-_TABLE, _VIEW = ".tablestore-replaced", ".tablestore-replaced.json"
+REPLACED_FOLDER = ".tablestore-replaced"
+_TABLE, _VIEW = REPLACED_FOLDER, f"{REPLACED_FOLDER}.json"
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "publish": ("tablestore_engine.cli.staging", "publish a staged snapshot, or what the log still lacks"),
     "compact": ("tablestore_engine.cli.compact", "fold sorted runs and small files"),
     "expire": ("tablestore_engine.cli.expire", "let old snapshots go, with the files that only they need"),
+    "orphans": (
+        "tablestore_engine.cli.orphans",
+        "files that nothing names: of killed writers, dropped stages",
+    ),
     "tag": ("tablestore_engine.cli.maintain", "create, delete and list tags"),
     "rollback": ("tablestore_engine.cli.maintain", "go back to a snapshot"),
     "verify": ("tablestore_engine.cli.maintain", "check every on-disk invariant of a table"),

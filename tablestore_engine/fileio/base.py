@@ -7,7 +7,7 @@ Promises   each is a test in tests/unit/fileio/port_promises.py that any impleme
            2 `create_exclusive` lets exactly one of many callers win; a reader sees all bytes or no file
            3 `replace` is atomic: a reader sees the old or the new content, never a mixture
            4 `list` of a missing folder is empty; entries come sorted by name; temporary files
-             (leading dot) are never listed
+             (leading dot) are listed by `list_hidden` alone
            5 `delete` of a missing file is no error; folders are never deleted with content by `delete`
            6 `open_output` makes the file durable when closed without error, and leaves none otherwise
            7 `copy` gives a file's bytes a second, independent name, durably: deleting either keeps the other
@@ -30,13 +30,18 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class FileStatus:
-    """One entry of a listing: `name` without folder, `size_bytes`, `modified_ms` epoch milliseconds."""
+    """One entry of a listing: `name` without folder, `size_bytes`, `modified_ms` epoch milliseconds.
+
+    `is_plain` is false for links and devices, `owner` the user id where the store has users.
+    """
 
     path: str
     name: str
     size_bytes: int
     modified_ms: int
     is_dir: bool
+    is_plain: bool = True
+    owner: int | None = None
 
 
 class FileIO(Protocol):
@@ -75,6 +80,9 @@ class FileIO(Protocol):
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries of a folder, sorted by name; empty when the folder is missing."""
+
+    def list_hidden(self, path: str) -> Sequence[FileStatus]:
+        """The entries that `list` leaves out, in the same way: temporary files, of the living and of the dead."""
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""

@@ -1,11 +1,11 @@
 """The local disk, and whatever is mounted as one: durable writes, and claims by hard link.
 
 Names      LocalFileIO   the port of base.py for paths under one root
-Steps      claim: temporary file in the same folder -> bytes -> fsync file -> link -> fsync folder; the same with a
-           rename for replace. Files under new (uuid) names are written in place: nobody knows the name yet
+Steps      claim: temporary file in the same folder -> bytes -> fsync file -> link -> fsync folder; replace: by rename.
+           Files under new (uuid) names are written in place: nobody knows the name yet
 INVARIANT  temporary names start with a dot: other engines parse every snapshot-* they see (format.md#layout).
-INVARIANT  no link inside the root is followed (TS1290); a folder is looked at once.
-INVARIANT  a claim is one link(2): it fails when the name exists, on every POSIX file system.
+INVARIANT  no link inside the root is followed (TS1290); a folder is looked at once. A claim is one link(2), which fails
+           when the name exists, on every POSIX file system.
 CRASH      a leftover is a hidden temporary file, or a file that nothing names.
 Cost       0.4 ms per fsync of a file, 0.2 ms of a folder on the build machine: ten files of a commit cost 6 ms.
 PAIMON     Java renames on local disks, which overwrites: mixing committers needs care (format.md#commits).
@@ -120,8 +120,14 @@ class LocalFileIO:
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries sorted by name, without hidden ones; () for a missing folder."""
-        found = []
-        clean = self._inside(path)
+        return self._list(path, is_hidden=False)
+
+    def list_hidden(self, path: str) -> Sequence[FileStatus]:
+        """Hidden entries sorted by name; () for a missing folder."""
+        return self._list(path, is_hidden=True)
+
+    def _list(self, path: str, *, is_hidden: bool) -> Sequence[FileStatus]:
+        found, clean = [], self._inside(path)
         self._check_folder(clean)
         with (
             explained(path),
@@ -129,21 +135,9 @@ class LocalFileIO:
             os.scandir(clean) as entries,
         ):
             for entry in entries:
-                if entry.name.startswith("."):
-                    continue
-                with contextlib.suppress(
-                    FileNotFoundError
-                ):  # deleted by somebody between listing and looking
-                    facts = entry.stat(follow_symlinks=False)
-                    found.append(
-                        FileStatus(
-                            path=entry.path,
-                            name=entry.name,
-                            size_bytes=facts.st_size,
-                            modified_ms=facts.st_mtime_ns // 1_000_000,
-                            is_dir=stat.S_ISDIR(facts.st_mode),
-                        )
-                    )
+                if entry.name.startswith(".") is is_hidden:
+                    with contextlib.suppress(FileNotFoundError):  # deleted between listing and looking
+                        found.append(_status(entry))
         return sorted(found, key=lambda status: status.name)
 
     def exists(self, path: str) -> bool:
@@ -255,11 +249,10 @@ class LocalFileIO:
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
         """A stream to a temporary file that gets its name, durably, when the block ends well."""
         clean = self._inside(path)
-        self._make_parent_of(clean)
         temporary = self._temporary(clean)
         try:
             with explained(path):
-                with pa.OSFile(temporary, "wb") as sink:
+                with self._new_sink(temporary) as sink:
                     yield sink
                 handle = os.open(temporary, os.O_RDONLY)
                 try:
@@ -271,6 +264,13 @@ class LocalFileIO:
             _unlink(temporary)
             raise
         _fsync_folder(_parent(clean))
+
+    def _new_sink(self, path: str) -> pa.NativeFile:
+        self._make_parent_of(path)
+        with contextlib.suppress(FileNotFoundError):  # an empty folder was tidied away meanwhile: once more
+            return pa.OSFile(path, "wb")
+        self._make_parent_of(path)
+        return pa.OSFile(path, "wb")
 
     def rename(self, source: str, target: str) -> bool:
         """Move; False when the target exists. Files by link, folders by rename onto a name that is not there."""
@@ -304,6 +304,13 @@ class LocalFileIO:
                 os.unlink(clean)
             elif os.path.isdir(clean):
                 shutil.rmtree(clean)
+
+
+def _status(entry: os.DirEntry[str]) -> FileStatus:
+    facts = entry.stat(follow_symlinks=False)
+    is_dir, millis = stat.S_ISDIR(facts.st_mode), facts.st_mtime_ns // 1_000_000
+    is_plain = is_dir or stat.S_ISREG(facts.st_mode)
+    return FileStatus(entry.path, entry.name, facts.st_size, millis, is_dir, is_plain, facts.st_uid)
 
 
 def _moved(old: str, new: str) -> bool:

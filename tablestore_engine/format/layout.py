@@ -5,6 +5,7 @@
     <location>/snapshot/LATEST, EARLIEST    <location>/changelog/changelog-<N>, LATEST, EARLIEST
     <location>/manifest/<name>              <location>/index/<name>        <location>/statistics/<name>
     <location>/expire/floor-<N>-<uuid>, keep-<N>   ours, while snapshots expire or are rolled back (store.expire)
+    <location>/expire/sweep-<uuid>                 ours, while leftovers are deleted (store.sweep)
     <location>/branch/branch-<b>/{schema,snapshot,tag,consumer,changelog}/…
     <location>/[<k>=<v>/…]bucket-<b>/<data or changelog file>
 
@@ -25,7 +26,8 @@ from dataclasses import dataclass
 from tablestore_engine.errors import FixData, FixRequest
 
 MAIN_BRANCH = "main"
-FLOOR_PREFIX, KEEP_PREFIX = "floor-", "keep-"
+FLOOR_PREFIX, KEEP_PREFIX, SWEEP_PREFIX = "floor-", "keep-", "sweep-"
+DROPPED_PREFIX, CLONE_PREFIX = ".tablestore-dropped-", ".tablestore-clone-"
 POSTPONE_BUCKET = -2
 UNAWARE_BUCKET = -1
 _NAME = re.compile(r"[^/\\\x00-\x1f]+")
@@ -84,6 +86,15 @@ class TableLayout:
     def keep_path(self, snapshot_id: int) -> str:
         """``expire/keep-<N>``: a rollback to N is at work."""
         return f"{self.expire_dir}/{KEEP_PREFIX}{snapshot_id}"
+
+    @property
+    def sweeps_dir(self) -> str:
+        """Directory of what who deletes leftovers tells writers: one for all branches, as data files are."""
+        return f"{self.location}/expire"
+
+    def sweep_path(self, uuid: str) -> str:
+        """``expire/sweep-<uuid>``: the names in it are being deleted."""
+        return f"{self.sweeps_dir}/{SWEEP_PREFIX}{uuid}"
 
     @property
     def changelog_dir(self) -> str:

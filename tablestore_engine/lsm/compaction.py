@@ -12,7 +12,8 @@ Example    RUNS_MAX 8, rows of the runs newest first:  1 1 1 1 1 1 1 1 | 40 900 
 INVARIANT  a unit's runs are the newest ones: no version moves above a newer one.
 INVARIANT  groups and files that stay have disjoint key ranges, so the output level is one sorted run.
 INVARIANT  the output level is below every run that is not in the unit, and at least 2 unless nothing lies above.
-Cost       sizes double from run to run, so a row is rewritten O(log n) times and a bucket has ≤ RUNS_MAX runs.
+Cost       sizes double from run to run, so a row, and a byte, is rewritten O(log n) times and a bucket has ≤ RUNS_MAX
+           runs. Below the floors that does not hold: a fold of tiny runs rewrites at most RUNS_MAX × BYTES_FLOOR more.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tablestore_engine.lsm.levels import FileSummary, Levels
 
 RUNS_MAX = 10  # more runs than this are folded
 ROWS_FLOOR = 8_192  # smaller runs count as this many rows: folding them costs nothing
+BYTES_FLOOR = 65_536  # and as this many bytes
 DEAD_ROWS_MIN = 65_536  # fewer dead rows in the whole bucket are not worth a snapshot of their own
 SMALL_FILE_SHARE = 0.5  # of the target size: smaller files are joined with their neighbours
 
@@ -81,15 +83,18 @@ def _amplification(levels: Levels) -> float:
 
 
 def _size_tiered(levels: Levels, allowed: int) -> int:
-    """How many of the newest runs: two at least, more while the next is at most as large as those together."""
+    """How many of the newest runs: two at least, more while the next is at most as large as those together.
+
+    Larger is larger in rows or in bytes: rows alone would rewrite gigabytes of wide rows for a hundred new ones.
+    """
     runs = levels.runs
-    taken, rows = 0, 0
+    taken, rows, size = 0, 0, 0.0
     while taken < len(runs):
-        following = max(runs[taken].live, ROWS_FLOOR)
+        next_rows, next_size = max(runs[taken].live, ROWS_FLOOR), max(runs[taken].live_bytes, BYTES_FLOOR)
         enough = taken >= 2 and len(runs) - taken + 1 <= allowed and _output_level(levels, taken) >= 2
-        if enough and following > rows:
+        if enough and (next_rows > rows or next_size > size):
             break
-        rows += following
+        rows, size = rows + next_rows, size + next_size
         taken += 1
     return taken
 

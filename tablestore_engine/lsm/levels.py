@@ -50,6 +50,11 @@ class SortedRun:
         """Rows that readers see."""
         return sum(file.live for file in self.files)
 
+    @property
+    def live_bytes(self) -> float:
+        """Their share of the bytes: about what a fold writes of this run."""
+        return sum(file.size_bytes * file.live / max(file.rows, 1) for file in self.files)
+
 
 @dataclass(frozen=True)
 class Levels:

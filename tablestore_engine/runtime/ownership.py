@@ -2,6 +2,7 @@
 
 Names      Users           user ids and names as the operating system says them; an argument of everything here
            find_stranger() pure: the owner's name when a folder is somebody else's
+           is_strangers()  the same question of one user id
            check_owner()   raises FixRequest TS1992, which names folder, owner and next step
            make_private()  a folder and its missing parents, mode 0700, then check_owner()
 INVARIANT  this user, root, under sudo the caller, and whoever TABLESTORE_TRUSTED_OWNERS names may own a folder;
@@ -64,14 +65,24 @@ def find_stranger(owner: int | None, name: str, current: int, trusted: str) -> s
     return None if name in words or str(owner) in words else name
 
 
+def _trusted(users: Users, environ: Mapping[str, str] | None) -> str:
+    env = os.environ if environ is None else environ
+    caller = env.get("SUDO_UID", "") if users.current() == _ROOT else ""
+    return f"{env.get(TRUSTED_ENV, '')},{caller}"
+
+
+def is_strangers(owner: int | None, users: Users = USERS) -> bool:
+    """Whether what this user id owns is not ours to take away."""
+    if owner is None:
+        return False
+    return find_stranger(owner, users.name_of(owner), users.current(), _trusted(users, None)) is not None
+
+
 def check_owner(
     folder: Path, what: str, fix: str, *, users: Users = USERS, environ: Mapping[str, str] | None = None
 ) -> None:
     """The folder, and where it leads when it is a link, is ours or nobody's. Raises FixRequest TS1992."""
-    env = os.environ if environ is None else environ
-    current = users.current()
-    caller = env.get("SUDO_UID", "") if current == _ROOT else ""
-    trusted = f"{env.get(TRUSTED_ENV, '')},{caller}"
+    current, trusted = users.current(), _trusted(users, environ)
     for path in dict.fromkeys((folder, Path(os.path.realpath(folder)))):
         owner = users.owner_of(path)
         if owner is None:

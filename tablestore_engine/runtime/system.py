@@ -36,6 +36,8 @@ CRASH_POINTS: Mapping[str, str] = {
     "expire.data": "data and changelog files of the snapshots are deleted, their metadata is not",
     "expire.metadata": "manifests, lists and index files are deleted as well, the snapshot files are not",
     "expire.snapshots": "the snapshot files are deleted, the floor that hides them is there",
+    "orphans.begun": "the names of leftovers are written down, none is deleted",
+    "orphans.looked": "temporary files are deleted, leftovers were looked for again, none else is deleted",
     "log.begin": "the Kafka transaction is open, no row was produced",
     "log.rows": "some rows of the snapshot are produced, more are to come",
     "log.marker": "rows and marker are flushed, the transaction is not committed",

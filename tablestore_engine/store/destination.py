@@ -30,6 +30,7 @@ from tablestore_engine.store.commit_report import CommitIdentity
 from tablestore_engine.store.identity import TableGuard
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.snapshots import SnapshotStore
+from tablestore_engine.store.sweep import Sweeps
 
 _COVERS_MAX = 5
 
@@ -61,7 +62,7 @@ class Destination(Protocol):
     def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
         """Create the snapshot exclusively, its new schema (if any) right before; False when somebody was first.
 
-        Raises OvertakenError, NumberTakenError, RetryError TS1365.
+        Raises OvertakenError, NumberTakenError, RetryError TS1365, TS1328.
         """
 
     def find_claimed(self, snapshot_id: int) -> Snapshot | None:
@@ -78,6 +79,7 @@ class MainDestination:
     snapshots: SnapshotStore
     schemas: SchemaStore
     guard: TableGuard
+    sweeps: Sweeps
     runtime: Runtime
 
     def find_committed(
@@ -128,6 +130,7 @@ class MainDestination:
     def _check_place(self, snapshot: Snapshot) -> Callable[[], None]:
         def check() -> None:
             self.guard.check()
+            self.sweeps.check(snapshot)
             if not self._is_base_there(snapshot):
                 raise OvertakenError
 

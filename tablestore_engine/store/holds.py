@@ -2,6 +2,7 @@
 
 Names      find_holds     snapshots that must stay, with all after them
            find_kept      names of files that stay although their snapshot goes
+           list_branches  names of branches
            has_own_changelog   whether another engine keeps changelogs longer than snapshots here
 Holds      a staged snapshot's base: publishing compares with it and walks from it to the newest. A consumer's next
            snapshot. The target of a rollback that is at work.
@@ -41,7 +42,7 @@ def find_kept(parts: Parts, end: int) -> frozenset[str]:
     for name, number in tags.list_all().items():
         if number < end:
             found |= needed_names(parts, tags.get(name).snapshot)
-    for branch in _branches(parts):
+    for branch in list_branches(parts):
         on_branch = parts.on_branch(branch)
         copies = tuple(_copies(on_branch))
         if copies and min(one.id for one in copies) < end:
@@ -66,13 +67,14 @@ def _copies(branch: Parts) -> Iterator[Snapshot]:
         yield tags.get(name).snapshot
 
 
-def _branches(parts: Parts) -> list[str]:
+def list_branches(parts: Parts) -> list[str]:
+    """Names of all, those of staged snapshots too."""
     entries = parts.fileio.list(parts.layout.branches_dir)
     return [one.name.removeprefix(_BRANCH) for one in entries if one.is_dir and one.name.startswith(_BRANCH)]
 
 
 def _stages(parts: Parts) -> Iterator[Hold]:
-    for branch in _branches(parts):
+    for branch in list_branches(parts):
         name = find_stage_name(branch)
         staged = None if name is None else find_staged(parts, name)
         if staged is not None and staged.base is not None:

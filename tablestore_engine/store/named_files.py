@@ -4,6 +4,7 @@ Names      NamedFile, NamedFiles   paths and sizes by name; all of one errand in
            dropped_data    data files that a range of snapshots removed
            live_data, changelog_files, metadata_files   of one snapshot
            needed_names    names of everything that a reader of a snapshot opens
+           mentioned_names   names of everything that what is left of a snapshot speaks of; names_of: of one entry
 INVARIANT  file names are unique in a table (uuid): a name that is needed anywhere is needed everywhere.
 INVARIANT  a manifest that cannot be read is an error and never an empty one: what cannot be known is kept.
            The exception are snapshots that an expiry had begun to take away (`floor`): their data files went before
@@ -79,7 +80,7 @@ def dropped_data(parts: Parts, snapshots: Iterable[Snapshot], *, floor: int) -> 
                 found.update(_files_of(parts, entry, spec))
         for entry in entries:
             if entry.kind is FileKind.ADD:
-                for name in _names_of(entry):
+                for name in names_of(entry):
                     found.pop(name, None)
     return found
 
@@ -124,7 +125,16 @@ def live_data(parts: Parts, snapshot: Snapshot) -> Files:
 def needed_names(parts: Parts, snapshot: Snapshot) -> set[str]:
     """Of metadata, live data files and changelog files."""
     entries = (*parts.scanner.live_entries(snapshot), *parts.manifests.read_changelog_entries(snapshot))
-    return {*metadata_files(parts, snapshot), *(name for entry in entries for name in _names_of(entry))}
+    return {*metadata_files(parts, snapshot), *(name for entry in entries for name in names_of(entry))}
+
+
+def mentioned_names(parts: Parts, snapshot: Snapshot) -> set[str]:
+    """Of a snapshot that is on its way out: whatever the metadata that is still there speaks of, removed files too."""
+    data: set[str] = set()
+    for name in _lists_of(snapshot):
+        entries = _entries_of(parts, name, is_dead=True)
+        data |= {one for entry in entries for one in names_of(entry)}
+    return data | {*metadata_files(parts, snapshot, floor=snapshot.id + 1)}
 
 
 def _lists_of(snapshot: Snapshot) -> tuple[str, ...]:
@@ -136,7 +146,8 @@ def _spec_of(parts: Parts, snapshot: Snapshot) -> PartitionSpec:
     return PartitionSpec.of(parts.schemas.get(snapshot.schema_id))
 
 
-def _names_of(entry: ManifestEntry) -> tuple[str, ...]:
+def names_of(entry: ManifestEntry) -> tuple[str, ...]:
+    """The file and those that belong to it."""
     return (entry.file.file_name, *entry.file.extra_files)
 
 
@@ -145,7 +156,7 @@ def _files_of(parts: Parts, entry: ManifestEntry, spec: PartitionSpec) -> Iterat
     if entry.file.external_path is not None:
         return
     partition = spec.path_of_bytes(entry.partition)
-    for name in _names_of(entry):
+    for name in names_of(entry):
         size = entry.file.file_size if name == entry.file.file_name else 0
         yield name, NamedFile(parts.layout.data_file(partition, entry.bucket, name), size)
 

@@ -26,6 +26,7 @@ from tablestore_engine.store.manifests import ManifestStore
 from tablestore_engine.store.scan import Scanner
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.snapshots import SnapshotStore
+from tablestore_engine.store.sweep import Sweeps
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.task_runner import FileAccess, RunTasks, run_tasks
 
@@ -106,6 +107,11 @@ class Parts:
                 fix="create the table first, or correct the name of the branch",
             )
         return found
+
+    @property
+    def sweeps(self) -> Sweeps:
+        """What who deletes leftovers and who claims tell each other."""
+        return Sweeps(self.fileio, self.layout, self.manifests, self.schemas)
 
     @property
     def access(self) -> FileAccess:

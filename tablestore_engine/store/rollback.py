@@ -63,7 +63,7 @@ def roll_back(parts: Parts, snapshot_id: int, *, confirm: Callable[[], bool] | N
         parts.fileio.delete(parts.layout.snapshot_path(number))
     _delete_strays(parts, target)
     _delete_tags_behind(parts, snapshot_id)
-    MainDestination(parts.snapshots, parts.schemas, parts.guard, parts.runtime).cover_schemas()
+    MainDestination(parts.snapshots, parts.schemas, parts.guard, parts.sweeps, parts.runtime).cover_schemas()
     _forget_kept(parts)
     return len(later)
 

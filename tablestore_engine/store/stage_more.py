@@ -159,9 +159,15 @@ def _claim(more: More, branch: Parts, old: Snapshot, new: Snapshot, planned: Pla
     check = more.parts.guard.check
     if planned.claims_schema and not branch.schemas.claim_or_find(planned.schema, check):
         return False
-    path = turn_path(branch.layout, old)
+
+    def check_files() -> None:
+        check()
+        branch.sweeps.check(new)
+
     try:
-        return branch.fileio.create_exclusive(path, encode_snapshot(new), check=check)
+        return branch.fileio.create_exclusive(
+            turn_path(branch.layout, old), encode_snapshot(new), check=check_files
+        )
     except NotFound:  # its folder went away: dropped, or out
         return False
 

@@ -114,6 +114,11 @@ class StagedDestination:
         if (0 if newest is None else newest.id) != snapshot.id - 1:
             return False
         branch, check = self.branch, self.main.guard.check
+
+        def check_files() -> None:
+            check()
+            branch.sweeps.check(snapshot)
+
         if branch.snapshots.find(snapshot.id) != snapshot:
             check()
             _remove(branch)
@@ -129,7 +134,7 @@ class StagedDestination:
                 branch.fileio.write(_based_path(branch.layout), b"")
             if newest is not None:
                 branch.snapshots.claim(newest, check)
-        return branch.snapshots.claim(snapshot, check)
+        return branch.snapshots.claim(snapshot, check_files)
 
     def _schemas_of(self, snapshot: Snapshot) -> list[TableSchema]:
         """Main's schemas that count: files may be written with any of them."""

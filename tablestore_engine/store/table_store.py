@@ -1,6 +1,7 @@
 """One table's files: the handle that everything above uses.
 
-Names      TableStore   scan, read, write, compact, changes, staging, tags, rollback, expiry, verify of one branch
+Names      TableStore   scan, read, write, compact, changes, staging, tags, rollback, expiry, orphans,
+           verify of one branch
            committer_of   its commit loop
 INVARIANT  the handle keeps no table state but caches of immutable files: any number of handles may be open.
 INVARIANT  it stands for a name: when another table lies there, the next call begins with fresh caches, and a write
@@ -30,6 +31,7 @@ from tablestore_engine.store.destination import MainDestination
 from tablestore_engine.store.expire import ExpireReport, expire_snapshots
 from tablestore_engine.store.expire_tag import delete_tag
 from tablestore_engine.store.identity import find_identity, table_gone
+from tablestore_engine.store.orphans import OrphanReport, OrphanRequest, clean_orphans
 from tablestore_engine.store.parquet_input import FooterChecks
 from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.retention import Hold, Retention
@@ -203,6 +205,14 @@ class TableStore:
             rules = TableTraits(parts.latest_schema()).retention
         return expire_snapshots(parts, rules, log=log, dry_run=dry_run)
 
+    def orphans(self, request: OrphanRequest) -> OrphanReport:
+        """Leftovers of the whole table, by default only looked at. See store.orphans."""
+        layout = TableLayout(self.location)
+        parts = Parts.of(
+            self.fileio, layout, self.runtime, self.identity, self.runner
+        )  # remembers nothing yet
+        return clean_orphans(parts, request)
+
     def rollback(self, snapshot_id: int) -> int:
         """Make an earlier snapshot the newest; the number of deleted ones. Raises TS1302, TS1322."""
         return roll_back(self.parts, snapshot_id)
@@ -268,6 +278,6 @@ def committer_of(parts: Parts) -> Committer:
         layout=parts.layout,
         files=SnapshotFiles(parts.fileio, parts.layout, parts.manifests, parts.runtime),
         manifests=parts.manifests,
-        main=MainDestination(parts.snapshots, parts.schemas, parts.guard, parts.runtime),
+        main=MainDestination(parts.snapshots, parts.schemas, parts.guard, parts.sweeps, parts.runtime),
         runtime=parts.runtime,
     )

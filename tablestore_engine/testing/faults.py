@@ -96,6 +96,10 @@ class FaultyFileIO:
         """As FileIO."""
         return self._run("list", path, lambda: self.inner.list(path))
 
+    def list_hidden(self, path: str) -> Sequence[FileStatus]:
+        """As FileIO."""
+        return self._run("list_hidden", path, lambda: self.inner.list_hidden(path))
+
     def exists(self, path: str) -> bool:
         """As FileIO."""
         return self._run("exists", path, lambda: self.inner.exists(path))

@@ -17,7 +17,7 @@ from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import FixRequest, StorageError, TablestoreError
-from tablestore_engine.format.layout import TableLayout, database_location
+from tablestore_engine.format.layout import CLONE_PREFIX, TableLayout, database_location
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.store.clone import clone_table
 from tablestore_engine.warehouse.comments import set_all_comments
@@ -99,7 +99,7 @@ class Relations:
                 why="what has the target's name is replaced",
                 fix="give another name",
             )
-        hidden = f".tablestore-clone-{self.catalog.runtime.new_uuid()}"
+        hidden = f"{CLONE_PREFIX}{self.catalog.runtime.new_uuid()}"
         folder = f"{database_location(self.catalog.warehouse, target.database)}/{hidden}"
         try:
             clone_table(self.stores.get(source).parts, TableLayout(folder))

@@ -30,6 +30,7 @@ from tablestore_engine.warehouse.compact_report import CompactReport, report_of_
 from tablestore_engine.warehouse.expiry import Expiry
 from tablestore_engine.warehouse.incoming_rows import Incoming
 from tablestore_engine.warehouse.logs import Logs
+from tablestore_engine.warehouse.orphans import Orphans
 from tablestore_engine.warehouse.relations import Relations
 from tablestore_engine.warehouse.table_writer import TableWriter
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
@@ -58,6 +59,7 @@ class Warehouse:
         self.logs = Logs(self.catalog, self.stores, log)
         self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)
         self.expiry = Expiry(self.stores, self.logs)
+        self.orphans = Orphans(self.catalog)
         self.writer = TableWriter(self.catalog, self.stores, self.relations, self.logs, self.spark, runtime)
 
     @property

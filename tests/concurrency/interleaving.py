@@ -103,6 +103,11 @@ class SteppingIO:
         self._step()
         return self._inner.list(path)
 
+    def list_hidden(self, path: str) -> Sequence[FileStatus]:
+        """As FileIO."""
+        self._step()
+        return self._inner.list_hidden(path)
+
     def exists(self, path: str) -> bool:
         """As FileIO."""
         self._step()

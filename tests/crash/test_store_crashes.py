@@ -13,6 +13,7 @@ import pytest
 from tablestore_engine.format.schema_change import add_column
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.system import CRASH_POINTS
+from tablestore_engine.store.orphans import OrphanRequest
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import WriteMode, WriteRequest
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
@@ -79,6 +80,12 @@ def expire(store: TableStore) -> None:
     store.expire(newest(1))
 
 
+def clean(store: TableStore) -> None:
+    """A commit, and what others left goes."""
+    put(store, row(1, "b"), row(9), commit_user="job", commit_identifier=1)
+    store.orphans(OrphanRequest(grace_ms=-(1 << 60), delete=True))  # clocks of tests begin anew
+
+
 def roll_back(store: TableStore) -> None:
     """Back to the first snapshot, which has the same rows."""
     store.rollback(1)
@@ -93,6 +100,7 @@ SCENARIOS: dict[str, tuple[Command, list[Row]]] = {
     "widen": (widen, [{**one, "extra": 1 if one["id"] == 1 else None} for one in FIRST]),
     "compact": (compact, FIRST),
     "expire": (expire, [row(0), row(1, "b"), row(2), row(3), row(4), row(9)]),
+    "clean": (clean, [row(0), row(1, "b"), row(2), row(3), row(4), row(9)]),
     "roll_back": (roll_back, FIRST),
 }
 WITHOUT_COMMIT = ("compact", "roll_back")
@@ -107,6 +115,9 @@ def prepare(root: Path, scenario: str) -> None:
         for turn in range(2):
             put(store, row(3, f"turn {turn}"))
         put(store, row(3))
+    if scenario == "clean":
+        put(store, row(3, "dropped"), stage="no")
+        store.staging.discard("no")
     if scenario in ("expire", "roll_back"):
         for _ in range(3):
             put(store, row(3))
@@ -145,7 +156,7 @@ def test_a_crash_leaves_before_or_after_and_the_command_converges(
 def test_the_scenarios_reach_every_point(tmp_path: Path) -> None:
     """No crash point of the store is missed by all scenarios."""
     reached: set[str] = set()
-    for scenario in ("upsert", "stage", "widen", "expire", "roll_back"):
+    for scenario in ("upsert", "stage", "widen", "expire", "clean", "roll_back"):
         for point in POINTS:
             root = tmp_path / scenario / point
             prepare(root, scenario)

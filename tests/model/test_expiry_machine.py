@@ -1,4 +1,4 @@
-"""Any history with expiries in it against dicts: what is left reads as it was, and nothing else is left."""
+"""Any history with expiries, cleanings and kills in it against dicts: what is left reads as it was."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -16,12 +17,16 @@ from tablestore_engine.errors import RetryError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.store.clone import clone_table
+from tablestore_engine.store.orphans import OrphanRequest
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash, seeded_runtime
 from tests.unit.store.expiry_world import newest, strays, visible
 from tests.unit.store.table_world import Row, delete, make_table, open_table, overwrite, put, row, rows_of
 
 Content = dict[int, Row]
+ALL_LEFTOVERS = OrphanRequest(
+    grace_ms=-(1 << 60), delete=True
+)  # the clocks of tests begin anew with each handle
 batches = st.dictionaries(st.integers(0, 9), st.integers(0, 3), min_size=1, max_size=5)
 
 
@@ -188,6 +193,42 @@ class ExpiryMachine(RuleBasedStateMachine):
         self.store.expire(newest(count))
         self.left()
         assert strays(self.store) <= before | self.explained
+
+    @rule()
+    def clean(self) -> None:
+        """What nobody names is gone, whoever left it; a second time there is nothing."""
+        self.store.orphans(ALL_LEFTOVERS)
+        assert strays(self.store) == set()
+        assert self.store.orphans(replace(ALL_LEFTOVERS, delete=False)).found == ()
+        self.explained = set()
+
+    @rule(batch=batches, changes=st.integers(0, 25), staged=st.booleans())
+    def write_killed(self, batch: dict[int, int], changes: int, staged: bool) -> None:
+        """A writer that dies before any change of a name: his commit is there or it is not."""
+        rows = {number: row(number, f"v{next(self.numbers)}", n) for number, n in batch.items()}
+        fileio = DyingFileIO(LocalFileIO(str(self.root)), seed=changes, changes_left=changes)
+        stage = {"stage": "gate"} if staged else {}
+        with contextlib.suppress(SimulatedCrash):
+            put(open_table(self.root, fileio=fileio), *rows.values(), **stage)
+        newest_rows = {int(str(one["id"])): one for one in rows_of(self.store)}
+        assert newest_rows in (self.rows, {**self.rows, **rows})
+        self.commit(newest_rows)
+        if staged:
+            found = self.store.staging.find("gate")
+            if found is None:
+                self.stages.pop("gate", None)
+            else:
+                shown = {int(str(one["id"])): one for one in rows_of(self.store.on_staged("gate"))}
+                assert shown in (self.stages.get("gate"), {**self.rows, **rows})
+                self.stages["gate"] = shown
+        self.forgive()
+
+    @rule(changes=st.integers(0, 30))
+    def clean_killed(self, changes: int) -> None:
+        """A cleaning that dies anywhere has taken nothing from anybody (the invariant)."""
+        fileio = DyingFileIO(LocalFileIO(str(self.root)), seed=changes, changes_left=changes)
+        with contextlib.suppress(SimulatedCrash):
+            open_table(self.root, fileio=fileio).orphans(ALL_LEFTOVERS)
 
     @precondition(lambda self: self.clones)
     @rule(data=st.data())

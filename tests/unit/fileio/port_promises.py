@@ -47,6 +47,17 @@ class PortPromises:
         assert won.count(True) == 1
         assert fileio.read(f"{root}/claim") == b"%d" % won.index(True) * 5000
 
+    def test_temporary_files_are_listed_for_who_cleans_up(self, fileio: FileIO, root: str) -> None:
+        """Promise 4: they are in list_hidden and nowhere else; a missing folder has none."""
+        fileio.write(f"{root}/d/plain", b"1")
+        with fileio.open_output(f"{root}/d/slow") as sink:
+            sink.write(b"half")
+            (one,) = fileio.list_hidden(f"{root}/d")
+            assert one.name.startswith(".slow.")
+            assert (one.is_dir, one.is_plain) == (False, True)
+        assert [one.name for one in fileio.list(f"{root}/d")] == ["plain", "slow"]
+        assert fileio.list_hidden(f"{root}/d") == fileio.list_hidden(f"{root}/none") == []
+
     def test_exclusive_create_leaves_nothing_behind_when_it_loses(self, fileio: FileIO, root: str) -> None:
         """Promise 2: the loser changes nothing and leaves no other name."""
         assert fileio.create_exclusive(f"{root}/d/claim", b"first")

@@ -8,6 +8,7 @@ import pytest
 
 from tablestore_engine.errors import EngineBug, FixRequest
 from tablestore_engine.lsm.compaction import (
+    BYTES_FLOOR,
     DEAD_ROWS_MIN,
     ROWS_FLOOR,
     RUNS_MAX,
@@ -155,6 +156,42 @@ def test_levels_never_run_out(count: int, seed: int) -> None:
         files.append(_file(f"run{step}", get_free_level((file.level for file in files), count), rows))
     if count == 20:
         assert rewritten < 12 * total
+
+
+def test_tiny_runs_leave_a_bottom_run_of_wide_rows_alone() -> None:
+    """A hundred rows are not worth rewriting 4 GB, though 80,000 rows of 50 kB are few; narrow ones are taken along."""
+    tiny = [_file(f"s{i}", 18 - i, 10, size=500_000) for i in range(RUNS_MAX)]
+    unit = pick(_levels(_file("wide", 19, 80_000, size=4 << 30), *tiny), target_bytes=TARGET)
+    assert unit is not None
+    assert (unit.output_level, "wide" in unit.file_names) == (18, False)
+    few = [_file(f"s{i}", 18 - i, 10, size=1_000) for i in range(RUNS_MAX)]
+    unit = pick(_levels(_file("narrow", 19, 80_000, size=RUNS_MAX * BYTES_FLOOR), *few), target_bytes=TARGET)
+    assert unit is not None
+    assert "narrow" in unit.file_names
+
+
+@pytest.mark.parametrize("width", [10, 400, 50_000])
+@pytest.mark.parametrize("seed", range(3))
+def test_bytes_are_rewritten_a_bounded_number_of_times(width: int, seed: int) -> None:
+    """600 commits on a table of 100 MB or more: beside the floor, a byte is rewritten O(log n) times, however wide."""
+    dice = random.Random(seed)
+    rows = max(80_000, 100_000_000 // width)
+    files = [_file("first", 19, rows, size=rows * width)]
+    written = rewritten = folds = 0
+    for step in range(600):
+        unit = pick(_levels(*files), target_bytes=1 << 40)
+        if unit is not None:
+            chosen = [file for file in files if file.name in unit.file_names]
+            files = [file for file in files if file.name not in unit.file_names]
+            live = sum(file.live for file in chosen)
+            files.append(_file(f"fold{step}", unit.output_level, live, size=live * width))
+            rewritten, folds = rewritten + live * width, folds + 1
+        added = dice.choice([5, 10, 100])
+        free = get_free_level((file.level for file in files), 20)
+        files.append(_file(f"run{step}", free, added, size=added * width))
+        written += added * width
+    assert folds > 5
+    assert rewritten <= 6 * written + folds * RUNS_MAX * 2 * BYTES_FLOOR
 
 
 def test_size_amplification_folds_everything_where_it_is_bounded() -> None:

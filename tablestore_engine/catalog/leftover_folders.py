@@ -1,0 +1,77 @@
+"""Folders that are no table any more, or not yet: what a DROP, a clone or a change of places left when it died.
+
+    <db>.db/.tablestore-dropped-<ms>-<uuid>   a dropped table, moved aside at that time; of a database: in the warehouse
+    <db>.db/.tablestore-clone-<uuid>          a clone before it has its name
+    <db>.db/<table>/.tablestore-replaced      what a table took the place of
+
+Names      LeftoverFolder     one of them
+           list_leftover_folders, delete_leftover_folder
+INVARIANT  only hidden folders under names that we give ourselves, plain ones, of a trusted owner.
+INVARIANT  the age of a dropped table is in its name: moving a folder changes no time of it, and a DROP that looks once
+           more (drop_unused) may still put it back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tablestore_engine.catalog.filesystem import FilesystemCatalog
+from tablestore_engine.catalog.succession import REPLACED_FOLDER
+from tablestore_engine.fileio.base import FileStatus
+from tablestore_engine.format.layout import CLONE_PREFIX, DROPPED_PREFIX, database_location, table_location
+from tablestore_engine.store.table_files import IsStranger, newest_in
+
+_DROPPED = re.compile(re.escape(DROPPED_PREFIX) + r"(\d{1,18})-.+")
+
+
+@dataclass(frozen=True)
+class LeftoverFolder:
+    """`path` in the warehouse; `what` as it stands in a sentence."""
+
+    path: str
+    what: str
+    size_bytes: int
+
+
+def list_leftover_folders(
+    catalog: FilesystemCatalog, grace_ms: int, is_stranger: IsStranger
+) -> tuple[LeftoverFolder, ...]:
+    """Those that nobody touched within the grace period, of the whole warehouse."""
+    now = catalog.runtime.now_ms()
+    return tuple(
+        LeftoverFolder(status.path, what, newest_in(catalog.fileio, status)[1])
+        for status, what, touched_ms in _candidates(catalog)
+        if status.is_dir and not is_stranger(status) and now - touched_ms >= grace_ms
+    )
+
+
+def delete_leftover_folder(catalog: FilesystemCatalog, folder: LeftoverFolder) -> None:
+    """With its content; links in it are removed, not followed."""
+    catalog.fileio.delete_tree(folder.path)
+
+
+def _candidates(catalog: FilesystemCatalog) -> Iterator[tuple[FileStatus, str, int]]:
+    """With what it was, and when it was last touched."""
+    fileio, warehouse = catalog.fileio, catalog.warehouse
+    yield from _dropped(catalog, warehouse, "dropped database")
+    for database in catalog.list_databases():
+        place = database_location(warehouse, database)
+        yield from _dropped(catalog, place, "dropped table")
+        for status in fileio.list_hidden(place):
+            if status.name.startswith(CLONE_PREFIX):
+                yield status, "unfinished clone", newest_in(fileio, status)[0]
+        tables = {f"{place}/{name}" for name in catalog.list_tables(database)}
+        for table in fileio.list(place):
+            if table.path in tables:
+                for status in fileio.list_hidden(table_location(warehouse, database, table.name)):
+                    if status.name == REPLACED_FOLDER:  # it came with the folder that it lies in
+                        yield status, "replaced table", table.modified_ms
+
+
+def _dropped(catalog: FilesystemCatalog, place: str, what: str) -> Iterator[tuple[FileStatus, str, int]]:
+    for status in catalog.fileio.list_hidden(place):
+        found = _DROPPED.fullmatch(status.name)
+        if found is not None:
+            yield status, what, int(found[1])
