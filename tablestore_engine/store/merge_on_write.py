@@ -97,7 +97,9 @@ def _write_changelog(
     """The rows of `log`; without kinds they are the added run, whose bytes are taken again."""
     if log.kinds is None:
         return files.copy_as_changelog(state, added)
-    return files.write_changelog(state, log, level=target.level)
+    with files.open_changelog(state, level=target.level) as output:
+        output.add(log)
+    return output.metas
 
 
 def _find(
