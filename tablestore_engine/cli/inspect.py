@@ -7,7 +7,7 @@ INVARIANT  both outputs come from the same values; the table may leave columns o
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -278,8 +278,13 @@ def _diff(arguments: argparse.Namespace) -> int:
         for number in (first, second):
             table.store.snapshots.get(number)
         counts = table.diff(first, second)
-        changes = table.changes(min(first, second), max(first, second))
-        samples = pick_samples(changes, table.schema.primary_keys, max(arguments.samples, 0))
+        low, high = min(first, second), max(first, second)
+        samples = pick_samples(
+            lambda columns: table.change_batches(low, high, columns),
+            table.schema.primary_keys,
+            max(arguments.samples, 0),
+        )
+        names = table.schema.field_names
     if second < first:
         samples = tuple(one.swapped() for one in samples)
     numbers = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
@@ -292,7 +297,6 @@ def _diff(arguments: argparse.Namespace) -> int:
     lines = [line for one in samples for line in _sample_lines(one)]
     if lines:
         write_out("")
-        names = [name for name in changes.column_names if not name.startswith(("_row_kind", "_snapshot_id"))]
         print_table(("", *names), [(sign, *(row.get(name) for name in names)) for sign, row in lines])
     return 0
 
@@ -327,19 +331,33 @@ def _register_changelog(parser: argparse.ArgumentParser) -> Run:
 
 
 def _changelog(arguments: argparse.Namespace) -> int:
-    with open_engine(arguments) as engine:
-        changes = engine.table(arguments.table).changes(arguments.since, arguments.until)
     limit = arguments.limit
-    if limit is None:
-        limit = changes.num_rows if arguments.json else _SHOWN_ROWS
-    shown = _kinds_first(changes).slice(0, max(limit, 0))
+    if limit is None and not arguments.json:
+        limit = _SHOWN_ROWS
+    with open_engine(arguments) as engine:
+        table = engine.table(arguments.table)
+        kept, total = _first_rows(table.change_batches(arguments.since, arguments.until), limit)
+        changes = pa.Table.from_batches(kept) if kept else table.changes(0, 0)
+    shown = _kinds_first(changes)
     if arguments.json:
         print_json(shown.to_pylist())
     else:
         print_table(shown.column_names, [tuple(row.values()) for row in shown.to_pylist()])
-    if shown.num_rows < changes.num_rows:
-        say(f"{shown.num_rows} of {changes.num_rows} rows; see more with --limit {changes.num_rows}")
+    if shown.num_rows < total:
+        say(f"{shown.num_rows} of {total} rows; see more with --limit {total}")
     return 0
+
+
+def _first_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> tuple[list[pa.RecordBatch], int]:
+    """The first `limit` rows (None: all), and how many there are; the others are counted and let go."""
+    kept: list[pa.RecordBatch] = []
+    total = 0
+    for batch in batches:
+        room = batch.num_rows if limit is None else max(limit - total, 0)
+        if room:
+            kept.append(batch.slice(0, room))
+        total += batch.num_rows
+    return kept, total
 
 
 def _kinds_first(changes: pa.Table) -> pa.Table:

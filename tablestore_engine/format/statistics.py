@@ -1,8 +1,10 @@
 """Statistics of a file's columns: minimum, maximum, null count, as Paimon keeps them (format.md#statistics).
 
 Names      collect_stats   Arrow columns -> SimpleStats
+           StatsCollector  the same of rows that come in pieces: no piece is kept
            empty_stats     no statistics at all
-Steps      per column: count nulls -> min and max where the type has an order -> truncate -> encode both rows
+Steps      per column and piece: count nulls -> min and max where the type has an order; at the end: those of all
+           pieces -> truncate -> encode both rows
 PAIMON     strings are cut by code points, binaries by bytes; a cut maximum is rounded up, and where that is
            impossible both bounds are unknown. Nested types have no bounds. Floats compare as in Java: -0.0 is
            below 0.0 (Arrow takes them as equal, so zeros are widened), and NaN makes both bounds unknown.
@@ -40,28 +42,61 @@ def collect_stats(
 
     `mode` holds for all columns, or is one mode per column.
     """
-    modes = [mode] * len(types) if isinstance(mode, StatsMode) else mode
-    low: list[object] = []
-    high: list[object] = []
-    nulls: list[int | None] = []
-    for column, type_, chosen in zip(rows.columns, types, modes, strict=True):
-        nulls.append(column.null_count if chosen.counts else None)
-        first, last = _bounds(column, type_, chosen) if chosen.bounds else (None, None)
-        low.append(first)
-        high.append(last)
-    # bounds of a NOT NULL column may be unknown, so every field of the two rows is nullable
-    nullable = [type_.with_nullable(True) for type_ in types]
-    return SimpleStats(encode_row(low, nullable), encode_row(high, nullable), tuple(nulls))
+    collector = StatsCollector(types, mode)
+    collector.add(rows)
+    return collector.finish()
 
 
-def _bounds(column: pa.ChunkedArray, type_: DataType, mode: StatsMode) -> tuple[object, object]:
-    if not type_.is_atomic or column.null_count == len(column):
-        return None, None
-    found = pc.min_max(column)
-    low, high = _scalar(found["min"], type_), _scalar(found["max"], type_)
-    if type_.root in _FLOATING:
-        return (None, None) if _has_nan(column) else (low or -0.0, high or 0.0)
-    return _truncate(low, high, type_, mode.length)
+class StatsCollector:
+    """Statistics of the rows that are added, whatever the pieces."""
+
+    def __init__(
+        self, types: Sequence[DataType], mode: StatsMode | Sequence[StatsMode] = DEFAULT_MODE
+    ) -> None:
+        modes = [mode] * len(types) if isinstance(mode, StatsMode) else mode
+        self._types = types
+        self._columns = [_Column(type_, chosen) for type_, chosen in zip(types, modes, strict=True)]
+
+    def add(self, rows: pa.Table) -> None:
+        """O(rows x columns) in Arrow kernels."""
+        for column, values in zip(self._columns, rows.columns, strict=True):
+            column.add(values)
+
+    def finish(self) -> SimpleStats:
+        """Statistics of everything that was added."""
+        bounds = [column.bounds() for column in self._columns]
+        counts = tuple(column.nulls if column.mode.counts else None for column in self._columns)
+        # bounds of a NOT NULL column may be unknown, so every field of the two rows is nullable
+        nullable = [type_.with_nullable(True) for type_ in self._types]
+        low, high = ([pair[end] for pair in bounds] for end in (0, 1))
+        return SimpleStats(encode_row(low, nullable), encode_row(high, nullable), counts)
+
+
+class _Column:
+    def __init__(self, type_: DataType, mode: StatsMode) -> None:
+        self.mode, self.nulls = mode, 0
+        self._type = type_
+        self._ends: list[pa.Array] = []  # smallest and largest of each piece that has values
+        self._has_nan = False
+
+    def add(self, values: pa.ChunkedArray) -> None:
+        nulls = values.null_count
+        self.nulls += nulls
+        if not self.mode.bounds or not self._type.is_atomic or nulls == len(values):
+            return
+        found = pc.min_max(values)
+        self._ends.append(pa.array([found["min"], found["max"]], values.type))
+        if self._type.root in _FLOATING:
+            self._has_nan = self._has_nan or _has_nan(values)
+
+    def bounds(self) -> tuple[object, object]:
+        if not self._ends:
+            return None, None
+        found = pc.min_max(pa.chunked_array(self._ends))
+        low, high = _scalar(found["min"], self._type), _scalar(found["max"], self._type)
+        if self._type.root in _FLOATING:
+            return (None, None) if self._has_nan else (low or -0.0, high or 0.0)
+        return _truncate(low, high, self._type, self.mode.length)
 
 
 def _scalar(value: pa.Scalar, type_: DataType) -> object:

@@ -1,6 +1,7 @@
 """Reading one Parquet file, checked: what comes out are the rows that were written, or an error that names the file.
 
 Names      ParquetInput   an open file: row group starts, metadata, rows of some groups and columns
+           portions       row groups → neighbours that are read together
            FooterChecks   footers only: for readers that decode pages themselves (Spark)
            verify_parquet everything in it, page by page
 Steps      footer → its seal → of the chunks that are wanted, the sums → decode; page checksums where there is no seal
@@ -10,7 +11,7 @@ LIMIT      files of other engines have page checksums at most: their page header
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import Self
@@ -78,6 +79,32 @@ class ParquetInput:
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(self._path, error) from error
 
+    def read_portions(
+        self, columns: Sequence[str] | None, rows_max: int, *, parallel: bool = False
+    ) -> Iterator[pa.Table]:
+        """All rows in order, about `rows_max` at a time: whole row groups, or parts of one that has more.
+
+        Some writers make one row group of a file: decoded at once it would be as large as the file.
+        """
+        for groups in portions(np.diff(self.group_starts).tolist(), rows_max):
+            if len(groups) > 1 or self.metadata.row_group(groups[0]).num_rows <= rows_max:
+                yield self.read(columns, groups, parallel=parallel)
+            else:
+                yield from self._read_parts(columns, groups, rows_max)
+
+    def _read_parts(
+        self, columns: Sequence[str] | None, groups: Sequence[int], rows_max: int
+    ) -> Iterator[pa.Table]:
+        names = None if columns is None else list(columns)
+        try:
+            self._check_chunks(groups, columns)
+            for batch in self._parquet.iter_batches(rows_max, list(groups), names, use_threads=False):
+                yield pa.Table.from_batches([batch])
+        except pa.ArrowMemoryError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(self._path, error) from error
+
     def _decode(self, groups: list[int], columns: list[str] | None, *, parallel: bool) -> pa.Table:
         """Nested columns beyond 32-bit offsets cannot be decoded as one array: those group by group."""
         try:
@@ -114,6 +141,23 @@ class ParquetInput:
                 numbers += range(at, at + count)
             at += count
         return numbers
+
+
+def portions(sizes: Sequence[int], rows_max: int) -> list[range]:
+    """Numbers of neighbouring row groups that are read together: until they have `rows_max` rows. A group with more is
+    alone, so a portion has less than two times `rows_max` rows, or is one group.
+    """
+    found: list[range] = []
+    first = rows = 0
+    for number, size in enumerate(sizes):
+        if number > first and size > rows_max:
+            found.append(range(first, number))
+            first, rows = number, 0
+        rows += size
+        if rows >= rows_max:
+            found.append(range(first, number + 1))
+            first, rows = number + 1, 0
+    return [*found, range(first, len(sizes))] if first < len(sizes) else found
 
 
 class FooterChecks:

@@ -1,7 +1,7 @@
 """A scan plan becomes rows: file after file, in plan order, with the columns of the plan's schema.
 
 Names      read_plan      all rows as one Arrow table
-           read_batches   the same as a stream of record batches, one file in memory at a time
+           read_batches   the same as a stream of record batches, a step of rows in memory at a time
            result_schema  the Arrow schema of a read
 INVARIANT  the order of rows is the order of the plan's files, then of rows in the file: equal for equal plans.
 """
@@ -17,6 +17,7 @@ import pyarrow as pa
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.file_read import FileReader
+from tablestore_engine.store.row_budget import step_rows
 from tablestore_engine.store.scan import ScanPlan
 
 THREADS_MAX = 8
@@ -38,10 +39,12 @@ def read_plan(fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = No
 def read_batches(
     fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """As read_plan, without holding more than one file."""
+    """As read_plan, without holding more than a step of rows (row_budget), however large the files are."""
     reader = FileReader(fileio, plan.schema)
     for file in plan.files:
-        yield from reader.read_visible(file, columns, parallel=True).to_batches()
+        step = step_rows([file])
+        for rows in reader.read_visible_blocks(file, columns, rows_max=step, parallel=True):
+            yield from rows.to_batches()
 
 
 def result_schema(schema: TableSchema, columns: Sequence[str] | None) -> pa.Schema:

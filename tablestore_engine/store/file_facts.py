@@ -1,0 +1,141 @@
+"""What the metadata of one file says of its rows, gathered piece by piece while the file is written.
+
+Names      FactsOf      what is the same for every file of a writer: schema, statistics, level, source, clock
+           KeyedFacts   a data or changelog file of a keyed table
+           AppendFacts  a file of an append-only table
+           Counter      sequence numbers that go on from file to file
+INVARIANT  facts are those of all rows of the file, however they were cut; no rows are kept, but the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore_engine.format.binary_row import EMPTY_ROW, encode_key_columns
+from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND, DataFileMeta
+from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.statistics import StatsCollector, empty_stats
+from tablestore_engine.lsm.versions import retracts
+from tablestore_engine.options import StatsMode
+
+KEY_STATS_MODE = StatsMode(counts=True, bounds=True, length=128)  # Java's; no option changes it
+
+
+@dataclass(frozen=True)
+class FactsOf:
+    """`creation_time` is asked once for each file, when its last row is written."""
+
+    schema: TableSchema
+    stats_modes: Sequence[StatsMode]
+    level: int
+    source: int
+    creation_time: Callable[[], int]
+
+    def collector(self) -> StatsCollector:
+        """For the columns of the table."""
+        return StatsCollector([field.type for field in self.schema.fields], self.stats_modes)
+
+
+@dataclass
+class Counter:
+    """The next sequence number."""
+
+    next: int
+
+
+class KeyedFacts:
+    """Rows have the key columns, the sequence number, the kind, then the table's columns."""
+
+    def __init__(self, of: FactsOf) -> None:
+        names = of.schema.trimmed_primary_keys
+        self._of = of
+        self._types = [field.type for field in of.schema.fields_of(names)]
+        self._keys = StatsCollector(self._types, KEY_STATS_MODE)
+        self._values = of.collector()
+        self._first: bytes | None = None
+        self._last: pa.Table | None = None
+        self._rows = self._retracts = 0
+        self._numbers: list[int] = []
+
+    def add(self, rows: pa.Table) -> None:
+        """The next rows, in key order."""
+        width = len(self._types)
+        keys = rows.select(range(width))
+        if self._first is None:
+            self._first = _encoded_key(keys.slice(0, 1), self._types)
+        self._last = keys.slice(rows.num_rows - 1)
+        self._keys.add(keys)
+        self._values.add(rows.select(range(width + 2, rows.num_columns)))
+        numbers = np.asarray(rows.column(SEQUENCE_NUMBER))
+        self._numbers = [
+            min([int(numbers.min()), *self._numbers]),
+            max([int(numbers.max()), *self._numbers]),
+        ]
+        self._retracts += int(retracts(np.asarray(rows.column(VALUE_KIND))).sum())
+        self._rows += rows.num_rows
+
+    def to_meta(self, name: str, size: int) -> DataFileMeta:
+        """REQUIRES at least one row."""
+        assert self._first is not None
+        assert self._last is not None
+        return DataFileMeta(
+            file_name=name,
+            file_size=size,
+            row_count=self._rows,
+            min_key=self._first,
+            max_key=_encoded_key(self._last, self._types),
+            key_stats=self._keys.finish(),
+            value_stats=self._values.finish(),
+            min_sequence_number=self._numbers[0],
+            max_sequence_number=self._numbers[1],
+            schema_id=self._of.schema.id,
+            level=self._of.level,
+            creation_time=self._of.creation_time(),
+            delete_row_count=self._retracts,
+            file_source=self._of.source,
+        )
+
+
+class AppendFacts:
+    """Rows have the table's columns; the numbers of a file go on where those of the file before ended."""
+
+    def __init__(self, of: FactsOf, counter: Counter) -> None:
+        self._of = of
+        self._counter = counter
+        self._values = of.collector()
+        self._rows = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """The next rows."""
+        self._values.add(rows)
+        self._rows += rows.num_rows
+
+    def to_meta(self, name: str, size: int) -> DataFileMeta:
+        """REQUIRES at least one row."""
+        first = self._counter.next
+        self._counter.next += self._rows
+        return DataFileMeta(
+            file_name=name,
+            file_size=size,
+            row_count=self._rows,
+            min_key=EMPTY_ROW,
+            max_key=EMPTY_ROW,
+            key_stats=empty_stats(),
+            value_stats=self._values.finish(),
+            min_sequence_number=first,
+            max_sequence_number=self._counter.next - 1,
+            schema_id=self._of.schema.id,
+            level=self._of.level,
+            creation_time=self._of.creation_time(),
+            delete_row_count=0,
+            file_source=self._of.source,
+        )
+
+
+def _encoded_key(row: pa.Table, types: Sequence[DataType]) -> bytes:
+    return encode_key_columns(row.columns, types)[0]
