@@ -53,8 +53,16 @@ class Scan:
         """Files with the positions to leave out."""
         return self.resolved.load_plan()
 
-    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows as one Arrow table; needs no Spark."""
+    def to_arrow(
+        self, columns: Sequence[str] | None = None, *, where: Sequence[tuple[str, str, object]] = ()
+    ) -> pa.Table:
+        """Rows as one Arrow table; needs no Spark. `where`: (column, operator, value), all of which must hold.
+
+        Operators are = != < <= > >= and `in` with a collection; `=` and `!=` with None ask for NULL. Files that cannot
+        match are not opened. Raises FixRequest TS1395.
+        """
+        if where:
+            return self.store.read_where(self.plan(), where, columns)
         return self.store.read(self.plan(), columns)
 
     def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:

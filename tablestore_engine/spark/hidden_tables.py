@@ -1,6 +1,6 @@
 """Hidden Parquet tables: one per (table state, file schema, with or without deletions), made of links.
 
-Names      HiddenTables   register(): files and view of one state, under any database and name
+Names      HiddenTables   register(): files and view of one state, under any database and name; files: for plan_pruning
 Steps      links to the group's files in a folder of the session's scratch → CREATE TABLE … USING parquet over the
            folder → one-row table of the deletion map → CREATE OR REPLACE VIEW
 INVARIANT  a folder never changes after its table exists: running queries keep reading what they were analysed with.
@@ -19,6 +19,8 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.errors import EngineBug, Unsupported
+from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
+from tablestore_engine.spark.plan_pruning import HiddenFiles
 from tablestore_engine.spark.types import columns_ddl
 from tablestore_engine.spark.view_sql import (
     FileGroup,
@@ -30,7 +32,7 @@ from tablestore_engine.spark.view_sql import (
 )
 from tablestore_engine.sql.scanner import quote_name, quote_string
 
-HIDDEN_DATABASE = "tablestore_hidden"
+_REMEMBERED_FILES = 200_000  # of all hidden tables that queries can still be pruned in: about 200 MB
 _CHECKED_PAGES = "'parquet.page.verify-checksum.enabled' 'true'"  # part of the reader's Hadoop conf
 
 
@@ -42,6 +44,7 @@ class HiddenTables:
         self._scratch = scratch
         self._databases: set[str] = set()
         self._queries: dict[str, str] = {}
+        self.files: dict[str, HiddenFiles] = {}  # hidden table → what it reads; the oldest are forgotten
 
     def register(self, database: str, name: str, table: ResolvedTable) -> None:
         """CREATE OR REPLACE VIEW database.name over the files of this state."""
@@ -81,7 +84,16 @@ class HiddenTables:
         folder.mkdir(parents=True, exist_ok=True)
         for file in group.files:
             _link(file.path, folder / file.meta.file_name)
+        self._remember(name, HiddenFiles(group, folder))
         return self._create(name, columns_ddl(group.schema.fields), folder)
+
+    def _remember(self, name: str, hidden: HiddenFiles) -> None:
+        self.files[name] = hidden
+        while (
+            sum(len(one.group.files) for one in self.files.values()) > _REMEMBERED_FILES
+            and len(self.files) > 1
+        ):
+            del self.files[next(iter(self.files))]
 
     def _map_table(self, name: str, group: FileGroup) -> str:
         folder = self._scratch / "maps" / name

@@ -3,6 +3,7 @@
 Names      Resolver      query() and pinned_query(): text -> DataFrame; table(): one given state; forget(): after a DROP
 Steps      1 time-travel clauses become names of versioned views  2 all `a.b` of the text are looked up once and
            (re-)registered when their state moved  3 Spark analyses; TABLE_OR_VIEW_NOT_FOUND names one more to look up
+           4 files that cannot match leave the analysed plan (plan_pruning)
 INVARIANT  one statement looks each name up once: it sees one snapshot per table, also through views.
 INVARIANT  step 1-3 run under the session's lock; what was analysed keeps its files, so execution needs no lock.
 INVARIANT  the text of a stored view that this process did not write obeys the rules of stored_sql before Spark has it.
@@ -32,6 +33,7 @@ from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
+from tablestore_engine.spark.plan_pruning import PlanPruner
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.sql.time_travel import plain_words, qualified_names, rewrite
@@ -141,7 +143,9 @@ class Resolver:
         with self._registry.lock:
             statement = _Statement(self._names, overrides)
             text = self._prepare(text, statement, depth=0)
-            return self._analyse(text, statement, dict(args) if args else None), dict(statement.meanings)
+            frame = self._analyse(text, statement, dict(args) if args else None)
+            pruner = PlanPruner(self._session, dict(self._tables.files))
+        return pruner.pruned(frame), dict(statement.meanings)
 
     def forget(self, database: str, name: str) -> None:
         """Remove a plain name from the session (its table or view was dropped or renamed)."""

@@ -10,7 +10,7 @@ INVARIANT  it stands for a name: when another table lies there, the next call be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -30,6 +30,7 @@ from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.destination import MainDestination
 from tablestore_engine.store.expire import ExpireReport, expire_snapshots
 from tablestore_engine.store.expire_tag import delete_tag
+from tablestore_engine.store.filtered_read import Condition, parse_conditions, read_matching
 from tablestore_engine.store.identity import find_identity, table_gone
 from tablestore_engine.store.orphans import OrphanReport, OrphanRequest, clean_orphans
 from tablestore_engine.store.parquet_input import FooterChecks
@@ -148,6 +149,12 @@ class TableStore:
     def read(self, plan: ScanPlan | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows of a plan (default: the newest snapshot)."""
         return read_plan(self.fileio, plan or self.plan_scan(), columns)
+
+    def read_where(
+        self, plan: ScanPlan, where: Iterable[Condition], columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The rows for which all conditions hold; only files that can have any are opened. Raises FixRequest TS1395."""
+        return read_matching(self.fileio, plan, parse_conditions(where, plan.schema), columns)
 
     def read_batches(self, plan: ScanPlan, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The same as a stream."""

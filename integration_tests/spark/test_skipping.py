@@ -1,0 +1,195 @@
+"""Queries open only files that can match, and answer as if they had opened all."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.spark.plan_pruning import PlanPruner
+
+DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(12)]
+TABLE = "skipping.rows"
+
+
+def _rows(keys: list[int], mark: float) -> pa.Table:
+    return pa.table(
+        {
+            "day": pa.array([DAYS[k // 20] for k in keys], pa.date32()),
+            "id": pa.array(keys, pa.int64()),
+            "name": [None if k % 7 == 0 else f"name {k:04d} of a length that is cut" for k in keys],
+            "x": pa.array([float("nan") if k % 11 == 0 else k * mark for k in keys], pa.float64()),
+            "amount": pa.array([Decimal(k) / 4 for k in keys], pa.decimal128(9, 2)),
+            "at": pa.array([datetime(2024, 1, 1, tzinfo=UTC) + timedelta(hours=k) for k in keys]),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def engine(spark: SparkSession, warehouse: str) -> Iterator[Engine]:
+    """Twelve partitions of two buckets; some keys written again, some deleted, in one partition all alive."""
+    with Engine(warehouse) as engine:
+        spec = WriteSpec(
+            table=TableSpec(primary_key=("day", "id"), partition_by=("day",), options={"bucket": "2"}),
+            mode=WriteMode.UPSERT,
+        )
+        engine.write(TABLE, _rows(list(range(240)), 1.0), spec)
+        engine.write(TABLE, _rows(list(range(0, 200, 3)), -2.0), spec)
+        engine.sql(f"delete from {TABLE} where id between 30 and 33")
+        yield engine
+
+
+def _names(frame: DataFrame) -> set[str]:
+    return {path.rpartition("/")[2] for path in frame.inputFiles() if "/maps/" not in path}
+
+
+def _answer(frame: DataFrame) -> list[str]:
+    return sorted(map(repr, frame.collect()))
+
+
+def _without_pruning(engine: Engine, text: str, patch: pytest.MonkeyPatch) -> list[str]:
+    with patch.context() as inside:
+        inside.setattr(PlanPruner, "pruned", lambda _, frame: frame)
+        return _answer(engine.query(text))
+
+
+def test_a_partition_and_a_key_open_their_files_only(engine: Engine) -> None:
+    """The files of a plan are those that the manifest leaves: of the partition, of the key's bucket and range."""
+    plan = engine.table(TABLE).scan().plan()
+    third = {f.meta.file_name for f in plan.files if f.partition == (DAYS[2],)}
+    assert third
+    assert _names(engine.query(f"select * from {TABLE} where day = date '2024-01-03'")) == third
+    assert _names(engine.query(f"select count(*) from {TABLE} where day > '2024-01-12'")) == set()
+    one = engine.query(f"select * from {TABLE} where day = date '2024-01-03' and id = 45")
+    assert [row.id for row in one.collect()] == [45]
+    buckets = {f.bucket for f in plan.files if f.meta.file_name in _names(one)}
+    assert len(buckets) == 1
+    assert _names(one) < third
+    last = engine.query(f"select * from {TABLE} where day = date '2024-01-12' and id > 0")
+    assert "getbit" not in last._jdf.queryExecution().optimizedPlan().toString(), (
+        "no file of it has dead rows"
+    )
+    assert last.count() == 20
+
+
+_VALUES = {
+    "day": ["date '2024-01-04'", "'2024-01-09'", "current_date()"],
+    "id": ["45", "0", "199", "31", "cast('77' as bigint)", "46L", "44.5"],
+    "name": ["'name 0045 of a length that is cut'", "'name 01'", "''", "null"],
+    "x": ["-90.0D", "45.0D", "cast('nan' as double)", "0.0D"],
+    "amount": ["11.25", "cast(50 as decimal(9,2))", "7"],
+    "at": ["timestamp '2024-01-02 21:00:00'", "timestamp '2024-01-05 00:00:00+02:00'", "now()"],
+}
+
+
+def _condition(chance: random.Random, depth: int = 0) -> str:
+    kind = chance.randrange(9) if depth < 3 else chance.randrange(5)
+    column = chance.choice(list(_VALUES))
+    value = chance.choice(_VALUES[column])
+    if kind < 3:
+        return f"{column} {chance.choice(['=', '<', '<=', '>', '>=', '<>', '<=>'])} {value}"
+    if kind == 3:
+        return f"{column} is {chance.choice(['', 'not '])}null"
+    if kind == 4:
+        return chance.choice(
+            [f"{column} in ({', '.join(_VALUES[column])})", "name like 'name 00%'", "id % 2 = 0",
+             "upper(name) > 'NAME 01'",
+             f"id in ({', '.join(map(str, range(0, 60, 4)))})", "id not in (1, 2, 45)", "rand() >= 0"]
+        )  # fmt: skip
+    if kind == 5:
+        return f"not ({_condition(chance, depth + 1)})"
+    word = chance.choice(["and", "or"])
+    return f"({_condition(chance, depth + 1)} {word} {_condition(chance, depth + 1)})"
+
+
+def test_random_conditions_answer_as_all_files_do(engine: Engine) -> None:
+    """NULL, NaN, cut texts, decimals, times, casts, functions, OR, NOT, IN: the rows are those of an unpruned frame."""
+    whole, chance = engine.table(TABLE).scan().to_spark(), random.Random(7)
+    everything, skipping = len(_names(whole)), 0
+    for _ in range(40):
+        text = _condition(chance)
+        frame = engine.query(f"select id, x from {TABLE} where {text}")
+        skipping += len(_names(frame)) < everything
+        assert _answer(frame) == _answer(whole.where(text).select("id", "x")), text
+    assert skipping >= 8
+
+
+_LEFT = f"{TABLE} a left join {TABLE} b on a.id = b.id and b.day = '2024-01-02'"
+_QUERIES = [
+    f"select a.id, b.id other from {_LEFT} where a.id < 30",
+    f"select a.id, b.id other from {TABLE} a full join (select * from {TABLE} where id = 3) b on a.id = b.id",
+    f"select id from {TABLE} where id = 5 union all select id from {TABLE} where id = 150",
+    (
+        f"with c as (select * from {TABLE}) select id from c where id = 5 union all"
+        " select count(*) from c where day = '2024-01-02'"
+    ),
+    f"select id from {TABLE} where id = (select max(id) from {TABLE} where day = '2024-01-02')",
+    f"select id from {TABLE} where id in (select id + 1 from {TABLE} where id < 12) and day < '2024-01-03'",
+    f"select id from {TABLE} a where exists (select 1 from {TABLE} b where b.id = a.id + 1 and b.day = '2024-01-05')",
+    f"select day, count(*), sum(amount) from {TABLE} where id > 100 group by day having count(*) > 3",
+    f"select * from (select id, row_number() over (order by id desc) r from {TABLE}) where id = 7",
+    f"select * from (select id from {TABLE} order by id limit 3) where id = 239",
+    "select id, at from skipping.late where id between 20 and 60",
+    f"select id, x from {TABLE} version as of 1 where id = 30",
+    f"select count(*) from {TABLE} where at <= now() and day <= current_date() and id = 44",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", _QUERIES)
+def test_whole_queries_answer_as_all_files_do(
+    engine: Engine, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Joins, a table read twice, CTEs, subqueries, windows, limits, views, past states: fewer files, the same rows."""
+    if "late" in text:
+        engine.sql(f"create or replace view skipping.late as select * from {TABLE} where day > '2024-01-02'")
+    assert _answer(engine.query(text)) == _without_pruning(engine, text, monkeypatch)
+
+
+def test_changed_columns_are_judged_by_what_the_file_has(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Renamed, widened and added columns: old files are left out only where their own statistics say so."""
+    name = "skipping.evolved"
+    rows = pa.table(
+        {"id": pa.array(range(32), pa.int64()), "a": pa.array(range(32), pa.int32()), "b": [1.5] * 32}
+    )
+    engine.write(name, rows, WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "16"})))
+    engine.sql(f"alter table {name} rename column a to c")
+    engine.sql(f"alter table {name} alter column c type bigint")
+    engine.sql(f"alter table {name} drop column b")
+    engine.sql(f"alter table {name} add columns (b double, a int)")
+    engine.sql(f"insert into {name} (id, c, b, a) values (3, 103, 2.5, 9), (40, 5, null, 7)")
+    conditions = ["c = 5", "c > 30", "a = 9", "a is null and id < 4", "b = 1.5", "b is not null", "c + 0 = 7"]
+    for text in conditions:
+        query = f"select * from {name} where {text}"
+        assert _answer(engine.query(query)) == _without_pruning(engine, query, monkeypatch), text
+    assert len(_names(engine.query(f"select * from {name} where c = 5"))) < 16
+
+
+def test_statements_change_the_same_rows(engine: Engine) -> None:
+    """UPDATE, DELETE and MERGE read through pruned plans and change all rows that they name, no other ones."""
+    name = "skipping.changed"
+    spec = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "10"}))
+    engine.write(name, pa.table({"id": pa.array(range(100), pa.int64()), "v": [0] * 100}), spec)
+    engine.sql(f"update {name} set v = 1 where id in (4, 50)")
+    engine.sql(f"delete from {name} where id = 7 or id > 97")
+    engine.sql(
+        f"merge into {name} t using (select 50 as id union all select 200) s on t.id = s.id and t.v = 1"
+        " when matched then update set v = 2 when not matched then insert (id, v) values (s.id, 3)"
+    )
+    rows = {row.id: row.v for row in engine.query(f"select * from {name}").collect()}
+    expected = dict.fromkeys(set(range(98)) - {7}, 0) | {4: 1, 50: 2, 200: 3}
+    assert rows == expected
+
+
+def test_the_time_of_a_frame_is_the_time_of_its_files(engine: Engine) -> None:
+    """A frame that was pruned by now() keeps that time however late it runs."""
+    frame = engine.query(f"select now() as moment from {TABLE} where id = 44 and at < now()")
+    first = frame.collect()[0].moment
+    assert frame.limit(1).collect()[0].moment == first

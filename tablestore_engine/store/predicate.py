@@ -1,0 +1,233 @@
+"""What a reader asks of rows, as far as files can be left out by it: conditions as values, and their truth for rows.
+
+Names      Predicate    Compare, OneOf, Prefix, Missing, And, Or; ANYTHING (a condition that is not understood), NOTHING
+           negate       the rows for which a condition is FALSE (not: not TRUE)
+           pinned       the only values that a column can have
+           comparable   a value of a column as what conditions and bounds are compared by
+           matching     truth for each of some rows
+Values     BOOLEAN and integers int · FLOAT, DOUBLE float · DECIMAL Decimal · VARCHAR str · DATE days · TIMESTAMP(_LTZ)
+           microseconds since 1970, both int. Other types are never compared.
+INVARIANT  three-valued as in SQL: a row with NULL fulfils no Compare, OneOf or Prefix, nor the negation of one.
+INVARIANT  floats as in Spark: NaN is above every number. A NaN is never a value of a condition.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataType
+from tablestore_engine.format.scalar import days_from_date, nanos_from_timestamp
+
+Comparable = int | float | Decimal | str
+Operator = Literal["=", "!=", "<", "<=", ">", ">="]
+Mask = npt.NDArray[np.bool_]
+MICROSECONDS = 6  # Spark's precision: what is finer is cut off when it reads, so it cannot be compared before
+
+
+@dataclass(frozen=True)
+class Compare:
+    """`column operator value`."""
+
+    column: str
+    operator: Operator
+    value: Comparable
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """`column in (values)`."""
+
+    column: str
+    values: frozenset[Comparable]
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A text that starts with `text`."""
+
+    column: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Missing:
+    """`column is null`, or with `negated` that it is not."""
+
+    column: str
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class And:
+    """All of them."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    """Any of them."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True)
+class Always:
+    """True of every row, or may be (ANYTHING); of none (NOTHING)."""
+
+    holds: bool
+
+
+Predicate = Compare | OneOf | Prefix | Missing | And | Or | Always
+ANYTHING = Always(True)
+NOTHING = Always(False)
+
+_OPPOSITE: Mapping[Operator, Operator] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def negate(wanted: Predicate) -> Predicate:
+    """What holds where `wanted` is FALSE, or more; ANYTHING stays ANYTHING, since nobody knows its other side."""
+    match wanted:
+        case Compare(column, operator, value):
+            return Compare(column, _OPPOSITE[operator], value)
+        case OneOf(column, values):
+            return And(
+                (
+                    Missing(column, negated=True),
+                    *(Compare(column, "!=", value) for value in sorted(values, key=repr)),
+                )
+            )
+        case Prefix(column):
+            return Missing(column, negated=True)
+        case Missing(column, negated):
+            return Missing(column, not negated)
+        case And(parts):
+            return Or(tuple(negate(part) for part in parts))
+        case Or(parts):
+            return And(tuple(negate(part) for part in parts))
+        case Always():
+            return ANYTHING
+
+
+def pinned(wanted: Predicate, column: str) -> frozenset[Comparable] | None:
+    """The values that the column has in every row that fulfils the condition; None when it may have any."""
+    match wanted:
+        case Compare(name, "=", value) if name == column:
+            return frozenset([value])
+        case OneOf(name, values) if name == column:
+            return values
+        case Always(holds=False):
+            return frozenset()
+        case And(parts):
+            found = [one for part in parts if (one := pinned(part, column)) is not None]
+            return reduce(frozenset.intersection, found) if found else None
+        case Or(parts):
+            each = [pinned(part, column) for part in parts]
+            known = [one for one in each if one is not None]
+            return frozenset(value for one in known for value in one) if len(known) == len(each) else None
+        case _:
+            return None
+
+
+# ---- values ------------------------------------------------------------------------------------------------
+
+
+def is_comparable(type_: DataType) -> bool:
+    """Whether values of the type are compared. CHAR is padded by some, bytes are signed for some: they are not."""
+    if type_.root in TIMESTAMP_ROOTS:
+        return (type_.precision or 0) <= MICROSECONDS
+    return type_.root in (*INTEGER_ROOTS, "BOOLEAN", "FLOAT", "DOUBLE", "DECIMAL", "VARCHAR", "DATE")
+
+
+def comparable(value: object, type_: DataType) -> Comparable | None:
+    """A value that is not NULL, in the form of Values; None for types that have none, NaN, and misfits."""
+    if not is_comparable(type_):
+        return None
+    if type_.root == "DATE":
+        return days_from_date(value) if isinstance(value, dt.date | np.datetime64) else None
+    if type_.root in TIMESTAMP_ROOTS:
+        if not isinstance(value, dt.datetime | np.datetime64):
+            return None
+        return nanos_from_timestamp(value, type_) // 1000
+    return _plain(value, type_.root)
+
+
+def _plain(value: object, root: str) -> Comparable | None:
+    if root == "BOOLEAN":
+        return int(value) if isinstance(value, bool) else None
+    if root == "VARCHAR":
+        return value if isinstance(value, str) else None
+    if root == "DECIMAL":
+        return Decimal(value) if isinstance(value, Decimal | int) else None
+    if root in INTEGER_ROOTS:
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if not isinstance(value, float | int) or math.isnan(value):
+        return None
+    return float(np.float32(value)) if root == "FLOAT" else float(value)
+
+
+def comparable_column(column: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArray:
+    """A column of a comparable type in the same form."""
+    if type_.root == "BOOLEAN":
+        return column.cast(pa.int8())
+    if type_.root == "DATE":
+        return column.cast(pa.int32())
+    if type_.root in TIMESTAMP_ROOTS:
+        return column.cast(pa.timestamp("us", getattr(column.type, "tz", None))).cast(pa.int64())
+    return column
+
+
+# ---- truth of rows -----------------------------------------------------------------------------------------
+
+_KERNELS: Mapping[Operator, Callable[..., pa.ChunkedArray]] = {
+    "=": pc.equal, "!=": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
+}  # fmt: skip
+_ABOVE: tuple[Operator, ...] = (">", ">=")
+
+
+def matching(wanted: Predicate, rows: pa.Table, types: Mapping[str, DataType]) -> Mask:
+    """For each row whether the condition is TRUE of it. REQUIRES comparable columns, but for Missing."""
+    match wanted:
+        case Always(holds):
+            return np.full(rows.num_rows, holds)
+        case And(parts):
+            return reduce(
+                np.logical_and,
+                (matching(p, rows, types) for p in parts),
+                np.ones(rows.num_rows, np.bool_),
+            )
+        case Or(parts):
+            return reduce(
+                np.logical_or,
+                (matching(p, rows, types) for p in parts),
+                np.zeros(rows.num_rows, np.bool_),
+            )
+        case Missing(column, negated):
+            found = rows.column(column).is_valid() if negated else rows.column(column).is_null()
+            return np.asarray(found)
+        case OneOf(column, values):
+            each = tuple(Compare(column, "=", value) for value in values)
+            return matching(Or(each), rows, types)
+        case Prefix(column, text):
+            return _true(pc.starts_with(rows.column(column), text))
+        case Compare(column, operator, value):
+            stored = comparable_column(rows.column(column), types[column])
+            truth = _true(_KERNELS[operator](stored, pa.scalar(value)))
+            if operator in _ABOVE and pa.types.is_floating(stored.type):
+                truth |= _true(pc.is_nan(stored))
+            return truth
+
+
+def _true(answer: pa.ChunkedArray) -> Mask:
+    return np.asarray(pc.fill_null(answer, False))
