@@ -24,9 +24,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tablestore_engine.errors import FixData, FixRequest, NotFound, Unsupported
+from tablestore_engine.errors import Unsupported
 from tablestore_engine.fileio.base import FileStatus
-from tablestore_engine.fileio.storage_errors import explained
+from tablestore_engine.fileio.storage_errors import explained, is_link, missing_file, outside_root
 
 _REMEMBERED_MAX = 50_000  # folders known to be no links
 
@@ -47,7 +47,7 @@ def _open_folder(path: str) -> Iterator[int]:
         with explained(path):
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError as error:
-        raise _missing(path) from error
+        raise missing_file(path) from error
     try:
         yield handle
     finally:
@@ -71,7 +71,7 @@ class LocalFileIO:
         """The normalized path. Raises FixRequest TS1202 when it leaves the root."""
         clean = os.path.normpath(path)
         if clean != self.root and not clean.startswith(self.root.rstrip("/") + "/"):
-            raise _outside(path, self.root)
+            raise outside_root(path, self.root)
         if clean != self.root:
             self._check_folder(_parent(clean))
         return clean
@@ -82,7 +82,7 @@ class LocalFileIO:
             return
         real = os.path.realpath(self.root) + folder[len(self.root) :]
         if os.path.realpath(folder) != real:
-            raise _linked(folder, os.path.realpath(folder))
+            raise is_link(folder, os.path.realpath(folder))
         if len(self._real_folders) >= _REMEMBERED_MAX:
             self._real_folders.clear()
         if os.path.isdir(folder):
@@ -94,9 +94,9 @@ class LocalFileIO:
         try:
             mode = os.lstat(clean).st_mode
         except FileNotFoundError as error:
-            raise _missing(path) from error
+            raise missing_file(path) from error
         if not stat.S_ISREG(mode):
-            raise _linked(clean, os.path.realpath(clean))
+            raise is_link(clean, os.path.realpath(clean))
         return clean
 
     # reading -------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class LocalFileIO:
             with explained(path):
                 return Path(self._file(path)).read_bytes()
         except FileNotFoundError as error:
-            raise _missing(path) from error
+            raise missing_file(path) from error
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Random access. Raises NotFound TS1201."""
@@ -116,7 +116,7 @@ class LocalFileIO:
                 clean = self._file(path)
                 return pa.memory_map(clean) if os.path.getsize(clean) else pa.BufferReader(b"")
         except FileNotFoundError as error:
-            raise _missing(path) from error
+            raise missing_file(path) from error
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries sorted by name, without hidden ones; () for a missing folder."""
@@ -156,7 +156,7 @@ class LocalFileIO:
             with explained(path):
                 return os.path.getsize(self._file(path))
         except FileNotFoundError as error:
-            raise _missing(path) from error
+            raise missing_file(path) from error
 
     # writing -------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class LocalFileIO:
         """A second hard link: no byte is written. Raises FileExistsError, NotFound TS1201, Unsupported TS1203."""
         old, new = self._inside(source), self._inside(target)
         if not os.path.lexists(old):
-            raise _missing(source)
+            raise missing_file(source)
         self._make_parent_of(new)
         with explained(target):
             if not _link(old, new):
@@ -276,7 +276,7 @@ class LocalFileIO:
         """Move; False when the target exists. Files by link, folders by rename onto a name that is not there."""
         old, new = self._inside(source), self._inside(target)
         if not os.path.lexists(old):
-            raise _missing(source)
+            raise missing_file(source)
         self._make_parent_of(new)
         with explained(source):
             if not _moved(old, new):
@@ -298,7 +298,7 @@ class LocalFileIO:
         """A folder with its content; links are removed, what they point to stays. The root itself is refused."""
         clean = self._inside(path)
         if clean == self.root:
-            raise _outside(path, self.root)
+            raise outside_root(path, self.root)
         with explained(path):
             if os.path.islink(clean):
                 os.unlink(clean)
@@ -369,34 +369,7 @@ def _link(source: str, target: str, *, folder: int | None = None, shown: str | N
     return True
 
 
-def _outside(path: str, root: str) -> FixRequest:
-    return FixRequest(
-        "TS1202",
-        f"path {path!r} is outside of {root}",
-        why="a name with .. or an absolute path would leave the warehouse",
-        fix="use names inside the warehouse",
-    )
-
-
-def _linked(path: str, target: str) -> FixData:
-    return FixData(
-        "TS1290",
-        f"{path} is no plain file or folder of the warehouse",
-        why=f"it is a link or a device, and leads to {target}; a table's files lie in its own folder",
-        fix="move the data into the warehouse; a link is fine only as the warehouse folder itself",
-    )
-
-
 def _unlink(path: str, *, folder: int | None = None) -> None:
     """Take a temporary name away; one that stays is hidden and harmless, and must not hide why the work failed."""
     with contextlib.suppress(OSError):
         os.unlink(path, dir_fd=folder)
-
-
-def _missing(path: str) -> NotFound:
-    return NotFound(
-        "TS1201",
-        f"file {path} does not exist",
-        why="it was deleted, expired, or never written",
-        fix="run tablestore verify on the table",
-    )

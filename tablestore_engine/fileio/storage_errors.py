@@ -2,6 +2,7 @@
 
 Names      storage_error   an OSError of a definite kind → StorageError, None for any other
            explained       a block whose OSErrors become these
+           outside_root, is_link, missing_file   errors of paths that no call to the system comes to
 INVARIANT  the outcome of the failed call is known: nothing was written under the name. Every other OSError (an answer
            that was lost) passes as it is, and is read back by whoever commits.
 """
@@ -12,7 +13,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tablestore_engine.errors import StorageError
+from tablestore_engine.errors import FixData, FixRequest, NotFound, StorageError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ELOOP)
@@ -57,3 +58,33 @@ def storage_error(error: OSError, path: str) -> StorageError | None:
             fix="check that the warehouse is a folder that this user may read and write, on a disk that takes writes",
         )
     return None
+
+
+def outside_root(path: str, root: str) -> FixRequest:
+    """TS1202."""
+    return FixRequest(
+        "TS1202",
+        f"path {path!r} is outside of {root}",
+        why="a name with .. or an absolute path would leave the warehouse",
+        fix="use names inside the warehouse",
+    )
+
+
+def is_link(path: str, target: str) -> FixData:
+    """TS1290."""
+    return FixData(
+        "TS1290",
+        f"{path} is no plain file or folder of the warehouse",
+        why=f"it is a link or a device, and leads to {target}; a table's files lie in its own folder",
+        fix="move the data into the warehouse; a link is fine only as the warehouse folder itself",
+    )
+
+
+def missing_file(path: str) -> NotFound:
+    """TS1201."""
+    return NotFound(
+        "TS1201",
+        f"file {path} does not exist",
+        why="it was deleted, expired, or never written",
+        fix="run tablestore verify on the table",
+    )

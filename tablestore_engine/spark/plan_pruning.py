@@ -148,7 +148,7 @@ class PlanPruner:
     def _on_files(self, node: Jvm, choice: _Choice) -> Jvm:
         """The relation with another list of files."""
         jvm, relation = self._jvm, node.relation()
-        paths = [jvm.org.apache.hadoop.fs.Path(f"file:{path}") for path in _places(choice)]
+        paths = [jvm.org.apache.hadoop.fs.Path("file", None, str(path)) for path in _places(choice)]
         datasources = jvm.org.apache.spark.sql.execution.datasources
         index = datasources.InMemoryFileIndex(
             relation.sparkSession(),
