@@ -33,7 +33,7 @@ from tablestore_engine.spark.plan_conditions import (
 )
 from tablestore_engine.spark.view_sql import FileGroup
 from tablestore_engine.store.file_pruning import prune
-from tablestore_engine.store.predicate import Or
+from tablestore_engine.store.predicate import And, Or
 from tablestore_engine.store.stored_file import StoredFile
 
 _FILES_WORTH, _ROWS_WORTH = 8, 100_000  # with less, opening all costs less than optimizing twice
@@ -179,13 +179,13 @@ def _is_worth_it(group: FileGroup) -> bool:
 
 
 def _wanted(name: str, instance: int, conditions: Sequence[ReadCondition], known: set[int]) -> Or | None:
-    """What the optimized plan asks of this reading; None when it does not read it at all."""
+    """What the optimized plan asks of this reading; None when it wants all rows, or does not read it at all."""
     found = [
         one.wanted
         for one in conditions
         if one.table == name and (one.instance == instance or one.instance not in known)
     ]
-    return Or(tuple(found)) if found else None
+    return Or(tuple(found)) if found and And(()) not in found else None
 
 
 def _is_idle(node: Jvm, chosen: Mapping[int, _Choice]) -> bool:
