@@ -10,7 +10,8 @@ INVARIANT  a relation is pruned by everything that the optimized plan does with 
            one reading of a table (fresh ids) counts for all of its readings.
 INVARIANT  conditions must mean the same when the frame runs: the current time is fixed before they are read.
 WHY        names stand for views over all files, so any statement is right without this; fewer files only make it fast.
-           A frame whose plan Spark will not optimize is returned as it is: running it says why.
+           Where Spark will not optimize the plan, or has other inner classes, the frame stays as it is: running it says
+           what is wrong with the query, and test_skipping.py that nothing is pruned.
 """
 
 from __future__ import annotations
@@ -70,14 +71,17 @@ class PlanPruner:
     def pruned(self, frame: DataFrame) -> DataFrame:
         """The same rows from fewer files; the very frame when there is nothing to leave out."""
         try:
-            analyzed = frame._jdf.queryExecution().analyzed()
-            readings = self._readings(analyzed)
-            if not any(_is_worth_it(self.tables[name].group) for name, _ in readings):
-                return frame
-            fixed = self._with_fixed_time(analyzed)
-            chosen = self._choose(self._optimized(fixed), readings)
+            return self._pruned(frame)
         except (PySparkException, Py4JError):
             return frame  # nothing was changed: what is wrong with the query is told when it runs
+
+    def _pruned(self, frame: DataFrame) -> DataFrame:
+        analyzed = frame._jdf.queryExecution().analyzed()
+        readings = self._readings(analyzed)
+        if not any(_is_worth_it(self.tables[name].group) for name, _ in readings):
+            return frame
+        fixed = self._with_fixed_time(analyzed)
+        chosen = self._choose(self._optimized(fixed), readings)
         if not chosen:
             return frame
         rebuilt = self._rebuilt(fixed, chosen)
