@@ -29,7 +29,13 @@ def parquet_file(
     pq.write_table(rows, path, row_group_size=max(1, rows.num_rows // 3))
     meta = SimpleNamespace(file_name=name, row_count=rows.num_rows)
     return SimpleNamespace(
-        path=str(path), meta=meta, schema=schema, deleted=BitMap(deleted) if deleted else None
+        path=str(path),
+        meta=meta,
+        schema=schema,
+        deleted=BitMap(deleted) if deleted else None,
+        visible_rows=rows.num_rows - len(deleted or ()),
+        bucket=0,
+        total_buckets=1,
     )
 
 

@@ -10,7 +10,8 @@ INVARIANT  a relation is pruned by everything that the optimized plan does with 
            one reading of a table (fresh ids) counts for all of its readings.
 INVARIANT  conditions must mean the same when the frame runs: the current time is fixed before they are read.
 WHY        names stand for views over all files, so any statement is right without this; fewer files only make it fast.
-           A frame whose plan Spark will not optimize is returned as it is: running it says why.
+           Where Spark will not optimize the plan, or has other inner classes, the frame stays as it is: running it says
+           what is wrong with the query, and test_skipping.py that nothing is pruned.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from tablestore_engine.spark.plan_conditions import (
 )
 from tablestore_engine.spark.view_sql import FileGroup
 from tablestore_engine.store.file_pruning import prune
-from tablestore_engine.store.predicate import Or
+from tablestore_engine.store.predicate import And, Or
 from tablestore_engine.store.stored_file import StoredFile
 
 _FILES_WORTH, _ROWS_WORTH = 8, 100_000  # with less, opening all costs less than optimizing twice
@@ -70,14 +71,17 @@ class PlanPruner:
     def pruned(self, frame: DataFrame) -> DataFrame:
         """The same rows from fewer files; the very frame when there is nothing to leave out."""
         try:
-            analyzed = frame._jdf.queryExecution().analyzed()
-            readings = self._readings(analyzed)
-            if not any(_is_worth_it(self.tables[name].group) for name, _ in readings):
-                return frame
-            fixed = self._with_fixed_time(analyzed)
-            chosen = self._choose(self._optimized(fixed), readings)
+            return self._pruned(frame)
         except (PySparkException, Py4JError):
             return frame  # nothing was changed: what is wrong with the query is told when it runs
+
+    def _pruned(self, frame: DataFrame) -> DataFrame:
+        analyzed = frame._jdf.queryExecution().analyzed()
+        readings = self._readings(analyzed)
+        if not any(_is_worth_it(self.tables[name].group) for name, _ in readings):
+            return frame
+        fixed = self._with_fixed_time(analyzed)
+        chosen = self._choose(self._optimized(fixed), readings)
         if not chosen:
             return frame
         rebuilt = self._rebuilt(fixed, chosen)
@@ -179,13 +183,13 @@ def _is_worth_it(group: FileGroup) -> bool:
 
 
 def _wanted(name: str, instance: int, conditions: Sequence[ReadCondition], known: set[int]) -> Or | None:
-    """What the optimized plan asks of this reading; None when it does not read it at all."""
+    """What the optimized plan asks of this reading; None when it wants all rows, or does not read it at all."""
     found = [
         one.wanted
         for one in conditions
         if one.table == name and (one.instance == instance or one.instance not in known)
     ]
-    return Or(tuple(found)) if found else None
+    return Or(tuple(found)) if found and And(()) not in found else None
 
 
 def _is_idle(node: Jvm, chosen: Mapping[int, _Choice]) -> bool:

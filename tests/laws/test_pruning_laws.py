@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from decimal import Decimal
@@ -28,6 +29,7 @@ from tablestore_engine.store.predicate import (
     Compare,
     Missing,
     OneOf,
+    Operator,
     Or,
     Predicate,
     Prefix,
@@ -40,7 +42,7 @@ from tablestore_engine.store.stored_file import StoredFile
 from tests.laws.strategies_format import atomic_types, values_of
 from tests.unit.format.stats_samples import mode
 
-OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
+OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
 Rows = list[tuple[object, ...]]
 Case = tuple[TableSchema, Rows, Predicate]
 
@@ -194,6 +196,25 @@ def test_negation_holds_wherever_the_condition_is_false(case: Case) -> None:
         if None not in row:
             named = dict(zip(types, row, strict=True))
             assert _truth(wanted, named, types) or _truth(negate(wanted), named, types)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.data(), atomic_types(max_precision=6).filter(is_comparable), st.sampled_from(["full", "truncate(1)"])
+)
+def test_values_at_the_borders_are_found(data: st.DataObject, type_: DataType, text: str) -> None:
+    """Every operator with every value of the file, its smallest and largest ones too, alone and with its bucket."""
+    schema = TableSchema(0, (DataField(0, "c", type_),), 1, options={"bucket": "7", "bucket-key": "c"})
+    rows = data.draw(
+        st.lists(st.tuples(values_of(type_).filter(lambda v: v is not None)), min_size=1, max_size=4)
+    )
+    if type_.root == "DOUBLE":
+        rows += [(0.0,), (-0.0,)]
+    for file, part in _files(schema, rows, text):
+        for (value,), operator in itertools.product(rows, OPERATORS):
+            wanted = Compare("c", operator, comparable(value, type_))  # type: ignore[arg-type] - of that type
+            if any(_truth(wanted, {"c": row[0]}, {"c": type_}) for row in part):
+                assert prune([file], wanted, schema)
 
 
 def test_what_can_be_left_out_is_left_out() -> None:
