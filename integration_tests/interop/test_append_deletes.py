@@ -20,7 +20,7 @@ from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import arrow_rows, assert_same
 from integration_tests.interop.schemas import Schema, schema
 from tablestore_engine.store.row_filter import Interval, RowFilter, RowPositions, SameKeys
-from tablestore_engine.store.write import WriteMode, WriteRequest
+from tablestore_engine.store.write_request import WriteMode, WriteRequest
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 COLUMNS = {"day": "DATE", "id": "BIGINT", "at": "TIMESTAMP(6) WITH LOCAL TIME ZONE", "v": "STRING"}

@@ -27,7 +27,7 @@ from tablestore_engine.log.marker import read_markers
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.runtime.system import SYSTEM
+from tablestore_engine.runtime.outside_world import SYSTEM
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TURNS = 4

@@ -17,7 +17,7 @@ from tablestore_engine.log.producer import LogProducer, RowHeaders
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.reader import read_log_markers
 from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 
 
 def open_transaction(

@@ -24,7 +24,7 @@ from tablestore_engine.log.marker import Marker
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.reader import read_log_markers
 from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.runtime.system import CRASH_ENV
+from tablestore_engine.runtime.outside_world import CRASH_ENV
 
 CHILD = [sys.executable, "-m", "integration_tests.kafka.publish_child"]
 POINTS = ("log.begin", "log.rows", "log.marker", "log.committed")

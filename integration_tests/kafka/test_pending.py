@@ -26,7 +26,7 @@ from tablestore_engine.api import (
 )
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
 from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 
 
 @dataclass

@@ -23,7 +23,7 @@ from dbt.adapters.tablestore.demo.feed import day_events, load_flights
 from dbt.adapters.tablestore.demo.project_folder import write_project
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.log.dev_broker import BrokerInfo
-from tablestore_engine.runtime.system import CRASH_ENV, CRASH_POINTS
+from tablestore_engine.runtime.outside_world import CRASH_ENV, CRASH_POINTS
 
 FLIGHTS_OF_A_DAY = 40
 TABLES = ("demo.flights", "demo.airport_delays")

@@ -22,7 +22,7 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.rows import arrow_rows
 from integration_tests.interop.schemas import Schema, schema
 from tablestore_engine.errors import RetryError
-from tablestore_engine.runtime.system import CRASH_ENV
+from tablestore_engine.runtime.outside_world import CRASH_ENV
 
 SHARED_KEYS, OWN_KEYS = 12, 40
 SCHEMA: Schema = schema(

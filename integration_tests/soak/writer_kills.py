@@ -36,7 +36,7 @@ from integration_tests.soak.killed_writer import (
     write_turns,
 )
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.runtime.system import CRASH_POINTS
+from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.verify import verify_snapshot
 
 WRITERS_MAX = 3

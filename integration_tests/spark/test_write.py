@@ -34,7 +34,7 @@ from tablestore_engine.spark.write_job import WriteJob
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write import WriteMode, WriteRequest
+from tablestore_engine.store.write_request import WriteMode, WriteRequest
 
 _KEYED = {
     "deletion-vectors.enabled": "true",

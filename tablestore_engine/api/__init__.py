@@ -23,7 +23,7 @@ from tablestore_engine.store.compaction import FileTotals
 from tablestore_engine.store.expire import ExpireReport
 from tablestore_engine.store.orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.row_filter import Interval, RowFilter, SameKeys
-from tablestore_engine.store.write import WriteMode
+from tablestore_engine.store.write_request import WriteMode
 from tablestore_engine.warehouse.compact_report import CompactReport
 from tablestore_engine.warehouse.gate_rule import (
     GateBook,

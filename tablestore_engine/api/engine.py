@@ -30,14 +30,14 @@ from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.log.kafka_sink import KafkaSystem
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
-from tablestore_engine.runtime.system import SYSTEM, Runtime
 from tablestore_engine.spark import fetch
 from tablestore_engine.spark.session import SparkSettings
-from tablestore_engine.spark.types import spark_ddl
+from tablestore_engine.spark.spark_types import spark_ddl
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.sql.version import TableVersion
-from tablestore_engine.store.write import WriteMode
+from tablestore_engine.store.write_request import WriteMode
 from tablestore_engine.warehouse.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.incoming_rows import from_arrow, from_frame, to_incoming
 from tablestore_engine.warehouse.orphans import Orphans

@@ -29,7 +29,7 @@ from tablestore_engine.format.layout import (
     table_location,
 )
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.identity import UUID_OPTION, find_identity
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.table_store import TableStore

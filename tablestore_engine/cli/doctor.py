@@ -15,7 +15,13 @@ from pathlib import Path
 
 from tablestore_engine.api import local_folder
 from tablestore_engine.cli.output import print_json, write_out
-from tablestore_engine.cli.place import WAREHOUSE_ENV, add_brokers, add_place, find_warehouse, open_engine
+from tablestore_engine.cli.warehouse_choice import (
+    WAREHOUSE_ENV,
+    add_brokers,
+    add_place,
+    find_warehouse,
+    open_engine,
+)
 from tablestore_engine.errors import FixRequest
 
 Run = Callable[[argparse.Namespace], int]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tablestore_engine.api import DAMAGED, ColumnInfo, Engine, RelationInfo, Table, describe_damage
 from tablestore_engine.cli.net_changes import NetChange, pick_samples
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, to_size, to_utc, write_out
-from tablestore_engine.cli.place import add_place, check_readable, list_databases, open_engine
+from tablestore_engine.cli.warehouse_choice import add_place, check_readable, list_databases, open_engine
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.format.snapshot import Snapshot

@@ -37,9 +37,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "tablestore_engine.cli.orphans",
         "files that nothing names: of killed writers, dropped stages",
     ),
-    "tag": ("tablestore_engine.cli.maintain", "create, delete and list tags"),
-    "rollback": ("tablestore_engine.cli.maintain", "go back to a snapshot"),
-    "verify": ("tablestore_engine.cli.maintain", "check every on-disk invariant of a table"),
+    "tag": ("tablestore_engine.cli.tag", "create, delete and list tags"),
+    "rollback": ("tablestore_engine.cli.rollback", "go back to a snapshot"),
+    "verify": ("tablestore_engine.cli.verify", "check every on-disk invariant of a table"),
     "sql": ("tablestore_engine.cli.sql", "run one statement through Spark"),
     "doctor": ("tablestore_engine.cli.doctor", "check Java, Spark, warehouse and broker"),
 }

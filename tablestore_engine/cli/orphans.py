@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from tablestore_engine.api import DAMAGED, Engine, LeftoverFolder, OrphanReport, describe_damage
 from tablestore_engine.cli.output import print_json, to_size, write_out
-from tablestore_engine.cli.place import add_place, check_readable, open_engine
+from tablestore_engine.cli.warehouse_choice import add_place, check_readable, open_engine
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.options.parse import parse_duration_ms
 

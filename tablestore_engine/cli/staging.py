@@ -30,7 +30,7 @@ from tablestore_engine.api import (
 )
 from tablestore_engine.cli.log_record import log_record
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
-from tablestore_engine.cli.place import (
+from tablestore_engine.cli.warehouse_choice import (
     add_brokers,
     add_place,
     check_readable,

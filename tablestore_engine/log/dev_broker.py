@@ -33,8 +33,8 @@ from confluent_kafka.admin import AdminClient
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.dev_broker_artifacts import ensure_kafka
 from tablestore_engine.runtime.java import cache_folder, find_java
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.ownership import check_owner, make_private
-from tablestore_engine.runtime.system import SYSTEM, Runtime
 
 _JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
 _READY_SECONDS = 90.0

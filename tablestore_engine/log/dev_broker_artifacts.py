@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.runtime.java import cache_folder, make_in_cache
-from tablestore_engine.runtime.system import SYSTEM, Runtime
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 KAFKA_VERSION = "4.3.1"
 SETTINGS_ENV = "TABLESTORE_IVY_SETTINGS"

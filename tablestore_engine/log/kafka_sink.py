@@ -22,7 +22,7 @@ from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.reader import read_messages
 from tablestore_engine.log.settings import LogSettings, resolve_log
 from tablestore_engine.log.sink import FindCommit, LoggedTable, LogPosition, SentChanges
-from tablestore_engine.runtime.system import SYSTEM, Runtime
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _SYSTEM = "kafka"
 _MANAGED = "tablestore.managed-topic"

@@ -54,7 +54,7 @@ from tablestore_engine.log.undecided_records import (
     marker_place,
     settle_topics,
 )
-from tablestore_engine.runtime.system import SYSTEM, Runtime
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _CLAIMS = 6
 

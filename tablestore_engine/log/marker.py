@@ -27,7 +27,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.client import code_of
 from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 
 _FIRST_LOOK = 16
 # A busy broker may need some for a leader; a topic that is missing is found by its metadata before.

@@ -39,7 +39,7 @@ from tablestore_engine.log.transactions import (
     publish_marker,
     publish_snapshot,
 )
-from tablestore_engine.runtime.system import SYSTEM, Runtime
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _TROUBLES_MAX = 3
 _FENCES_MAX = 5

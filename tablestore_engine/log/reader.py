@@ -22,7 +22,7 @@ from tablestore_engine.log.client import make_consumer, translate
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.marker import Marker, read_markers, read_range, read_span
 from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.runtime.system import SYSTEM, Runtime
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _SLICE = 50_000
 _TAIL = 16

@@ -30,7 +30,7 @@ from confluent_kafka.cimpl import NewTopic
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.log.client import code_of, said, translate
 from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 
 _APPEAR_SECONDS = 15
 _REFUSED = frozenset(

@@ -26,7 +26,7 @@ from tablestore_engine.log.marker import Marker, Progress, encode_marker, plan_p
 from tablestore_engine.log.producer import LogProducer, RowHeaders
 from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.log.undecided_records import await_visible, check_alone, marker_place
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 
 _SLICE_ROWS = 32_768
 

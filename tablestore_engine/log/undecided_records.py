@@ -46,7 +46,7 @@ from tablestore_engine.log.marker import (
 from tablestore_engine.log.producer import LogProducer
 from tablestore_engine.log.reader import to_message
 from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 
 Place = tuple[str, int]
 _PATIENCE_SECONDS = 1.0

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tablestore_engine.lsm.key_order import Index
+from tablestore_engine.lsm.key_versions import Versions
 from tablestore_engine.lsm.merge_engine import Merged
-from tablestore_engine.lsm.versions import Versions
 
 
 @dataclass(frozen=True)

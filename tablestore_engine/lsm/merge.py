@@ -28,9 +28,9 @@ import pyarrow as pa
 
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.lsm.key_order import Index, Mask
+from tablestore_engine.lsm.key_versions import Versions
 from tablestore_engine.lsm.merge_engine import Merged, MergeEngine
-from tablestore_engine.lsm.take import take_rows
-from tablestore_engine.lsm.versions import Versions
+from tablestore_engine.lsm.take_rows import take_rows
 
 Kinds = npt.NDArray[np.int8]
 

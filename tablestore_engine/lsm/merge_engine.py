@@ -19,7 +19,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from tablestore_engine.lsm.key_order import Index, Mask
-from tablestore_engine.lsm.versions import Versions
+from tablestore_engine.lsm.key_versions import Versions
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.types import spark_ddl
+from tablestore_engine.spark.spark_types import spark_ddl
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.sql.statement import Delete, Merge, MergeClause, Update
 

@@ -20,7 +20,6 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.spark import shipping, spark_errors, write
 from tablestore_engine.spark.lazy_session import LazySession
-from tablestore_engine.spark.outcomes import list_files
 from tablestore_engine.spark.task_job import (
     JobSize,
     Outcome,
@@ -30,6 +29,7 @@ from tablestore_engine.spark.task_job import (
     plan_place,
     run_group,
 )
+from tablestore_engine.spark.task_outcomes import list_files
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.bucket_task import BucketTask
 from tablestore_engine.store.task_runner import FileAccess, run_tasks

@@ -21,7 +21,7 @@ from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.errors import EngineBug, Unsupported
 from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
 from tablestore_engine.spark.plan_pruning import HiddenFiles
-from tablestore_engine.spark.types import columns_ddl
+from tablestore_engine.spark.spark_types import columns_ddl
 from tablestore_engine.spark.view_sql import (
     FileGroup,
     column_list,

@@ -22,7 +22,7 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark import spark_errors
-from tablestore_engine.spark.types import from_spark_type
+from tablestore_engine.spark.spark_types import from_spark_type
 from tablestore_engine.sql.scanner import quote_name
 
 VIOLATION_COLUMN = "_TS_VIOLATED"

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from tablestore_engine.errors import EngineBug, TablestoreError
 from tablestore_engine.fileio.base import FileIO
-from tablestore_engine.runtime.system import SYSTEM
-from tablestore_engine.spark.outcomes import decode_outcome, encode_change, encode_failure
+from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.spark.task_outcomes import decode_outcome, encode_change, encode_failure
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.bucket_task import BucketTask
 from tablestore_engine.store.task_runner import FileAccess, run_task

@@ -24,7 +24,7 @@ import pyarrow as pa
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.evolution import plan_columns
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.types import spark_ddl
+from tablestore_engine.spark.spark_types import spark_ddl
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.stored_file import StoredFile

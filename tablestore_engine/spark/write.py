@@ -29,7 +29,7 @@ from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark import shipping, spark_errors, write_job
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
-from tablestore_engine.spark.outcomes import decode_outcomes, list_files
+from tablestore_engine.spark.task_outcomes import decode_outcomes, list_files
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.table_traits import TableTraits

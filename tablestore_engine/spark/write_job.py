@@ -4,7 +4,7 @@ Names      WriteJob     everything a task needs, frozen and picklable; no driver
            run_job()    Arrow batches of one task -> one Arrow batch of encoded outcomes
 Steps      rows of all batches → buckets (store.routing) → one BucketTask each (store.bucket_plan) → store.task_runner
 INVARIANT  a task commits nothing: a task that runs twice (retry, speculation) leaves files that nothing names.
-INVARIANT  errors of ours are outcomes (spark.outcomes): they never fail the Spark job.
+INVARIANT  errors of ours are outcomes (spark.task_outcomes): they never fail the Spark job.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.sink import RowLimit
-from tablestore_engine.runtime.system import SYSTEM
-from tablestore_engine.spark.outcomes import encode_change, encode_failure
+from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.spark.task_outcomes import encode_change, encode_failure
 from tablestore_engine.store.bucket_plan import plan_rows
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.bucket_task import BucketTask, TaskTable

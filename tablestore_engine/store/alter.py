@@ -17,9 +17,9 @@ from dataclasses import replace
 from tablestore_engine.errors import RetryError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit import CommitIdentity, Committer
 from tablestore_engine.store.conflict import Scope
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.schemas import is_described, is_same_schema
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.table_traits import TableTraits

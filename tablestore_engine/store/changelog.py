@@ -29,10 +29,10 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.lsm.take import take_rows
+from tablestore_engine.lsm.take_rows import take_rows
+from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.file_read import FileReader
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.row_budget import step_rows
 from tablestore_engine.store.row_equality import numbered_rows
 from tablestore_engine.store.stored_file import StoredFile

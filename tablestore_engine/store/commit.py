@@ -22,7 +22,13 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.claim_place import (
+    Destination,
+    MainDestination,
+    NumberTakenError,
+    OvertakenError,
+)
 from tablestore_engine.store.commit_history import following_properties
 from tablestore_engine.store.commit_report import (
     CommitIdentity,
@@ -32,12 +38,6 @@ from tablestore_engine.store.commit_report import (
     report_of_nothing,
 )
 from tablestore_engine.store.conflict import Step, can_rebase, touched_buckets
-from tablestore_engine.store.destination import (
-    Destination,
-    MainDestination,
-    NumberTakenError,
-    OvertakenError,
-)
 from tablestore_engine.store.manifests import ManifestStore
 from tablestore_engine.store.snapshot_files import DeltaFiles, Planned, SnapshotFiles
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tablestore_engine.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.snapshot_files import Planned
 
 PROPERTY_PREFIX = "tablestore."

@@ -24,15 +24,15 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.format.sql_literal import sql_literal
+from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit import STEP_USER_SUFFIX, Committer
 from tablestore_engine.store.commit_report import CommitIdentity
 from tablestore_engine.store.conflict import BucketId, Scope
 from tablestore_engine.store.maintenance import compaction_step
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.write import WriteMode, plan_extent
 from tablestore_engine.store.write_checks import check_table_writable
+from tablestore_engine.store.write_request import WriteMode, plan_extent
 
 
 @dataclass(frozen=True)

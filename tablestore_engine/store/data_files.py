@@ -30,7 +30,7 @@ from tablestore_engine.format.data_file import (
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.file_facts import AppendFacts, Counter, FactsOf, KeyedFacts
 from tablestore_engine.store.file_read import FileReader

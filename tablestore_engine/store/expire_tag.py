@@ -11,8 +11,9 @@ CRASH      behind the first step: files that nothing names.
 from __future__ import annotations
 
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.expire import delete_files
-from tablestore_engine.store.holds import find_kept
+from tablestore_engine.store.expiry_holds import find_kept
 from tablestore_engine.store.named_files import (
     NamedFiles,
     changelog_files,
@@ -20,7 +21,6 @@ from tablestore_engine.store.named_files import (
     metadata_files,
     needed_names,
 )
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.tags import TagStore
 
 

@@ -20,7 +20,7 @@ from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND, Data
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.statistics import StatsCollector, empty_stats
-from tablestore_engine.lsm.versions import retracts
+from tablestore_engine.lsm.key_versions import retracts
 from tablestore_engine.options import StatsMode
 
 KEY_STATS_MODE = StatsMode(counts=True, bounds=True, length=128)  # Java's; no option changes it

@@ -16,8 +16,8 @@ import polars as pl
 
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND
 from tablestore_engine.lsm.key_order import key_at, order_columns, order_permutation, starts_of_groups
+from tablestore_engine.lsm.key_versions import retracts
 from tablestore_engine.lsm.range_merge import Key
-from tablestore_engine.lsm.versions import retracts
 from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.range_read import read_ranges
 from tablestore_engine.store.row_budget import step_rows

@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.bucket_plan import plan_compaction, plan_joins, plan_preparation
 from tablestore_engine.store.bucket_task import BucketTask
 from tablestore_engine.store.conflict import BucketId, Scope
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.task_size import first_portion
-from tablestore_engine.store.write import Extent
+from tablestore_engine.store.write_request import Extent
 
 PORTION_BYTES = 4 << 30  # of input; each step is a snapshot
 _ASKED_FILES_MIN = 2  # who asks for compaction wants even two small files joined

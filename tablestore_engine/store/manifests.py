@@ -38,7 +38,7 @@ from tablestore_engine.format.manifest_list import (
 from tablestore_engine.format.seal import check_name, summed_name
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.locks import OrderedLock, Rank
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 
 MEMORY_ITEMS = 200_000  # manifest entries, list records and vectors: some 300 MB at worst
 T = TypeVar("T")

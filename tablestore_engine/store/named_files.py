@@ -23,7 +23,7 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.parts import Parts
+from tablestore_engine.store.branch_stores import Parts
 
 T = TypeVar("T")
 

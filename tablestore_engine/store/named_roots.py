@@ -22,9 +22,9 @@ from tablestore_engine.errors import FixData, NotFound
 from tablestore_engine.format.layout import MAIN_BRANCH, find_id
 from tablestore_engine.format.manifest import FileKind
 from tablestore_engine.format.snapshot import Snapshot, decode_snapshot
-from tablestore_engine.store.holds import list_branches
+from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.expiry_holds import list_branches
 from tablestore_engine.store.named_files import mentioned_names, metadata_files, names_of, needed_names
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.staging import CLOSED, find_stage_name, find_staged, turn_folder
 from tablestore_engine.store.tags import TagStore
 

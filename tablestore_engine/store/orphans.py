@@ -28,8 +28,8 @@ from dataclasses import dataclass, field
 from tablestore_engine.errors import RetryError
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import DROPPED_PREFIX, SWEEP_PREFIX
+from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.named_roots import Named, read_named
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.table_files import (
     DROPPED,
     FOLDER,

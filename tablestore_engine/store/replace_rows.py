@@ -23,7 +23,7 @@ from pyroaring import BitMap
 from tablestore_engine.errors import StorageError
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.lsm.key_order import Mask
-from tablestore_engine.lsm.take import take_rows
+from tablestore_engine.lsm.take_rows import take_rows
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles
 from tablestore_engine.store.file_read import FileReader

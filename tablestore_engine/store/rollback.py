@@ -22,9 +22,9 @@ from collections.abc import Callable
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.layout import KEEP_PREFIX, find_id
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.claim_place import MainDestination
 from tablestore_engine.store.commit_history import follows
-from tablestore_engine.store.destination import MainDestination
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tags import TagStore
 

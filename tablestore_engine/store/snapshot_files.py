@@ -24,7 +24,7 @@ from tablestore_engine.format.manifest_list import ManifestFileMeta
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.base_list import merge_manifests
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.conflict import BucketId, Scope

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from tablestore_engine.errors import NotFound, RetryError, StorageError
 from tablestore_engine.format.snapshot import CommitKind, Snapshot, decode_snapshot, encode_snapshot
+from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.commit import Committer, Plan, overtaken
 from tablestore_engine.store.commit_history import following_properties
@@ -33,7 +34,6 @@ from tablestore_engine.store.commit_report import (
     report_of_nothing,
 )
 from tablestore_engine.store.conflict import Scope
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.stage_rebase import StagedSnapshot, staged_changes
 from tablestore_engine.store.staging import CLOSED, Staging, staged_branch, turn_path

@@ -30,18 +30,18 @@ from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit import Committer
 from tablestore_engine.store.commit_report import CommitIdentity, CommitReport, count_properties
 from tablestore_engine.store.conflict import BucketId, Scope, touched_buckets
 from tablestore_engine.store.manifests import ManifestStore
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.schemas import is_described, is_same_schema
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.write import WriteRequest
 from tablestore_engine.store.write_on_base import RowsWrite
+from tablestore_engine.store.write_request import WriteRequest
 
 _COUNTED = ("tablestore.inserted", "tablestore.updated", "tablestore.deleted")
 _RETRIES_MAX = 20

@@ -20,21 +20,21 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.runtime.system import SYSTEM, Runtime
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.store.alter import SchemaChange, alter_table
+from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.changelog import ChangelogBatch, ChangelogReader
+from tablestore_engine.store.claim_place import MainDestination
 from tablestore_engine.store.commit import CommitIdentity, CommitReport, Committer, Plan
 from tablestore_engine.store.compaction import CompactionReport, CompactionRequest, compact_table
 from tablestore_engine.store.conflict import BucketId
-from tablestore_engine.store.destination import MainDestination
 from tablestore_engine.store.expire import ExpireReport, expire_snapshots
 from tablestore_engine.store.expire_tag import delete_tag
 from tablestore_engine.store.filtered_read import Condition, parse_conditions, read_matching
 from tablestore_engine.store.identity import find_identity, table_gone
 from tablestore_engine.store.orphans import OrphanReport, OrphanRequest, clean_orphans
 from tablestore_engine.store.parquet_input import FooterChecks
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.retention import Hold, Retention
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.scan import PartitionFilter, ScanPlan
@@ -54,8 +54,8 @@ from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tags import TagStore
 from tablestore_engine.store.task_runner import RunTasks, run_tasks
 from tablestore_engine.store.verify import verify_table
-from tablestore_engine.store.write import WriteRequest
 from tablestore_engine.store.write_on_base import ChangesWrite, MakeChanges, RowsWrite
+from tablestore_engine.store.write_request import WriteRequest
 
 
 @dataclass(frozen=True)

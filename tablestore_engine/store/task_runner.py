@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from tablestore_engine.errors import StorageError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import SOURCE_COMPACT
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.bucket_task import Append, BucketTask, Fold, Join, Replace, TakeIn, Upsert
+from tablestore_engine.store.compact_runs import fold_unit
 from tablestore_engine.store.data_files import DataFiles
 from tablestore_engine.store.file_join import join_files
-from tablestore_engine.store.fold import fold_unit
 from tablestore_engine.store.incoming_batch import batch_of
 from tablestore_engine.store.level_zero import read_level_zero
 from tablestore_engine.store.lookup import KeyCache

@@ -18,13 +18,13 @@ from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.conflict import BucketId
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.row_filter import RowPositions, check_positions
 from tablestore_engine.store.schemas import is_same_schema
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.write import Extent, WriteRequest
+from tablestore_engine.store.write_request import Extent, WriteRequest
 
 
 def check_unmoved(parts: Parts, base: Snapshot | None, request: WriteRequest) -> None:

@@ -20,28 +20,28 @@ from dataclasses import dataclass, field, replace
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.bucket_plan import plan_replaced, plan_rows, plan_write
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.bucket_task import TaskTable
 from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.maintenance import preparing_step
-from tablestore_engine.store.parts import Parts
 from tablestore_engine.store.routing import RoutedRows, route_rows
 from tablestore_engine.store.row_filter import RowFilter, SameKeys
 from tablestore_engine.store.snapshot_files import Planned
-from tablestore_engine.store.write import (
+from tablestore_engine.store.write_checks import (
+    check_bucket_count,
+    check_picks,
+    check_unmoved,
+    target_schema,
+)
+from tablestore_engine.store.write_request import (
     Extent,
     WriteMode,
     WriteRequest,
     checked_kinds,
     plan_extent,
     with_constants,
-)
-from tablestore_engine.store.write_checks import (
-    check_bucket_count,
-    check_picks,
-    check_unmoved,
-    target_schema,
 )
 
 MakeChanges = Callable[[Snapshot | None, TableSchema], Sequence[BucketChange]]

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO, FileStatus
 from tablestore_engine.format.seal import SEAL, SEALED, UNSEALED, stamp
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 
 T = TypeVar("T")
 _SEAL_OF_JSON = re.compile(rb'("' + re.escape(SEAL.encode()) + rb'": ?")[0-9a-f]{8}')

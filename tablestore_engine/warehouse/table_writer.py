@@ -27,7 +27,7 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.sink import RowLimit
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.spark.incoming_frame import (
     VIOLATION_COLUMN,
     distinct_keys,
@@ -42,7 +42,7 @@ from tablestore_engine.store.commit import CommitReport
 from tablestore_engine.store.identity import identity_of
 from tablestore_engine.store.row_filter import EVERY_ROW, RowFilter, SameKeys
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write import WriteMode, WriteRequest
+from tablestore_engine.store.write_request import WriteMode, WriteRequest
 from tablestore_engine.warehouse.incoming_rows import (
     Incoming,
     check_rules,

@@ -18,8 +18,8 @@ from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.fileio.stores import open_root
 from tablestore_engine.log.sink import ChangelogSystem
+from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.runtime.scratch import ScratchPlace
-from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark.executors import Executors
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.lazy_session import LazySession

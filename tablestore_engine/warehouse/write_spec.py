@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.store.row_filter import RowFilter
-from tablestore_engine.store.write import WriteMode
+from tablestore_engine.store.write_request import WriteMode
 
 DUPLICATES = ("refuse", "last")
 MISSING_COLUMNS = ("refuse", "null")

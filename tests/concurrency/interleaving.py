@@ -31,9 +31,9 @@ from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.schema_change import add_column, describe_column, drop_column
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.format.type_text import parse_type
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write import WriteRequest
+from tablestore_engine.store.write_request import WriteRequest
 from tablestore_engine.testing.faults import SimulatedCrash, seeded_runtime, tree_files
 from tests.unit.store.table_world import COLUMNS, KEYED, Row, as_table, delete, put, row, rows_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.runtime.system import SYSTEM
+from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.model import Key, ModelTable, Row, content_of
 from tests.unit.store.table_world import make_table, open_table, rows_of

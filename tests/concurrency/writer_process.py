@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tablestore_engine.runtime.system import SYSTEM
+from tablestore_engine.runtime.outside_world import SYSTEM
 from tests.unit.store.table_world import open_table, put, row
 
 

@@ -13,7 +13,7 @@ from tablestore_engine.errors import RetryError, Unsupported
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.schema_change import set_options
-from tablestore_engine.runtime.system import SYSTEM
+from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.commit import Committer
 from tablestore_engine.store.identity import find_identity
 from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash

@@ -14,9 +14,9 @@ from tablestore_engine.catalog.resolved_names import NO_SNAPSHOT, ResolvedTable,
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.runtime.system import SYSTEM
+from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.sql.version import TableVersion
-from tablestore_engine.store.write import WriteRequest
+from tablestore_engine.store.write_request import WriteRequest
 
 ROWS = pa.table({"id": [1]})
 KEYED = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.cli.place import add_brokers, add_place, find_warehouse, open_engine
+from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, find_warehouse, open_engine
 from tablestore_engine.errors import FixRequest, NotFound
 
 from .conftest import Run

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.cli.place import find_warehouse, is_adoptable, open_engine, our_users
 from tablestore_engine.cli.sql import REGISTER
+from tablestore_engine.cli.warehouse_choice import find_warehouse, is_adoptable, open_engine, our_users
 from tablestore_engine.errors import FixRequest
 
 

@@ -14,7 +14,7 @@ from tablestore_engine.log.envelope import ChangelogMode
 from tablestore_engine.log.marker import Marker, decode_marker, encode_marker, plan_progress, read_span
 from tablestore_engine.log.reader import fold_messages, plan_hybrid_start
 from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 
 _IDS = st.integers(0, 2**31 - 1)
 _MARKERS = st.builds(

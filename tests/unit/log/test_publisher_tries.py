@@ -14,7 +14,7 @@ from tablestore_engine.log import publisher as module
 from tablestore_engine.log.envelope import ChangelogMode
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 
 SETTINGS = LogSettings("d.t", "u", "t", 1, ChangelogMode.UPSERT, {"bootstrap.servers": "nowhere:1"})
 AWAY = RetryError("TS1799", "the brokers are away", why="-", fix="-")

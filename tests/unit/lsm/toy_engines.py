@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from tablestore_engine.lsm.engine_registry import ENGINES
 from tablestore_engine.lsm.key_order import Index
+from tablestore_engine.lsm.key_versions import Versions
 from tablestore_engine.lsm.merge_engine import Merged, MergeEngine
-from tablestore_engine.lsm.versions import Versions
 
 
 @dataclass(frozen=True)

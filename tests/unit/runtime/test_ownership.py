@@ -13,8 +13,8 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.log import dev_broker
 from tablestore_engine.runtime import process_folder
 from tablestore_engine.runtime.java import cache_folder, find_java, make_in_cache
+from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.runtime.ownership import Users, check_owner, find_stranger, make_private
-from tablestore_engine.runtime.system import Runtime
 from tablestore_engine.spark import class_archive
 
 NAMES = {0: "root", 1001: "anna", 1002: "mallory"}

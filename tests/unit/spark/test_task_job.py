@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import EngineBug, FixData
-from tablestore_engine.spark.outcomes import decode_outcome
 from tablestore_engine.spark.task_job import (
     CARRIED_BYTES_MAX,
     START_FACTOR,
@@ -21,6 +20,7 @@ from tablestore_engine.spark.task_job import (
     plan_place,
     run_group,
 )
+from tablestore_engine.spark.task_outcomes import decode_outcome
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.bucket_task import Upsert
 from tests.unit.store.test_bucket_task import CASES, _nameless, _rows

@@ -16,7 +16,7 @@ from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.data_type import STRING, DataField, DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import parse_type
-from tablestore_engine.spark.types import fields_from_spark, from_spark_type, spark_ddl, spark_type
+from tablestore_engine.spark.spark_types import fields_from_spark, from_spark_type, spark_ddl, spark_type
 from tablestore_engine.spark.view_sql import FileGroup, deletion_map, group_files, select_group, view_query
 
 _SCHEMA = TableSchema(0, (DataField(0, "a", DataType("INT")), DataField(1, "b c", DataType("BIGINT"))), 1)

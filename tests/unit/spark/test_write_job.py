@@ -13,7 +13,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.spark.outcomes import decode_outcomes
+from tablestore_engine.spark.task_outcomes import decode_outcomes
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob, run_job
 from tablestore_engine.store.bucket_plan import plan_rows
 from tablestore_engine.store.bucket_state import BucketChange
@@ -22,7 +22,7 @@ from tablestore_engine.store.commit_report import CommitReport
 from tablestore_engine.store.routing import RoutedRows, route_rows
 from tablestore_engine.store.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write import WriteMode, WriteRequest
+from tablestore_engine.store.write_request import WriteMode, WriteRequest
 from tests.unit.store.table_world import as_table, changes_of, make_table, put, row, rows_of
 
 

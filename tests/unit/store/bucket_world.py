@@ -18,7 +18,7 @@ from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.lsm.compaction import needs_fold, pick, pick_full
 from tablestore_engine.lsm.levels import Levels
-from tablestore_engine.runtime.system import SYSTEM
+from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.bucket_plan import levels_of, plan_bucket, plan_preparation
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.bucket_task import BucketTask, Fold, TakeIn, TaskTable

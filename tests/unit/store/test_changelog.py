@@ -18,7 +18,7 @@ from tablestore_engine.store.data_files import DataFiles, RunRows
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.table_store import TableStore, committer_of
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.write import WriteMode
+from tablestore_engine.store.write_request import WriteMode
 from tests.unit.store.table_world import as_table, changes, changes_of, delete, make_table, put, row, rows_of
 
 

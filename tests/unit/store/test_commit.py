@@ -17,7 +17,7 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.commit import Committer
 from tablestore_engine.store.snapshot_files import Planned
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write import WriteRequest
+from tablestore_engine.store.write_request import WriteRequest
 from tablestore_engine.testing.faults import Fault, FaultKind, FaultyFileIO, InjectedFaultError
 from tests.unit.store.table_world import (
     Row,

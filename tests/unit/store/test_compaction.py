@@ -10,7 +10,7 @@ import pytest
 
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, Unsupported
 from tablestore_engine.format.snapshot import CommitKind
-from tablestore_engine.runtime.system import CRASH_POINTS
+from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store import maintenance
 from tablestore_engine.store.compaction import NOTHING, CompactionReport, FileTotals
 from tablestore_engine.store.table_store import TableStore

@@ -23,7 +23,7 @@ from tablestore_engine.errors import StorageError
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark.session import SparkSettings, session_scratch
 from tablestore_engine.store.row_filter import SameKeys
-from tablestore_engine.store.write import WriteMode
+from tablestore_engine.store.write_request import WriteMode
 from tests.unit.store.table_world import Row, make_table, open_table, put, row, rows_of
 
 _FREE_BYTES = 60_000

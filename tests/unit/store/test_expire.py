@@ -14,7 +14,7 @@ from tablestore_engine.store.clone import clone_table
 from tablestore_engine.store.retention import Hold
 from tablestore_engine.store.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write import WriteMode
+from tablestore_engine.store.write_request import WriteMode
 from tablestore_engine.testing.faults import seeded_runtime
 from tests.unit.store.expiry_world import newest, strays, visible
 from tests.unit.store.table_world import (

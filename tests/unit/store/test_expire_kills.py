@@ -8,7 +8,7 @@ import pytest
 
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.runtime.system import CRASH_POINTS
+from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import (
     DyingFileIO,

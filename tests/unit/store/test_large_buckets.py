@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.lsm import take
-from tablestore_engine.lsm.take import take_rows
+from tablestore_engine.lsm import take_rows as taking
+from tablestore_engine.lsm.take_rows import take_rows
 from tablestore_engine.store.table_store import TableStore
 from tests.unit.store.table_world import changes_of, delete, make_table, put, row, rows_of
 
@@ -44,13 +44,13 @@ def test_a_bucket_beyond_one_array(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """
     plain, none = _work(tmp_path / "plain", Counter())
     parts: Counter[str] = Counter()
-    gather = take._gather
+    gather = taking._gather
 
     def counted(*arguments: object) -> object:
         parts["gather"] += 1
         return gather(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(take, "_gather", counted)
+    monkeypatch.setattr(taking, "_gather", counted)
     assert take_rows.__kwdefaults__ is not None
     monkeypatch.setitem(take_rows.__kwdefaults__, "array_bytes", 2_000)
     large, seen = _work(tmp_path / "large", parts)

@@ -15,7 +15,7 @@ from tablestore_engine.store.key_facts import count_repeats, read_key_facts
 from tablestore_engine.store.parquet_input import portions
 from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.scan_rows import read_batches
-from tablestore_engine.store.write import WriteRequest
+from tablestore_engine.store.write_request import WriteRequest
 from tests.unit.store.bucket_world import Row, World, make_schema
 from tests.unit.store.table_world import make_table, open_table
 

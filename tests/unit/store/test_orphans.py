@@ -16,7 +16,7 @@ from tablestore_engine.errors import FixData, RetryError, TablestoreError
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
-from tablestore_engine.runtime.system import CRASH_POINTS
+from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.clone import clone_table
 from tablestore_engine.store.orphans import DAY_MS, IS_YOUNG, OrphanReport, OrphanRequest
 from tablestore_engine.store.table_files import IS_LINK, IS_STRANGERS, IS_UNKNOWN, kind_of

@@ -16,7 +16,7 @@ from tablestore_engine.store.routing import route_rows
 from tablestore_engine.store.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.task_runner import run_task
-from tablestore_engine.store.write import WriteMode, WriteRequest
+from tablestore_engine.store.write_request import WriteMode, WriteRequest
 from tests.unit.store.table_world import (
     Row,
     as_table,

@@ -79,7 +79,7 @@ class Runtime:
                 "TS1901",
                 f"crash point {name!r} is not listed",
                 why="a point that is not in CRASH_POINTS is never tested",
-                fix="add it to tablestore_engine/runtime/system.py",
+                fix="add it to tablestore_engine/runtime/outside_world.py",
             )
         self.on_crash_point(name)
 

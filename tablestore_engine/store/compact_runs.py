@@ -18,8 +18,8 @@ import pyarrow as pa
 from tablestore_engine.errors import EngineBug, StorageError
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_COMPACT, DataFileMeta
 from tablestore_engine.lsm.compaction import CompactionUnit
+from tablestore_engine.lsm.key_versions import sort_versions
 from tablestore_engine.lsm.merge import merge_versions, merged_rows
-from tablestore_engine.lsm.versions import sort_versions
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles, RunRows
 from tablestore_engine.store.range_read import FilePiece, read_ranges

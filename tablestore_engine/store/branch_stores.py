@@ -17,7 +17,7 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.bucket_task import BucketTask, TaskTable
 from tablestore_engine.store.identity import TableGuard

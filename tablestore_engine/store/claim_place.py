@@ -24,7 +24,7 @@ from typing import Protocol
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.runtime.system import Runtime
+from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.commit_history import find_pair, follows, goes_back_to
 from tablestore_engine.store.commit_report import CommitIdentity
 from tablestore_engine.store.identity import TableGuard

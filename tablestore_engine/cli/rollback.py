@@ -1,0 +1,50 @@
+"""`tablestore rollback`: an earlier snapshot becomes the newest.
+
+INVARIANT  rollback is the only command that takes history away by number, and does it only with --yes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from tablestore_engine.cli.output import print_json, write_out
+from tablestore_engine.cli.warehouse_choice import add_place, open_engine
+from tablestore_engine.errors import FixRequest
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def _register_rollback(parser: argparse.ArgumentParser) -> Run:
+    add_place(parser)
+    parser.add_argument("--to", type=int, required=True, metavar="N", help="the snapshot to go back to")
+    parser.add_argument("--yes", action="store_true", help="delete the later snapshots; there is no way back")
+    return _rollback
+
+
+def _rollback(arguments: argparse.Namespace) -> int:
+    with open_engine(arguments) as engine:
+        table = engine.table(arguments.table)
+        table.store.snapshots.get(arguments.to)
+        later = tuple(number for number in table.snapshot_ids() if number > arguments.to)
+        if later and not arguments.yes:
+            tags = [name for name, number in table.list_tags().items() if number in later]
+            raise FixRequest(
+                "TS1924",
+                f"{arguments.table} is not rolled back to snapshot {arguments.to} without --yes",
+                why=f"it deletes snapshots {later[0]} to {later[-1]}"
+                + (f" and the tags {', '.join(tags)}" if tags else "")
+                + " for ever; no writer may run meanwhile",
+                fix="add --yes if that is what you want",
+            )
+        table.rollback(arguments.to)
+    if arguments.json:
+        print_json({"table": arguments.table, "snapshot": arguments.to, "deleted": list(later)})
+    else:
+        write_out(
+            f"{arguments.table}: snapshot {arguments.to} is the newest, {len(later)} later ones are deleted"
+        )
+    return 0
+
+
+REGISTER = {"rollback": _register_rollback}

@@ -1,0 +1,48 @@
+"""`tablestore tag`: names for snapshots, which keep their rows when they expire."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from tablestore_engine.cli.output import print_json, print_table, write_out
+from tablestore_engine.cli.warehouse_choice import add_place, open_engine
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def _register_tag(parser: argparse.ArgumentParser) -> Run:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="create|delete|list")
+    create = actions.add_parser("create", help="name a snapshot", description="Name a snapshot.")
+    add_place(create)
+    create.add_argument("name", help="name of the tag")
+    create.add_argument("--snapshot", type=int, metavar="N", help="snapshot id (default: the newest)")
+    delete = actions.add_parser(
+        "delete", help="remove a tag", description="Remove a tag; the snapshot stays."
+    )
+    add_place(delete)
+    delete.add_argument("name", help="name of the tag")
+    add_place(actions.add_parser("list", help="tags and their snapshots", description="Tags of a table."))
+    return _tag
+
+
+def _tag(arguments: argparse.Namespace) -> int:
+    with open_engine(arguments) as engine:
+        table = engine.table(arguments.table)
+        if arguments.action == "create":
+            table.tag(arguments.name, arguments.snapshot)
+        elif arguments.action == "delete":
+            table.delete_tag(arguments.name)
+        tags = table.list_tags()
+    if arguments.json:
+        print_json(dict(tags))
+    elif arguments.action == "create":
+        write_out(f"{arguments.table}: {arguments.name} is snapshot {tags[arguments.name]}")
+    elif arguments.action == "delete":
+        write_out(f"{arguments.table}: tag {arguments.name} is removed")
+    else:
+        print_table(("tag", "snapshot"), list(tags.items()))
+    return 0
+
+
+REGISTER = {"tag": _register_tag}
