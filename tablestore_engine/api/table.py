@@ -28,7 +28,12 @@ from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.compact_report import CompactReport
 from tablestore_engine.warehouse.incoming_rows import to_incoming
-from tablestore_engine.warehouse.snapshot_diff import ChangeCounts, count_changes, read_changes_table
+from tablestore_engine.warehouse.snapshot_diff import (
+    ChangeCounts,
+    count_changes,
+    read_change_batches,
+    read_changes_table,
+)
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport
 from tablestore_engine.warehouse.write_spec import WriteSpec
@@ -52,7 +57,7 @@ class Scan:
         return self.store.read(self.plan(), columns)
 
     def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows as record batches, file by file."""
+        """Rows as record batches, a step of them in memory, however large the files are."""
         return self.store.read_batches(self.plan(), columns)
 
     def to_spark(self) -> DataFrame:
@@ -104,6 +109,12 @@ class Table:
     def changes(self, since: int, until: int | None = None) -> pa.Table:
         """Changelog rows of the snapshots in (since, until], with _row_kind and _snapshot_id."""
         return read_changes_table(self.store, since, until)
+
+    def change_batches(
+        self, since: int, until: int | None = None, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of `changes` as a stream, so that they need not fit in memory; `columns`: some of the table's."""
+        return read_change_batches(self.store, since, until, columns)
 
     def diff(self, since: int, until: int | None = None) -> ChangeCounts:
         """Keys inserted, updated and deleted between two snapshots, whatever happened in between."""

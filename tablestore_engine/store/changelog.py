@@ -1,6 +1,6 @@
 """What each snapshot changed, as rows with kinds, in an order that never varies.
 
-Names      ChangelogBatch   rows of one file (or one bucket) with `_ROW_KIND`
+Names      ChangelogBatch   rows of a file, a step at a time (or of one bucket), with `_ROW_KIND`
            ChangelogReader  changes of a snapshot; whether there are any; changes of a range of snapshots
            with_kind        rows and one kind for all; multiset_difference: what went and what came
 Steps      changelog files, when the snapshot has them → their rows
@@ -8,7 +8,8 @@ Steps      changelog files, when the snapshot has them → their rows
            new deletion vectors) and added rows; COMPACT → rows that new vectors hide (some writers delete that way)
            keyed with producer none: level-0 rows of APPEND snapshots as stored
            COMPACT and ANALYZE without changelog: nothing
-INVARIANT  two reads of one snapshot give the same batches in the same order: manifest order, then rows in the file.
+INVARIANT  two reads of one snapshot give the same rows in the same order: manifest order, then rows in the file.
+Memory     a step of rows (row_budget); a difference holds one bucket's rows that went and came.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.parts import Parts
+from tablestore_engine.store.row_budget import step_rows
 from tablestore_engine.store.row_equality import numbered_rows
 from tablestore_engine.store.stored_file import StoredFile
 from tablestore_engine.store.table_traits import TableTraits
@@ -62,17 +64,24 @@ class ChangelogReader:
             return True
         return any(True for _ in self._delta(snapshot, self.parts.schemas.get(snapshot.schema_id)))
 
-    def read(self, snapshot: Snapshot, schema: TableSchema | None = None) -> Iterator[ChangelogBatch]:
-        """The changes of one snapshot with the columns of `schema` (default: the snapshot's)."""
+    def read(
+        self, snapshot: Snapshot, schema: TableSchema | None = None, columns: Sequence[str] | None = None
+    ) -> Iterator[ChangelogBatch]:
+        """The changes of one snapshot with the columns of `schema` (default: the snapshot's), or some of them."""
         schema = schema or self.parts.schemas.get(snapshot.schema_id)
         if snapshot.changelog_manifest_list is not None:
             for entry in self.parts.manifests.read_changelog_entries(snapshot):
-                yield self._batch(snapshot, entry, schema)
+                yield from self._batches(snapshot, entry, schema, columns)
         elif not schema.is_keyed and _may_hide(snapshot):
-            yield from self._difference(snapshot, schema)
+            for batch in self._difference(snapshot, schema):
+                yield (
+                    batch
+                    if columns is None
+                    else replace(batch, rows=batch.rows.select([*columns, ROW_KIND_COLUMN]))
+                )
         else:
             for entry in self._delta(snapshot, schema):
-                yield self._batch(snapshot, entry, schema)
+                yield from self._batches(snapshot, entry, schema, columns)
 
     def read_between(self, after: int, until: int) -> Iterator[ChangelogBatch]:
         """Changes of the snapshots in (after, until], with the columns of the last one. Raises NotFound TS1302."""
@@ -94,15 +103,20 @@ class ChangelogReader:
             if entry.kind is FileKind.ADD or not schema.is_keyed:
                 yield entry
 
-    def _batch(self, snapshot: Snapshot, entry: ManifestEntry, schema: TableSchema) -> ChangelogBatch:
+    def _batches(
+        self, snapshot: Snapshot, entry: ManifestEntry, schema: TableSchema, columns: Sequence[str] | None
+    ) -> Iterator[ChangelogBatch]:
         (file,) = self.parts.scanner.stored_files([entry], PartitionSpec.of(schema))
-        rows = FileReader(self.parts.fileio, schema).read(file, keep=(VALUE_KIND,) if schema.is_keyed else ())
-        if schema.is_keyed:
-            kinds = rows.column(VALUE_KIND).cast(pa.int8())
-            rows = rows.drop_columns([VALUE_KIND]).append_column(ROW_KIND_COLUMN, kinds)
-        else:
-            rows = with_kind(rows, RowKind.INSERT)
-        return ChangelogBatch(snapshot.id, file.partition, _bucket(schema, entry.bucket), rows)
+        keep = (VALUE_KIND,) if schema.is_keyed else ()
+        reader = FileReader(self.parts.fileio, schema)
+        for block in reader.read_blocks(file, columns, keep=keep, rows_max=step_rows([file])):
+            rows = block.rows
+            if schema.is_keyed:
+                kinds = rows.column(VALUE_KIND).cast(pa.int8())
+                rows = rows.drop_columns([VALUE_KIND]).append_column(ROW_KIND_COLUMN, kinds)
+            else:
+                rows = with_kind(rows, RowKind.INSERT)
+            yield ChangelogBatch(snapshot.id, file.partition, _bucket(schema, entry.bucket), rows)
 
     def _difference(self, snapshot: Snapshot, schema: TableSchema) -> Iterator[ChangelogBatch]:
         """Rows that went (-D) and rows that came (+I); equal rows cancel out. A COMPACT only takes away."""

@@ -1,22 +1,27 @@
 """Keyed tables without deletion vectors: which positions of a bucket's files a merging reader would drop.
 
 Names      merged_positions   files of one bucket → file name → positions to skip
-Steps      one sorted run without deletes → nothing to do; else key, sequence and kind columns → lsm.merge_on_read
+Steps      one sorted run without deletes → nothing to do; else key, sequence and kind columns, one key range after the
+           other → lsm.merge_on_read
+Memory     a step of those columns (row_budget), and the bitmaps
 Only for   engines that take rows whole; the others raise Unsupported TS1656.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 from pyroaring import BitMap
 
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND
-from tablestore_engine.lsm.key_order import order_columns
 from tablestore_engine.lsm.merge_on_read import VersionFile, deleted_positions
 from tablestore_engine.store.file_read import FileReader
 from tablestore_engine.store.incoming_batch import sequence_of
+from tablestore_engine.store.range_read import FilePiece, read_ranges
 from tablestore_engine.store.stored_file import StoredFile
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -25,8 +30,15 @@ def merged_positions(reader: FileReader, files: Sequence[StoredFile]) -> Mapping
     """Positions that merging would drop; files without any are left out."""
     if _is_raw(files):
         return {}
-    engine = TableTraits(reader.schema).merge_engine
-    return deleted_positions(engine, [_version_file(reader, file) for file in files])
+    schema, traits = reader.schema, TableTraits(reader.schema)
+    columns = list(dict.fromkeys([*schema.trimmed_primary_keys, *traits.sequence_fields]))
+    found: dict[str, BitMap] = {}
+    for pieces in read_ranges(reader, files, columns, keep=(SEQUENCE_NUMBER, VALUE_KIND)):
+        firsts = {piece.source.meta.file_name: piece.first for piece in reversed(pieces)}
+        versions = [_version_file(list(mine), traits) for _, mine in groupby(pieces, key=_file_name)]
+        for name, hidden in deleted_positions(traits.merge_engine, versions).items():
+            found[name] = found.get(name, BitMap()) | hidden.shift(firsts[name])
+    return found
 
 
 def _is_raw(files: Sequence[StoredFile]) -> bool:
@@ -35,14 +47,16 @@ def _is_raw(files: Sequence[StoredFile]) -> bool:
     return len(levels) == 1 and 0 not in levels and all(file.meta.delete_row_count == 0 for file in files)
 
 
-def _version_file(reader: FileReader, file: StoredFile) -> VersionFile:
-    """All physical rows: a vector of such a table is none of ours, and merging alone decides."""
-    schema, traits = reader.schema, TableTraits(reader.schema)
-    columns = dict.fromkeys([*schema.trimmed_primary_keys, *traits.sequence_fields])
-    rows = reader.read(file, list(columns), keep=(SEQUENCE_NUMBER, VALUE_KIND))
+def _file_name(piece: FilePiece) -> str:
+    return piece.source.meta.file_name
+
+
+def _version_file(pieces: Sequence[FilePiece], traits: TableTraits) -> VersionFile:
+    """Physical rows of one range: a vector of such a table is none of ours, and merging alone decides."""
+    rows = pa.concat_tables([piece.rows for piece in pieces])
     return VersionFile(
-        name=file.meta.file_name,
-        keys=order_columns(rows, schema.trimmed_primary_keys),
+        name=_file_name(pieces[0]),
+        keys=pl.concat([piece.keys for piece in pieces]),
         sequence_numbers=np.asarray(rows.column(SEQUENCE_NUMBER)),
         kinds=np.asarray(rows.column(VALUE_KIND)).astype(np.int8),
         sequence=sequence_of(rows, traits),

@@ -2,8 +2,10 @@
 
 Names      Target        where and how the outcome is written
            merge_batch   the only entry: → BucketChange
-Steps      1 find hits  2 fetch old rows, as few columns as the question needs  3 let them meet (lsm.merge) and decide
-           4 write the run  5 write the changelog  6 new vectors
+Steps      1 find hits, in one step or, of many rows, one key range after the other (merge_steps); of each step:
+           2 fetch old rows, as few columns as the question needs  3 let them meet (lsm.merge) and decide
+           4 write the run on  5 write the changelog on  6 new vectors
+Memory     a step of rows (row_budget) beside the batch, however many it has, and however many give way.
 INVARIANT  old rows are read only if someone asks: changelog, sequence field, comparison, or an engine that combines.
 INVARIANT  nothing here knows what becomes of a key: rows are brought to lsm.merge, and what it says is placed.
 """
@@ -17,7 +19,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tablestore_engine.errors import StorageError
-from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_APPEND, DataFileMeta
+from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_APPEND
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.lsm.key_order import Index, Mask, order_columns, order_permutation
 from tablestore_engine.lsm.merge import Decision, Incoming, Met, Stored, changelog_rows, decide, meet_stored
@@ -26,7 +28,9 @@ from tablestore_engine.lsm.versions import stored_newer
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles, RunRows
 from tablestore_engine.store.incoming_batch import Batch, sequence_of
-from tablestore_engine.store.lookup import FileHits, Hits, KeyCache, absent_rows, fetch, find_hits
+from tablestore_engine.store.lookup import FileHits, Hits, KeyCache, fetch
+from tablestore_engine.store.merge_steps import Batches, MergeStep, find_steps
+from tablestore_engine.store.rolling_writer import RollingWriter
 from tablestore_engine.store.row_equality import rows_identical
 from tablestore_engine.store.row_filter import RowFilter, picked_rows
 
@@ -43,7 +47,7 @@ class Target:
 
 @dataclass(frozen=True)
 class _Found:
-    """What the bucket holds for the batch: hits, their old rows in hit order (first column their numbers), the rest.
+    """What the bucket holds for a step: hits, their old rows in hit order (first column their numbers), the rest.
 
     `picked`: which hits, in hit order, are rows that give way.
     """
@@ -54,66 +58,121 @@ class _Found:
     picked: Mask
 
 
+@dataclass(frozen=True)
+class _Settled:
+    """One step, decided: its part of the run and of the changelog, the rows that are dead now, counts of keys."""
+
+    run: RunRows
+    log: RunRows | None
+    dead: list[tuple[str, Index]]
+    decision: Decision
+    absent: int
+
+
 def merge_batch(
-    files: DataFiles, state: BucketState, batch: Batch, target: Target, cache: KeyCache | None
+    files: DataFiles, state: BucketState, incoming: Batch | Batches, target: Target, cache: KeyCache | None
 ) -> BucketChange:
-    """Files, vectors, changelog and counts of merging `batch` into `state`."""
-    found = _find(files, state, batch, target, cache)
+    """Files, vectors, changelog and counts of merging `incoming` into `state`."""
+    masks = _picked_masks(files, state, target)
+    run = files.open_run(state, level=target.level, source=target.source)
+    log = files.open_changelog(state, level=target.level)
+    tally = _Tally(state)
+    try:
+        with run, log:
+            held = None  # a changelog that is the run, as long as it may be all there is
+            for step in find_steps(files.reader, state, incoming, masks, cache):
+                settled = _settle(files, step, masks, target, next_number=tally.next_number)
+                run.add(settled.run)
+                held = _log_on(log, settled.log, held, may_copy=not tally.steps or not state.files)
+                tally.add(settled)
+        changelog = log.metas if held is None else files.copy_as_changelog(state, run.metas)
+    except StorageError:
+        run.discard()
+        log.discard()
+        raise
+    return BucketChange(
+        state.partition_bytes,
+        state.bucket,
+        added=run.metas,
+        changelog=changelog,
+        deletion_vectors=tally.new_vectors(),
+        inserted=tally.inserted,
+        updated=tally.updated,
+        deleted=tally.deleted,
+        unchanged=tally.unchanged,
+    )
+
+
+def _log_on(
+    output: RollingWriter[RunRows], log: RunRows | None, held: RunRows | None, *, may_copy: bool
+) -> RunRows | None:
+    """Write a step's changelog; what is held back instead: of a run that only inserts the bytes are copied."""
+    if log is None or (may_copy and log.kinds is None):
+        return log
+    if held is not None:
+        output.add(held)
+    output.add(log)
+    return None
+
+
+def _settle(
+    files: DataFiles, step: MergeStep, masks: dict[str, Mask], target: Target, *, next_number: int
+) -> _Settled:
+    batch = step.batch
+    found = _fetch_old(files, step, masks, target)
     met = _meet(files, batch, found)
     decision = decide(met, identical=_identical(batch, target, found, met))
     numbers = (
-        state.next_sequence + np.arange(len(decision.written))
+        next_number + np.arange(len(decision.written))
         if batch.numbers is None
         else batch.numbers[decision.written]
     )
     run = RunRows(take_rows(met.rows, decision.written), numbers)
-    added = files.write_run(state, run, level=target.level, source=target.source)
-    changelog: tuple[DataFileMeta, ...] = ()
-    try:
-        if files.traits.changelog_producer.writes_at_merge:
-            changelog = _write_changelog(
-                files, state, _changelog(files, met, found, decision, run), added, target
-            )
-    except StorageError:
-        files.discard(state, added)
-        raise
-    absent_count = sum(len(one.positions) for one in found.absent)
-    return BucketChange(
-        state.partition_bytes,
-        state.bucket,
-        added=added,
-        changelog=changelog,
-        deletion_vectors=_new_vectors(state, found, decision),
-        inserted=decision.inserted,
-        updated=decision.updated,
-        deleted=decision.deleted + absent_count,
-        unchanged=decision.unchanged,
-    )
+    writes_log = files.traits.changelog_producer.writes_at_merge
+    log = _changelog(files, met, found, decision, run) if writes_log else None
+    absent = sum(len(one.positions) for one in found.absent)
+    return _Settled(run, log, _dead_rows(found, decision), decision, absent)
 
 
-def _write_changelog(
-    files: DataFiles, state: BucketState, log: RunRows, added: tuple[DataFileMeta, ...], target: Target
-) -> tuple[DataFileMeta, ...]:
-    """The rows of `log`; without kinds they are the added run, whose bytes are taken again."""
-    if log.kinds is None:
-        return files.copy_as_changelog(state, added)
-    with files.open_changelog(state, level=target.level) as output:
-        output.add(log)
-    return output.metas
+class _Tally:
+    """What all steps did to the bucket."""
+
+    def __init__(self, state: BucketState) -> None:
+        self._state = state
+        self._dead: dict[str, BitMap] = {}
+        self.steps = self.inserted = self.updated = self.deleted = self.unchanged = 0
+        self.next_number = state.next_sequence
+
+    def add(self, settled: _Settled) -> None:
+        decision = settled.decision
+        self.steps += 1
+        self.next_number += len(decision.written)
+        self.inserted += decision.inserted
+        self.updated += decision.updated
+        self.deleted += decision.deleted + settled.absent
+        self.unchanged += decision.unchanged
+        for name, positions in settled.dead:
+            if len(positions):
+                self._dead.setdefault(name, BitMap()).update(BitMap(positions.astype(np.uint32)))
+
+    def new_vectors(self) -> dict[str, BitMap] | None:
+        """The complete vectors of the bucket, None when nothing was deleted or replaced."""
+        if not self._dead:
+            return None
+        vectors = self._state.deletion_vectors
+        for name, dead in self._dead.items():
+            vectors[name] = vectors.get(name, BitMap()) | dead
+        return vectors
 
 
-def _find(
-    files: DataFiles, state: BucketState, batch: Batch, target: Target, cache: KeyCache | None
-) -> _Found:
-    hits = find_hits(files.reader, state.files, batch.keys, cache)
-    masks = _picked_masks(files, state, target)
-    absent = absent_rows(state.files, hits, masks)
-    columns = _old_columns(files, batch, target)
+def _fetch_old(files: DataFiles, step: MergeStep, masks: dict[str, Mask], target: Target) -> _Found:
+    hits = step.hits
+    columns = _old_columns(files, step.batch, target)
     old = None
     if columns is None or columns:
         old = fetch(files.reader, hits.by_file, columns, keep=(SEQUENCE_NUMBER,))
         old = None if old is None else take_rows(old, hits.order)
-    return _Found(hits, old, absent, _picked_hits(hits, masks))
+    return _Found(hits, old, step.absent, _picked_hits(hits, masks))
 
 
 def _picked_masks(files: DataFiles, state: BucketState, target: Target) -> dict[str, Mask]:
@@ -193,8 +252,8 @@ def _changelog(files: DataFiles, met: Met, found: _Found, decision: Decision, ru
     return RunRows(rows, all_numbers, kinds)
 
 
-def _new_vectors(state: BucketState, found: _Found, decision: Decision) -> dict[str, BitMap] | None:
-    """The complete vectors of the bucket, None when nothing was deleted or replaced."""
+def _dead_rows(found: _Found, decision: Decision) -> list[tuple[str, Index]]:
+    """File name and positions of rows that this step deletes or replaces."""
     is_replaced = np.zeros(len(found.hits.incoming), dtype=np.bool_)
     is_replaced[found.hits.order[decision.replaced]] = True  # from hit order back to file order
     dead: list[tuple[str, Index]] = [(one.file.meta.file_name, one.positions) for one in found.absent]
@@ -202,10 +261,4 @@ def _new_vectors(state: BucketState, found: _Found, decision: Decision) -> dict[
     for one in found.hits.by_file:
         dead.append((one.file.meta.file_name, one.positions[is_replaced[at : at + len(one.positions)]]))
         at += len(one.positions)
-    if not any(len(positions) for _, positions in dead):
-        return None
-    vectors = state.deletion_vectors
-    for name, positions in dead:
-        if len(positions):
-            vectors[name] = vectors.get(name, BitMap()) | BitMap(positions.astype(np.uint32))
-    return vectors
+    return dead

@@ -20,7 +20,9 @@ STEP_BYTES = 32 << 20
 
 
 def step_rows(files: Iterable[StoredFile]) -> int:
-    """At least one row, at most STEP_ROWS, and as few as have STEP_BYTES in these files."""
+    """At least one row, at most STEP_ROWS, and as few as have STEP_BYTES in these files; STEP_ROWS of none."""
     metas = [file.meta for file in files]
+    if not metas:
+        return STEP_ROWS
     rows, size = sum(meta.row_count for meta in metas), sum(meta.file_size for meta in metas)
     return max(1, min(STEP_ROWS, rows * STEP_BYTES // max(size, 1)))

@@ -38,6 +38,9 @@ class StoredFile:
     schema: TableSchema
     deleted: BitMap | None = None
 
+    def __str__(self) -> str:
+        return self.path
+
     @property
     def dead_count(self) -> int:
         """Rows of the file that its deletion vector hides."""

@@ -163,9 +163,11 @@ class TableStore:
         """Whether the snapshot can have changed rows."""
         return ChangelogReader(self.parts).has_changes(snapshot)
 
-    def read_changes(self, snapshot: Snapshot, schema: TableSchema | None = None) -> Iterator[ChangelogBatch]:
+    def read_changes(
+        self, snapshot: Snapshot, schema: TableSchema | None = None, columns: Sequence[str] | None = None
+    ) -> Iterator[ChangelogBatch]:
         """What one snapshot changed, in a fixed order, with the columns of `schema` (default: the snapshot's)."""
-        return ChangelogReader(self.parts).read(snapshot, schema)
+        return ChangelogReader(self.parts).read(snapshot, schema, columns)
 
     def read_changes_between(self, after: int, until: int) -> Iterator[ChangelogBatch]:
         """What the snapshots in (after, until] changed."""

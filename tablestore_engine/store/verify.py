@@ -15,24 +15,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-import numpy as np
-import polars as pl
-
 from tablestore_engine.errors import TablestoreError
-from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND
 from tablestore_engine.format.index_manifest import DELETION_VECTORS
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
-from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.lsm.key_order import order_columns, order_permutation, starts_of_groups
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.file_read import FileReader
+from tablestore_engine.store.key_facts import count_repeats, read_key_facts
 from tablestore_engine.store.lookup import key_range
 from tablestore_engine.store.parquet_input import ParquetInput, verify_parquet
 from tablestore_engine.store.parts import Parts
-from tablestore_engine.store.stored_file import StoredFile, visible_mask
+from tablestore_engine.store.stored_file import StoredFile
 from tablestore_engine.store.table_traits import TableTraits
 
 
@@ -208,33 +203,18 @@ class _Check:
                     yield f"files of level {level} overlap"
 
     def _keys(self, state: BucketState) -> Iterator[str]:
-        """Each file sorted; each key visible once over all levels above 0."""
-        visible: list[pl.DataFrame] = []
-        names, reader = self.schema.trimmed_primary_keys, FileReader(self.parts.fileio, self.schema)
-        for file in state.files:
-            try:
-                rows = reader.read(file, names, keep=(SEQUENCE_NUMBER, VALUE_KIND))
-                alive = visible_mask(file, rows.num_rows)
-            except TablestoreError as broken:
-                yield f"{broken.code} {broken.what}"
-                return
-            keys = order_columns(rows, names)
-            order = order_permutation(keys)
-            if bool((order[1:] < order[:-1]).any()) or not bool(starts_of_groups(keys).all()):
-                yield f"{file.meta.file_name} is not sorted by key, or repeats one"
-            numbers = np.asarray(rows.column(SEQUENCE_NUMBER))
-            if (int(numbers.min()), int(numbers.max())) != (
-                file.meta.min_sequence_number,
-                file.meta.max_sequence_number,
-            ):
-                yield f"{file.meta.file_name} has other sequence numbers than its metadata"
-            kinds = np.asarray(rows.column(VALUE_KIND))
-            retracts = int(((kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)).sum())
-            if file.meta.delete_row_count not in (None, retracts):
-                yield f"{file.meta.file_name} has {retracts} delete rows, not {file.meta.delete_row_count}"
-            if file.meta.level > 0:
-                visible.append(keys.filter(pl.Series(alive)))
-        if visible and TableTraits(self.schema).has_inbox:
-            stacked = pl.concat(visible)
-            if stacked.unique().height != stacked.height:
-                yield f"{stacked.height - stacked.unique().height} keys are visible twice"
+        """Each file sorted; each key visible once over all levels above 0. A step of rows at a time (row_budget)."""
+        reader = FileReader(self.parts.fileio, self.schema)
+        is_sorted = True
+        try:
+            for file in state.files:
+                found = read_key_facts(reader, file)
+                is_sorted &= found.is_sorted
+                yield from found.problems(file)
+            if is_sorted and TableTraits(self.schema).has_inbox:
+                stored = [file for file in state.files if file.meta.level > 0]
+                repeats = count_repeats(reader, stored)
+                if repeats:
+                    yield f"{repeats} keys are visible twice"
+        except TablestoreError as broken:
+            yield f"{broken.code} {broken.what}"
