@@ -217,7 +217,8 @@ def main(argv: list[str]) -> int:
     }
     print(json.dumps(result["ratios"], indent=2))
     if not arguments.small:
-        RESULT.write_text(json.dumps(result, indent=1) + "\n")
+        others = json.loads(RESULT.read_text()) if RESULT.exists() else {}  # figures of benchmarks.memory
+        RESULT.write_text(json.dumps({**others, **result}, indent=1) + "\n")
     return 0
 
 

@@ -7,7 +7,7 @@ INVARIANT  both outputs come from the same values; the table may leave columns o
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -327,19 +327,33 @@ def _register_changelog(parser: argparse.ArgumentParser) -> Run:
 
 
 def _changelog(arguments: argparse.Namespace) -> int:
-    with open_engine(arguments) as engine:
-        changes = engine.table(arguments.table).changes(arguments.since, arguments.until)
     limit = arguments.limit
-    if limit is None:
-        limit = changes.num_rows if arguments.json else _SHOWN_ROWS
-    shown = _kinds_first(changes).slice(0, max(limit, 0))
+    if limit is None and not arguments.json:
+        limit = _SHOWN_ROWS
+    with open_engine(arguments) as engine:
+        table = engine.table(arguments.table)
+        kept, total = _first_rows(table.change_batches(arguments.since, arguments.until), limit)
+        changes = pa.Table.from_batches(kept) if kept else table.changes(0, 0)
+    shown = _kinds_first(changes)
     if arguments.json:
         print_json(shown.to_pylist())
     else:
         print_table(shown.column_names, [tuple(row.values()) for row in shown.to_pylist()])
-    if shown.num_rows < changes.num_rows:
-        say(f"{shown.num_rows} of {changes.num_rows} rows; see more with --limit {changes.num_rows}")
+    if shown.num_rows < total:
+        say(f"{shown.num_rows} of {total} rows; see more with --limit {total}")
     return 0
+
+
+def _first_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> tuple[list[pa.RecordBatch], int]:
+    """The first `limit` rows (None: all), and how many there are; the others are counted and let go."""
+    kept: list[pa.RecordBatch] = []
+    total = 0
+    for batch in batches:
+        room = batch.num_rows if limit is None else max(limit - total, 0)
+        if room:
+            kept.append(batch.slice(0, room))
+        total += batch.num_rows
+    return kept, total
 
 
 def _kinds_first(changes: pa.Table) -> pa.Table:

@@ -93,7 +93,7 @@ class RollingWriter(Generic[P]):
         if rows.num_rows:
             both = [rows] if self._waiting is None else [self._waiting, rows]
             self._waiting = pa.concat_tables(both)
-            self._write(at_least=max(self._shape.group_rows, SAMPLE_ROWS))
+            self._write(is_last=False)
 
     def discard(self) -> None:
         """Delete the files. REQUIRES that no claim was tried with them."""
@@ -105,7 +105,7 @@ class RollingWriter(Generic[P]):
 
     def _finish(self) -> None:
         try:
-            self._write(at_least=1)
+            self._write(is_last=True)
             if self._file is not None:
                 self._close()
         except BaseException as error:
@@ -113,13 +113,19 @@ class RollingWriter(Generic[P]):
                 self._file.give_up(error)
             raise
 
-    def _write(self, at_least: int) -> None:
-        """Row groups, as long as so many rows wait: with fewer a group, or a sample, might be cut short."""
+    def _enough(self, *, is_last: bool) -> int:
+        """So many rows have to wait: with fewer a group, or the sample of a new file, would be cut short."""
+        if is_last:
+            return 1
+        return self._shape.group_rows if self._file is not None else max(self._shape.group_rows, SAMPLE_ROWS)
+
+    def _write(self, *, is_last: bool) -> None:
+        """Row groups, as long as there are rows enough."""
         rows = self._waiting
         if rows is None:
             return
         shape, at, noted = self._shape, 0, 0
-        while rows.num_rows - at >= at_least or rows.slice(at).nbytes > GROUP_BYTES_MAX:
+        while rows.num_rows - at >= self._enough(is_last=is_last) or rows.slice(at).nbytes > GROUP_BYTES_MAX:
             if self._file is None:
                 sample = rows.slice(at, SAMPLE_ROWS)
                 self._file = _OpenFile(
