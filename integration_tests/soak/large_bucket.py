@@ -4,7 +4,7 @@ Names      fill_bucket()   write and check `rows` rows of TEXT_BYTES each; the c
 Steps      1 loads of LOAD_ROWS  2 an update of every STEP-th row, its changelog against what was written
            3 compaction to one level  4 every row read back in batches  5 a write that deletes, read back again
 INVARIANT  the expected text of a row follows from its id and its version; no row is held for later.
-Memory     a few times the bucket: a compaction takes all rows of a level at once.
+Memory     some loads; a compaction holds a step of rows (decision 0022), a load of LOAD_ROWS its own.
 """
 
 from __future__ import annotations

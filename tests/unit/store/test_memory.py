@@ -21,6 +21,7 @@ from tests.unit.store.table_world import make_table, open_table
 ROWS, STEP, TEXT = 60_000, 2_000, 100
 SHARE = 2.5  # of what everything at once takes: some steps, and the 8 k rows that a new file is sampled by
 Work = Callable[[World], object]
+_POOLS: list[pa.MemoryPool] = []  # remembered keys may lie in their memory: a pool outlives the test
 
 
 def _rows(keys: Sequence[int], letter: str) -> list[Row]:
@@ -44,6 +45,7 @@ def metered() -> Iterator[Callable[[Callable[[], object]], int]]:
 
     def peak(work: Callable[[], object]) -> int:
         pool = pa.proxy_memory_pool(usual)
+        _POOLS.append(pool)
         pa.set_memory_pool(pool)
         try:
             work()
