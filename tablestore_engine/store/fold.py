@@ -35,6 +35,7 @@ def fold_unit(files: DataFiles, state: BucketState, unit: CompactionUnit) -> Buc
                 chosen = [by_name[name] for name in group]
                 for pieces in read_ranges(files.reader, chosen, keep=(SEQUENCE_NUMBER,), visible=True):
                     output.add(_folded(files, pieces))
+                    pieces.clear()  # gone before the next range is read
             added.extend(output.metas)
     except StorageError:
         files.discard(state, added)

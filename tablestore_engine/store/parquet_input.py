@@ -144,15 +144,20 @@ class ParquetInput:
 
 
 def portions(sizes: Sequence[int], rows_max: int) -> list[range]:
-    """Numbers of neighbouring row groups that are read together: as many as have `rows_max` rows, one at least."""
+    """Numbers of neighbouring row groups that are read together: until they have `rows_max` rows. A group with more is
+    alone, so a portion has less than two times `rows_max` rows, or is one group.
+    """
     found: list[range] = []
     first = rows = 0
     for number, size in enumerate(sizes):
-        if number > first and rows + size > rows_max:
+        if number > first and size > rows_max:
             found.append(range(first, number))
             first, rows = number, 0
         rows += size
-    return [*found, range(first, len(sizes))] if sizes else found
+        if rows >= rows_max:
+            found.append(range(first, number + 1))
+            first, rows = number + 1, 0
+    return [*found, range(first, len(sizes))] if first < len(sizes) else found
 
 
 class FooterChecks:

@@ -12,6 +12,7 @@ from tablestore_engine.lsm.compaction import pick_full
 from tablestore_engine.store import row_budget
 from tablestore_engine.store.bucket_task import BucketTask, Fold
 from tablestore_engine.store.key_facts import count_repeats, read_key_facts
+from tablestore_engine.store.parquet_input import portions
 from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.scan_rows import read_batches
 from tablestore_engine.store.write import WriteRequest
@@ -137,3 +138,23 @@ def test_verify_looks_at_keys_in_steps(
     whole = metered(look)
     monkeypatch.setattr(row_budget, "STEP_ROWS", STEP)
     assert metered(look) < whole / 2
+
+
+def test_row_groups_are_read_together_up_to_a_step() -> None:
+    """Every group is in one portion, in order; a portion reaches its rows by its last group, a larger group is alone."""
+    assert portions([], 10) == []
+    assert portions([4, 4, 4, 4], 8) == [range(2), range(2, 4)]
+    assert portions([4, 4, 4], 9) == [range(3)]
+    assert portions([4, 30, 4], 8) == [range(1), range(1, 2), range(2, 3)]
+
+
+def test_a_large_row_group_is_read_in_parts(tmp_path: Path) -> None:
+    """A file that another writer made of one group gives the rows of the whole, a step at a time."""
+    world = World(
+        tmp_path, make_schema({"id": "BIGINT", "v": "STRING"}, options={"parquet.row-group-rows": "5000"})
+    )
+    world.upsert(_rows(range(3_000), "a"))
+    (file,) = world.state.files
+    blocks = list(world.files.reader.read_blocks(file, rows_max=700))
+    assert [block.first for block in blocks] == [0, 700, 1400, 2100, 2800]
+    assert pa.concat_tables([block.rows for block in blocks]).equals(world.files.reader.read(file))
