@@ -141,7 +141,7 @@ def test_verify_looks_at_keys_in_steps(
 
 
 def test_row_groups_are_read_together_up_to_a_step() -> None:
-    """Every group is in one portion, in order; a portion reaches its rows by its last group, a larger group is alone."""
+    """Every group is in one portion, in order; a portion has its rows by its last group, a larger group is alone."""
     assert portions([], 10) == []
     assert portions([4, 4, 4, 4], 8) == [range(2), range(2, 4)]
     assert portions([4, 4, 4], 9) == [range(3)]
