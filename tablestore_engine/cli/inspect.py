@@ -278,8 +278,13 @@ def _diff(arguments: argparse.Namespace) -> int:
         for number in (first, second):
             table.store.snapshots.get(number)
         counts = table.diff(first, second)
-        changes = table.changes(min(first, second), max(first, second))
-        samples = pick_samples(changes, table.schema.primary_keys, max(arguments.samples, 0))
+        low, high = min(first, second), max(first, second)
+        samples = pick_samples(
+            lambda columns: table.change_batches(low, high, columns),
+            table.schema.primary_keys,
+            max(arguments.samples, 0),
+        )
+        names = table.schema.field_names
     if second < first:
         samples = tuple(one.swapped() for one in samples)
     numbers = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
@@ -292,7 +297,6 @@ def _diff(arguments: argparse.Namespace) -> int:
     lines = [line for one in samples for line in _sample_lines(one)]
     if lines:
         write_out("")
-        names = [name for name in changes.column_names if not name.startswith(("_row_kind", "_snapshot_id"))]
         print_table(("", *names), [(sign, *(row.get(name) for name in names)) for sign, row in lines])
     return 0
 

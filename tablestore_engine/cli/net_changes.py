@@ -9,7 +9,7 @@ EXAMPLE    +I a, -U a, +U b, -D b → nothing · -U a, +U b, -U b, +U c → upda
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -20,6 +20,10 @@ from tablestore_engine.lsm.key_order import order_columns
 ROW_KIND = "_row_kind"
 _HELPERS = (ROW_KIND, "_snapshot_id")
 Row = Mapping[str, object]
+ReadChanges = Callable[
+    [Sequence[str] | None], Iterable[pa.RecordBatch]
+]  # columns (None: all) → changes in order
+_Ends = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -41,46 +45,85 @@ class NetChange:
         return NetChange(self.after, self.before)
 
 
-def pick_samples(changes: pa.Table, keys: Sequence[str], limit: int) -> tuple[NetChange, ...]:
-    """Inserted, then updated, then deleted keys, each in the order in which they first changed."""
-    kinds = pl.Series(changes.column(ROW_KIND).to_pylist(), dtype=pl.String)
-    numbered = pl.DataFrame(
-        {"at": range(changes.num_rows), "kind": kinds}, schema={"at": pl.Int64, "kind": pl.String}
+def pick_samples(read: ReadChanges, keys: Sequence[str], limit: int) -> tuple[NetChange, ...]:
+    """Inserted, then updated, then deleted keys, each in the order in which they first changed.
+
+    Changes are read twice: keys and kinds to choose, then the rows that were chosen, which alone are held.
+    """
+    chosen = _choose(read(list(keys) or None), keys, limit)
+    rows = _rows_at(read(None), {at for pair in chosen for at in pair if at is not None})
+    return tuple(
+        NetChange(*(None if at is None else rows[at] for at in (before, after))) for before, after in chosen
     )
+
+
+def _choose(changes: Iterable[pa.RecordBatch], keys: Sequence[str], limit: int) -> list[_Ends]:
+    """Numbers of the rows before and after, of each sample."""
+    held: list[pl.DataFrame] = []
+    count = settled = 0
+    for batch in changes:
+        numbered = _numbered(batch, keys, count)
+        count += batch.num_rows
+        held.append(numbered if keys else _first_of_each(numbered, limit))
+        if keys and sum(one.height for one in held[1:]) > settled:
+            held = [_ends_of(pl.concat(held))]
+            settled = held[0].height
+    if not held:
+        return []
     if not keys:
-        came = numbered.filter(pl.col("kind").is_in(["+I", "+U"])).head(limit)["at"].to_list()
-        went = numbered.filter(pl.col("kind").is_in(["-D", "-U"])).head(limit)["at"].to_list()
-        return tuple(_change(changes, None, at) for at in came) + tuple(
-            _change(changes, at, None) for at in went
-        )
-    key_columns = order_columns(changes, keys)  # groups as keys do: -0.0 is another key than 0.0
-    ends = (
-        numbered.hstack(key_columns)
-        .group_by(key_columns.columns, maintain_order=True)
-        .agg(
-            pl.col("at").first().alias("first"),
-            pl.col("at").last().alias("last"),
-            (pl.col("kind").first() != "+I").alias("existed"),
-            pl.col("kind").last().is_in(["+I", "+U"]).alias("exists"),
-        )
-    )
-    found: list[NetChange] = []
+        rows = _first_of_each(pl.concat(held), limit)
+        came = rows.filter(~pl.col("#existed"))["#first"].to_list()
+        went = rows.filter(pl.col("#existed"))["#first"].to_list()
+        return [(None, at) for at in came] + [(at, None) for at in went]
+    ends, found = _ends_of(pl.concat(held)), list[_Ends]()
     for existed, exists in ((False, True), (True, True), (True, False)):
-        chosen = ends.filter((pl.col("existed") == existed) & (pl.col("exists") == exists)).head(limit)
+        picked = ends.filter((pl.col("#existed") == existed) & (pl.col("#exists") == exists)).head(limit)
         found += [
-            _change(changes, first if existed else None, last if exists else None)
-            for first, last in chosen.select("first", "last").rows()
+            (first if existed else None, last if exists else None)
+            for first, last in picked.select("#first", "#last").rows()
         ]
-    return tuple(found)
-
-
-def _change(changes: pa.Table, before: int | None, after: int | None) -> NetChange:
-    return NetChange(_row(changes, before), _row(changes, after))
-
-
-def _row(changes: pa.Table, at: int | None) -> Row | None:
-    if at is None:
-        return None
-    row = changes.drop_columns([name for name in _HELPERS if name in changes.column_names]).slice(at, 1)
-    found: Row = row.to_pylist()[0]
     return found
+
+
+def _numbered(batch: pa.RecordBatch, keys: Sequence[str], start: int) -> pl.DataFrame:
+    """Comparable keys (they group as keys do: -0.0 is another key than 0.0), and each row as its own first and last."""
+    kinds = pl.Series(batch.column(ROW_KIND).to_pylist(), dtype=pl.String)
+    numbers = pl.Series(range(start, start + batch.num_rows), dtype=pl.Int64)
+    exists = kinds.is_in(["+I", "+U"])
+    ends = pl.DataFrame(
+        {
+            "#first": numbers,
+            "#last": numbers,
+            "#existed": kinds != "+I" if keys else ~exists,
+            "#exists": exists,
+        }
+    )
+    return order_columns(pa.Table.from_batches([batch]), keys).hstack(ends) if keys else ends
+
+
+def _ends_of(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per key."""
+    keys = [name for name in rows.columns if not name.startswith("#")]
+    return rows.group_by(keys, maintain_order=True).agg(
+        pl.col("#first").first(), pl.col("#last").last(), pl.col("#existed").first(), pl.col("#exists").last()
+    )
+
+
+def _first_of_each(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """Of rows without a key: the first that came and the first that went."""
+    return pl.concat([rows.filter(pl.col("#existed") == went).head(limit) for went in (False, True)])
+
+
+def _rows_at(changes: Iterable[pa.RecordBatch], wanted: set[int]) -> dict[int, Row]:
+    """The rows of these numbers."""
+    rows: dict[int, Row] = {}
+    start = 0
+    for batch in changes if wanted else ():
+        here = sorted(at for at in wanted if start <= at < start + batch.num_rows)
+        table = pa.Table.from_batches([batch])
+        table = table.drop_columns([name for name in _HELPERS if name in table.column_names])
+        rows.update(
+            zip(here, table.take(pa.array([at - start for at in here], pa.int64())).to_pylist(), strict=True)
+        )
+        start += batch.num_rows
+    return rows

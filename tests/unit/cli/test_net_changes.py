@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tablestore_engine.cli.net_changes import NetChange, pick_samples
+from tablestore_engine.cli import net_changes
+from tablestore_engine.cli.net_changes import NetChange
 
 
 def changes(*rows: tuple[str, int, str]) -> pa.Table:
@@ -13,6 +14,11 @@ def changes(*rows: tuple[str, int, str]) -> pa.Table:
     return pa.table(
         {"k": list(keys), "v": list(values), "_row_kind": list(kinds), "_snapshot_id": [1] * len(rows)}
     )
+
+
+def pick_samples(changes: pa.Table, keys: list[str], limit: int) -> tuple[NetChange, ...]:
+    """Of the changes in batches of two rows."""
+    return net_changes.pick_samples(lambda _: changes.to_batches(max_chunksize=2), keys, limit)
 
 
 def row(key: int, value: str) -> dict[str, object]:

@@ -51,4 +51,4 @@ def test_zeros_of_both_signs_are_two_keys(tmp_path: Path) -> None:
     engine.write("d.t", pa.table({"id": [0.0, -0.0]}), WriteSpec(table=KEYED))
     table = engine.table("d.t")
     assert table.diff(0) == ChangeCounts(2, 0, 0)
-    assert len(pick_samples(table.changes(0), ("id",), 5)) == 2
+    assert len(pick_samples(lambda columns: table.change_batches(0, None, columns), ("id",), 5)) == 2
