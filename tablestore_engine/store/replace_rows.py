@@ -14,7 +14,7 @@ PAIMON     readers of an append-only table with that option apply vectors; a fil
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from tablestore_engine.lsm.take import take_rows
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.data_files import DataFiles
 from tablestore_engine.store.file_read import FileReader
+from tablestore_engine.store.row_budget import step_rows
 from tablestore_engine.store.row_equality import RowPool
 from tablestore_engine.store.row_filter import RowFilter, picked_rows
 from tablestore_engine.store.stored_file import StoredFile, visible_mask
@@ -137,9 +138,12 @@ def _settle(files: DataFiles, state: BucketState, lost: list[_Picked]) -> _Settl
         removed.append(one.file.meta)
         vectors.pop(name, None)
         if bool(left.any()):
-            rows = files.reader.read_positions(one.file, np.flatnonzero(left))
+            hidden = replace(one.file, deleted=BitMap(np.flatnonzero(~left).astype(np.uint32)))
             try:
-                rewritten += files.write_append(state, rows, one.file.meta.min_sequence_number)
+                with files.open_append(state, one.file.meta.min_sequence_number) as output:
+                    for rows in files.reader.read_visible_blocks(hidden, rows_max=step_rows([hidden])):
+                        output.add(rows)
+                rewritten += output.metas
             except StorageError:
                 files.discard(state, rewritten)
                 raise

@@ -148,11 +148,12 @@ def test_any_step_hides_and_reads_the_same_rows(
             )
             first = world.state.next_sequence
             if rows:
-                world.add_level_zero(
+                _leave(
+                    world,
                     [
                         (first + at, kind, _row(shape, key, value))
                         for at, (key, value, kind) in enumerate(rows)
-                    ]
+                    ],
                 )
         files, reader = world.state.files, world.files.reader
         whole = merged_positions(reader, files)
