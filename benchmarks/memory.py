@@ -118,7 +118,7 @@ def _child(operation: str, folder: Path, rows: int) -> None:
     started = time.monotonic()
     OPERATIONS[operation](_open(folder), rows)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    print(json.dumps({"peak_bytes": peak, "seconds": round(time.monotonic() - started, 2)}))
+    print(json.dumps({"peak_gib": round(peak / 2**30, 2), "seconds": round(time.monotonic() - started, 2)}))
 
 
 def _run(*arguments: str) -> str:
@@ -127,7 +127,7 @@ def _run(*arguments: str) -> str:
 
 
 def measure(rows: int, folder: Path) -> dict[str, dict[str, float]]:
-    """Operation → peak bytes and seconds."""
+    """Operation → peak in GiB and seconds."""
     _run("--fill", str(folder / "filled"), "--rows", str(rows))
     found = {}
     for operation in OPERATIONS:
@@ -135,9 +135,7 @@ def measure(rows: int, folder: Path) -> dict[str, dict[str, float]]:
         shutil.copytree(folder / "filled", copy, copy_function=_link)
         found[operation] = json.loads(_run("--child", operation, "--fill", str(copy), "--rows", str(rows)))
         shutil.rmtree(copy)
-        print(
-            f"{rows:>11,} rows  {operation:<24} {found[operation]['peak_bytes'] / 2**30:6.2f} GiB", flush=True
-        )
+        print(f"{rows:>11,} rows  {operation:<24} {found[operation]['peak_gib']:6.2f} GiB", flush=True)
     return found
 
 
