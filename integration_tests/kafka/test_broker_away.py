@@ -22,8 +22,8 @@ from tablestore_engine.errors import (
 )
 from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
-from tablestore_engine.log.lifecycle import prepare_log
-from tablestore_engine.log.producer import LogProducer
+from tablestore_engine.log.kafka_producer import LogProducer
+from tablestore_engine.log.log_lifecycle import prepare_log
 from tablestore_engine.log.publisher import Publisher
 
 

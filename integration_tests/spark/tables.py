@@ -17,7 +17,7 @@ from pyroaring import BitMap
 
 from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView, SnapshotRef
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.sql.version import TableVersion
+from tablestore_engine.sql.table_version import TableVersion
 
 
 def parquet_file(

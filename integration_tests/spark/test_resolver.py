@@ -18,7 +18,7 @@ from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings, session_scratch
-from tablestore_engine.sql.version import TableVersion
+from tablestore_engine.sql.table_version import TableVersion
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.sql.version import find_version
-from tablestore_engine.store.compaction import CompactionRequest
+from tablestore_engine.sql.table_version import find_version
 from tablestore_engine.store.expire import ExpireReport
 from tablestore_engine.store.orphans import DAY_MS, OrphanReport
+from tablestore_engine.store.requested_compaction import CompactionRequest
 from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.compact_report import CompactReport

@@ -39,7 +39,7 @@ from tablestore_engine.cli.warehouse_choice import (
     open_engine,
 )
 from tablestore_engine.errors import FixRequest, NotFound, RetryError
-from tablestore_engine.sql.version import TableVersion, versioned_database
+from tablestore_engine.sql.table_version import TableVersion, versioned_database
 
 Run = Callable[[argparse.Namespace], int]
 _GREEN = "green"

@@ -5,7 +5,7 @@
     <location>/snapshot/LATEST, EARLIEST    <location>/changelog/changelog-<N>, LATEST, EARLIEST
     <location>/manifest/<name>              <location>/index/<name>        <location>/statistics/<name>
     <location>/expire/floor-<N>-<uuid>, keep-<N>   ours, while snapshots expire or are rolled back (store.expire)
-    <location>/expire/sweep-<uuid>                 ours, while leftovers are deleted (store.sweep)
+    <location>/expire/sweep-<uuid>                 ours, while leftovers are deleted (store.orphan_notice)
     <location>/branch/branch-<b>/{schema,snapshot,tag,consumer,changelog}/…
     <location>/[<k>=<v>/…]bucket-<b>/<data or changelog file>
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tablestore_engine.log.client import make_admin
-from tablestore_engine.log.envelope import ChangelogMode
+from tablestore_engine.log.kafka_client import make_admin
+from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.log.settings import LogSettings
 
 

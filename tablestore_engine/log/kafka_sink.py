@@ -16,7 +16,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.broker_check import check_brokers
 from tablestore_engine.log.changes import ReadChanges
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.lifecycle import drop_log, prepare_log, reset_log
+from tablestore_engine.log.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.message_limit import MessageLimit, message_limit
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.reader import read_messages

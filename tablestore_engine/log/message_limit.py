@@ -6,7 +6,7 @@ Names      MessageLimit    what the check needs of a log, frozen and picklable: 
 Steps      1 an upper bound from column lengths: nearly all batches end here 2 only above it, the messages themselves
 Limit      kafka.message.max.bytes, which the client holds against key and value before compression; the topic's own
            max.message.bytes is held against compressed batches and is known when they arrive (TS1709)
-INVARIANT  the messages measured are those that publishing makes (log/envelope.py).
+INVARIANT  the messages measured are those that publishing makes (log/message_envelope.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.envelope import ChangelogMode, encode_rows, plan_envelope
+from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
 from tablestore_engine.log.settings import LogSettings
 
 _CLIENT_DEFAULT = 1_000_000

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.log.envelope import ChangelogMode, resolve_mode
+from tablestore_engine.log.message_envelope import ChangelogMode, resolve_mode
 from tablestore_engine.options import OPTIONS, OptionSet, check_options, parse_duration_ms
 
 MARKER_SUFFIX = "__snapshots"

@@ -2,19 +2,15 @@
 
 Names      Versions        rows by key, of each key the oldest first
            sort_versions   the only way to get them
-           SequenceOrder   columns that order the versions of a key, and which direction is newer
-           stored_newer    for pairs: whether the stored row comes after the incoming one
            retracts        which rows take away instead of adding
            without_update_before   rows of a batch but for those -U that say nothing
 Order      key, then (as far as the caller has them) sequence field, sequence number, retractions before additions,
            then as the rows are given. An incoming row comes after a stored one unless the field says otherwise.
-INVARIANT  NULL in a sequence field is older than every value, in both directions (format.md#merge-order).
 INVARIANT  what a key becomes is not decided here: that is the merge engine's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,38 +20,7 @@ import pyarrow as pa
 
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.lsm.key_order import Index, Mask, order_permutation, starts_of_groups
-
-
-@dataclass(frozen=True)
-class SequenceOrder:
-    """Comparable columns and, for each, whether smaller is newer."""
-
-    frame: pl.DataFrame
-    descending: tuple[bool, ...]
-
-    @classmethod
-    def of(cls, frame: pl.DataFrame, *, descending: bool) -> SequenceOrder:
-        """All columns in the same direction (option `sequence.field.sort-order`)."""
-        return cls(frame, (descending,) * frame.width)
-
-    @classmethod
-    def stacked(cls, parts: Sequence[SequenceOrder]) -> SequenceOrder:
-        """Of rows one part after the other; at least one part."""
-        return cls(pl.concat([one.frame for one in parts]), parts[0].descending)
-
-    @classmethod
-    def of_stored(
-        cls, field: SequenceOrder | None, numbers: npt.NDArray[np.int64], adds: Mask
-    ) -> SequenceOrder:
-        """Of rows in files: the sequence field if there is one, the number, and at equal numbers additions last."""
-        last = pl.DataFrame({"number": numbers, "adds": adds})
-        if field is None:
-            return cls(last, (False, False))
-        return cls(pl.concat([field.frame, last], how="horizontal"), (*field.descending, False, False))
-
-    def at(self, rows: Index) -> SequenceOrder:
-        """Of these rows, in this order."""
-        return SequenceOrder(self.frame[rows], self.descending)
+from tablestore_engine.lsm.sequence_field import SequenceOrder
 
 
 @dataclass(frozen=True)
@@ -105,18 +70,6 @@ def sort_versions(
         directions = (False,) * keys.width + sequence.descending
         order = order_permutation(pl.concat(both, how="horizontal"), descending=directions)
     return Versions(order, starts_of_groups(keys[order]), taken_away, sequence, rows)
-
-
-def stored_newer(incoming: SequenceOrder, stored: SequenceOrder) -> Mask:
-    """For aligned rows: whether the stored one is strictly newer by the sequence field."""
-    newer = np.zeros(incoming.frame.height, dtype=np.bool_)
-    pairs: Sequence[tuple[str, bool]] = list(zip(incoming.frame.columns, incoming.descending, strict=True))
-    for name, descending in reversed(pairs):
-        mine, theirs = incoming.frame.get_column(name), stored.frame.get_column(name)
-        beyond = (theirs < mine if descending else theirs > mine).fill_null(False)
-        beyond |= mine.is_null() & theirs.is_not_null()
-        newer = beyond.to_numpy() | (mine.eq_missing(theirs).to_numpy() & newer)
-    return newer
 
 
 def retracts(kinds: npt.NDArray[np.int8]) -> Mask:

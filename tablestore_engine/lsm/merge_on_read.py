@@ -22,9 +22,10 @@ from pyroaring import BitMap
 
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.lsm.key_order import key_at
-from tablestore_engine.lsm.key_versions import SequenceOrder, retracts, sort_versions
+from tablestore_engine.lsm.key_versions import retracts, sort_versions
 from tablestore_engine.lsm.merge import merge_versions
 from tablestore_engine.lsm.merge_engine import MergeEngine
+from tablestore_engine.lsm.sequence_field import SequenceOrder
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Names      Option      key, type, default, scope, whether it may change later, and its trade-off in words
            OPTIONS     key -> Option, in documentation order
            REFUSED     keys that are known and that nothing reads, each with the reason
-           MERGE_ENGINES   the values of `merge-engine` that are built (lsm.engine_registry)
+           MERGE_ENGINES   the values of `merge-engine` that are built (lsm.merge_engine_registry)
            find_option the row of a key, also of one that names a column
            GIVEN_ONCE      keys whose values the engine gives to one table, at its creation
            is_of_log       whether a key speaks of a table's log

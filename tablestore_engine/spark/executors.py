@@ -19,16 +19,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tablestore_engine.spark import shipping, spark_errors, write
+from tablestore_engine.spark.driver_or_tasks import JobSize, plan_place
 from tablestore_engine.spark.lazy_session import LazySession
-from tablestore_engine.spark.task_job import (
-    JobSize,
-    Outcome,
-    encode_group,
-    gather,
-    plan_groups,
-    plan_place,
-    run_group,
-)
+from tablestore_engine.spark.task_job import Outcome, encode_group, gather, plan_groups, run_group
 from tablestore_engine.spark.task_outcomes import list_files
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.bucket_task import BucketTask

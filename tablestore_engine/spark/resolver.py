@@ -36,8 +36,8 @@ from tablestore_engine.spark.hidden_tables import HiddenTables
 from tablestore_engine.spark.plan_pruning import PlanPruner
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.sql.scanner import quote_name, quote_string
+from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.sql.time_travel import plain_words, qualified_names, rewrite
-from tablestore_engine.sql.version import TableVersion
 
 DEFAULT_DATABASE = "default"
 _ROUNDS_MAX = 200

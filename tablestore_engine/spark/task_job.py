@@ -1,7 +1,6 @@
 """What one Spark task of a job of bucket tasks does, and which bucket tasks it gets. Nothing here touches Spark.
 
-Names      plan_place()   pure choice: sizes → threads of the driver, or Spark tasks
-           plan_groups()  pure choice: sizes → which bucket tasks share a Spark task
+Names      plan_groups()  pure choice: sizes → which bucket tasks share a Spark task
            encode_group() bucket tasks with their places in the answer, as bytes
            run_group()    performs them in the worker
            gather()       outcomes of all groups → changes in order
@@ -25,39 +24,10 @@ from tablestore_engine.spark.task_outcomes import decode_outcome, encode_change,
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.bucket_task import BucketTask
 from tablestore_engine.store.task_runner import FileAccess, run_task
-from tablestore_engine.store.task_size import carried_bytes, input_bytes
 
-START_FACTOR = 4  # threads read so many times the small size while Spark starts
-CARRIED_BYTES_MAX = (
-    256 << 20
-)  # rows that are in the driver's memory anyhow; an element of a job must stay below 2 GiB
 _GROUPS_PER_CORE = 4
 
 Outcome = tuple[int, bytes]  # place in the answer; see outcomes
-
-
-@dataclass(frozen=True)
-class JobSize:
-    """Bytes of the stored files that the tasks read, and of the rows that travel with them."""
-
-    input: int
-    carried: int
-
-    @classmethod
-    def of(cls, tasks: Iterable[BucketTask]) -> JobSize:
-        """By metadata."""
-        each = [(input_bytes(task), carried_bytes(task)) for task in tasks]
-        return cls(sum(one for one, _ in each), sum(one for _, one in each))
-
-
-def plan_place(size: JobSize, *, small_bytes: int, is_started: bool) -> bool:
-    """Whether Spark tasks do it. `small_bytes`: of input, that stay in the driver as they do in writes.
-
-    A session that would have to start for it is worth it only for more. Rows that fill the driver already stay there.
-    """
-    if size.carried > CARRIED_BYTES_MAX:
-        return False
-    return size.input > small_bytes * (1 if is_started else START_FACTOR)
 
 
 def plan_groups(sizes: Sequence[int], *, cores: int) -> tuple[tuple[int, ...], ...]:

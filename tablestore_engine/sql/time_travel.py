@@ -23,7 +23,7 @@ from tablestore_engine.sql.scanner import (
     significant,
     string_value,
 )
-from tablestore_engine.sql.version import TableVersion
+from tablestore_engine.sql.table_version import TableVersion
 
 _VERSION = ("VERSION", "SYSTEM_VERSION")
 _TIME = ("TIMESTAMP", "SYSTEM_TIME")

@@ -23,10 +23,10 @@ from tablestore_engine.store.bucket_task import BucketTask, TaskTable
 from tablestore_engine.store.identity import TableGuard
 from tablestore_engine.store.lookup import KeyCache
 from tablestore_engine.store.manifests import ManifestStore
+from tablestore_engine.store.orphan_notice import Sweeps
 from tablestore_engine.store.scan import Scanner
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.snapshots import SnapshotStore
-from tablestore_engine.store.sweep import Sweeps
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.task_runner import FileAccess, RunTasks, run_tasks
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.format.data_file import DataFileMeta
-from tablestore_engine.lsm.compaction import needs_fold, pick, pick_full
+from tablestore_engine.lsm.compaction_choice import needs_fold, pick, pick_full
 from tablestore_engine.lsm.levels import FileSummary, Levels, get_free_level
 from tablestore_engine.store.bucket_state import BucketState, empty_bucket
 from tablestore_engine.store.bucket_task import (

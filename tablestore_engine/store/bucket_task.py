@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.compaction import CompactionUnit
+from tablestore_engine.lsm.compaction_choice import CompactionUnit
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.row_filter import RowFilter
 from tablestore_engine.store.table_traits import TableTraits

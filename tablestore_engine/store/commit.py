@@ -23,12 +23,6 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.claim_place import (
-    Destination,
-    MainDestination,
-    NumberTakenError,
-    OvertakenError,
-)
 from tablestore_engine.store.commit_history import following_properties
 from tablestore_engine.store.commit_report import (
     CommitIdentity,
@@ -39,6 +33,12 @@ from tablestore_engine.store.commit_report import (
 )
 from tablestore_engine.store.conflict import Step, can_rebase, touched_buckets
 from tablestore_engine.store.manifests import ManifestStore
+from tablestore_engine.store.snapshot_claim import (
+    Destination,
+    MainDestination,
+    NumberTakenError,
+    OvertakenError,
+)
 from tablestore_engine.store.snapshot_files import DeltaFiles, Planned, SnapshotFiles
 
 __all__ = ["CommitIdentity", "CommitReport", "Committer", "Plan"]

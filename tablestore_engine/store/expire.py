@@ -33,6 +33,7 @@ from tablestore_engine.format.layout import find_floor_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.expiry_holds import find_holds, find_kept, has_own_changelog
+from tablestore_engine.store.expiry_rules import Choice, Hold, Retention, pick_expired
 from tablestore_engine.store.named_files import (
     Files,
     NamedFiles,
@@ -40,7 +41,6 @@ from tablestore_engine.store.named_files import (
     dropped_data,
     metadata_files,
 )
-from tablestore_engine.store.retention import Choice, Hold, Retention, pick_expired
 from tablestore_engine.store.table_traits import TableTraits
 
 _OTHERS = "another expiry or a rollback is at work"

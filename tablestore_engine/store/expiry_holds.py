@@ -19,8 +19,8 @@ from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import KEEP_PREFIX, find_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.expiry_rules import Hold
 from tablestore_engine.store.named_files import needed_names
-from tablestore_engine.store.retention import Hold
 from tablestore_engine.store.staging import find_stage_name, find_staged
 from tablestore_engine.store.tags import TagStore
 

@@ -5,11 +5,11 @@ Names      clean_orphans   the only entry: looks, and deletes when it is asked t
 Of whom    killed writers, failed writes, discarded or half-made stages, rollbacks, deleted tags, temporary files, empty
            bucket folders. What a stopped expiry left is named until the next one ends it.
 Steps      look    1 all files  2 what is named (named_roots)  3 older than the grace and unnamed: the report
-           delete  4 their names into `expire/` (sweep)  5 temporary files  6 claims that are on their way end
+           delete  4 their names into `expire/` (orphan_notice)  5 temporary files  6 claims that are on their way end
                    7 files and names once more: only what is there as before and unnamed as before  8 stages, data,
                    changelog, index, statistics, manifests, empty folders
 INVARIANT  a file is deleted only when it was listed before names were read, twice, and was named neither time: a commit
-           that ends between is seen, one that comes later is refused (sweep).
+           that ends between is seen, one that comes later is refused (orphan_notice).
 INVARIANT  what cannot be read stops everything before step 4: nothing was deleted.
 INVARIANT  only in the table of this identity: the guard is asked before each folder.
 INVARIANT  a stage is moved out of its name before it goes: whoever begins it anew begins in another folder.

@@ -23,8 +23,8 @@ from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.layout import KEEP_PREFIX, find_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.claim_place import MainDestination
 from tablestore_engine.store.commit_history import follows
+from tablestore_engine.store.snapshot_claim import MainDestination
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tags import TagStore
 

@@ -35,10 +35,10 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.seal import check_seal, sealed_json
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.claim_place import Committed, MainDestination, NumberTakenError
 from tablestore_engine.store.commit import Committer
 from tablestore_engine.store.commit_history import find_pair
 from tablestore_engine.store.commit_report import CommitIdentity, CommitReport, report_of
+from tablestore_engine.store.snapshot_claim import Committed, MainDestination, NumberTakenError
 from tablestore_engine.store.stage_rebase import StagedSnapshot, publish_rebased
 
 STAGED_PREFIX = "ts_staged_"

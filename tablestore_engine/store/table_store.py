@@ -25,21 +25,21 @@ from tablestore_engine.store.alter import SchemaChange, alter_table
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.changelog import ChangelogBatch, ChangelogReader
-from tablestore_engine.store.claim_place import MainDestination
 from tablestore_engine.store.commit import CommitIdentity, CommitReport, Committer, Plan
-from tablestore_engine.store.compaction import CompactionReport, CompactionRequest, compact_table
 from tablestore_engine.store.conflict import BucketId
 from tablestore_engine.store.expire import ExpireReport, expire_snapshots
 from tablestore_engine.store.expire_tag import delete_tag
+from tablestore_engine.store.expiry_rules import Hold, Retention
 from tablestore_engine.store.filtered_read import Condition, parse_conditions, read_matching
 from tablestore_engine.store.identity import find_identity, table_gone
 from tablestore_engine.store.orphans import OrphanReport, OrphanRequest, clean_orphans
 from tablestore_engine.store.parquet_input import FooterChecks
-from tablestore_engine.store.retention import Hold, Retention
+from tablestore_engine.store.requested_compaction import CompactionReport, CompactionRequest, compact_table
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.scan import PartitionFilter, ScanPlan
 from tablestore_engine.store.scan_rows import read_batches, read_plan
 from tablestore_engine.store.schemas import SchemaStore
+from tablestore_engine.store.snapshot_claim import MainDestination
 from tablestore_engine.store.snapshot_files import SnapshotFiles
 from tablestore_engine.store.snapshots import SnapshotStore
 from tablestore_engine.store.stage_more import More, write_more

@@ -18,11 +18,11 @@ from functools import cached_property
 from tablestore_engine.format.manifest_compaction import MergeLimits
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.changelog_producer import ChangelogProducer, get_producer
-from tablestore_engine.lsm.engine_registry import get_engine
 from tablestore_engine.lsm.levels import level_count
 from tablestore_engine.lsm.merge_engine import MergeEngine
+from tablestore_engine.lsm.merge_engine_registry import get_engine
 from tablestore_engine.options import OptionSet, StatsMode
-from tablestore_engine.store.retention import Retention
+from tablestore_engine.store.expiry_rules import Retention
 
 KEYED_FILE_BYTES = 128 << 20
 APPEND_FILE_BYTES = 256 << 20

@@ -3,8 +3,8 @@
 Names      RowsWrite      rows in the driver
            ChangesWrite   changes computed elsewhere (Spark tasks)
            MakeChanges    how those come about
-Steps      schema → routed rows → extent → a preparing step, if one is due (maintenance) → states → tasks (bucket_plan,
-           pure) → changes (Parts.run) → what the snapshot changes
+Steps      schema → routed rows → extent → a step before it, if due (compact_snapshot) → states → tasks (bucket_plan)
+           → changes (Parts.run) → what the snapshot changes
            keyed: an overwrite is a difference, so that its changelog is exact (decision 0002)
            append-only: new files; what an overwrite or a filter picks goes, equal rows stay (kind OVERWRITE)
            another bucket count: everything is written anew (kind OVERWRITE), no changelog
@@ -24,8 +24,8 @@ from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.bucket_plan import plan_replaced, plan_rows, plan_write
 from tablestore_engine.store.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.bucket_task import TaskTable
+from tablestore_engine.store.compact_snapshot import preparing_step
 from tablestore_engine.store.conflict import BucketId
-from tablestore_engine.store.maintenance import preparing_step
 from tablestore_engine.store.routing import RoutedRows, route_rows
 from tablestore_engine.store.row_filter import RowFilter, SameKeys
 from tablestore_engine.store.snapshot_files import Planned

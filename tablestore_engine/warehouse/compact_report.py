@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.log.sink import LogPosition
-from tablestore_engine.store.compaction import NOTHING, CompactionReport, FileTotals
+from tablestore_engine.store.requested_compaction import NOTHING, CompactionReport, FileTotals
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, Stopped, TablestoreError
 from tablestore_engine.store.expire import ExpireReport
-from tablestore_engine.store.retention import Hold, Retention
+from tablestore_engine.store.expiry_rules import Hold, Retention
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.compact_report import CompactReport
 from tablestore_engine.warehouse.logs import Logs

@@ -21,8 +21,8 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.log import client, topic
-from tablestore_engine.log.envelope import encode_rows, plan_envelope
+from tablestore_engine.log import kafka_client, kafka_topic
+from tablestore_engine.log.message_envelope import encode_rows, plan_envelope
 from tablestore_engine.log.settings import LogSettings, resolve_log
 from tablestore_engine.lsm.levels import level_count
 from tablestore_engine.options import check_options
@@ -305,8 +305,8 @@ def _client(key: str) -> See:
     """What librdkafka is told."""
 
     def see(_: Path, options: Options) -> object:
-        with patch.object(client, "Producer") as made:
-            client.make_producer(_resolve(options), "id", lambda *_: None, client.Reasons())
+        with patch.object(kafka_client, "Producer") as made:
+            kafka_client.make_producer(_resolve(options), "id", lambda *_: None, kafka_client.Reasons())
         return made.call_args.args[0].get(key)
 
     return see
@@ -369,11 +369,11 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "log.changelog-mode": (("upsert", "all"), _messages),
     "log.format": (("debezium-json", "canal-json"), _log_outcome),
     "log.key.format": (("json", "avro"), _log_outcome),
-    "log.retention": ((None, "2 d"), _log(topic._data_config)),
+    "log.retention": ((None, "2 d"), _log(kafka_topic._data_config)),
     "log.system.partitions": ((None, "4"), _log(lambda found: found.partitions)),
     "log.system.replication": (
         (None, "3"),
-        _log(lambda found: topic._new_topic("t", 1, found, {}).replication_factor),
+        _log(lambda found: kafka_topic._new_topic("t", 1, found, {}).replication_factor),
     ),
     "kafka.topic": (("one", "other"), _log(lambda found: found.marker_topic)),
     "kafka.compression.type": ((None, "gzip"), _client("compression.type")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tablestore_engine.lsm.changelog_producer import PRODUCERS
-from tablestore_engine.lsm.engine_registry import ENGINES
+from tablestore_engine.lsm.merge_engine_registry import ENGINES
 from tablestore_engine.options import MERGE_ENGINES, OPTIONS
 
 ENGINE = Path(__file__).resolve().parents[2] / "tablestore_engine"
@@ -20,7 +20,7 @@ def test_what_is_built_is_what_is_registered() -> None:
 def test_nobody_asks_which_engine_it_is() -> None:
     """Behind the seam no module compares names of engines or imports one: only the registry, the default, the table."""
     knows = {
-        "lsm/engine_registry.py",
+        "lsm/merge_engine_registry.py",
         "store/table_traits.py",
         "options/table.py",
         "warehouse/target_schema.py",

@@ -22,7 +22,7 @@ VALUES = {"catalog.resolved_names"}  # carried along; nothing of it is called
 # what was handed down and is called back: the caller knows a port or a parameter, nothing of who is behind it
 HANDED_DOWN = {
     ("store.branch_stores", "spark.executors", "Executors.__call__"),
-    ("fileio.local", "store.claim_place", "MainDestination._check_place.<locals>.check"),
+    ("fileio.local", "store.snapshot_claim", "MainDestination._check_place.<locals>.check"),
 }
 
 

@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixData, Unsupported
 from tablestore_engine.lsm.deduplicate import Deduplicate
-from tablestore_engine.lsm.engine_registry import ENGINES, get_engine
 from tablestore_engine.lsm.key_order import order_frame
-from tablestore_engine.lsm.key_versions import SequenceOrder, sort_versions
+from tablestore_engine.lsm.key_versions import sort_versions
 from tablestore_engine.lsm.merge import merge_versions, merged_rows
 from tablestore_engine.lsm.merge_engine import MergeEngine
+from tablestore_engine.lsm.merge_engine_registry import ENGINES, get_engine
+from tablestore_engine.lsm.sequence_field import SequenceOrder
 from tablestore_engine.store.hidden_positions import merged_positions
 from tests.unit.lsm.toy_engines import KeepFirst, SumOf, registered
 from tests.unit.store.bucket_world import Row, World, make_schema

@@ -15,14 +15,14 @@ from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.log.decode import LogMessage, decode_rows
-from tablestore_engine.log.envelope import (
+from tablestore_engine.log.json_text import json_texts
+from tablestore_engine.log.message_envelope import (
     ChangelogMode,
     EncodedRows,
     encode_rows,
     plan_envelope,
     resolve_mode,
 )
-from tablestore_engine.log.json_text import json_texts
 
 PLAIN = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("name", pa.string())])
 DAY = dt.date(2024, 1, 31)

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
 from tablestore_engine.log import publisher as module
-from tablestore_engine.log.envelope import ChangelogMode
+from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.log.publisher import Publisher
 from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime

@@ -11,8 +11,8 @@ import pytest
 
 from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.lsm.key_order import order_frame
-from tablestore_engine.lsm.key_versions import SequenceOrder
 from tablestore_engine.lsm.merge_on_read import VersionFile, deleted_positions
+from tablestore_engine.lsm.sequence_field import SequenceOrder
 
 
 def _file(

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from tablestore_engine.lsm.engine_registry import ENGINES
 from tablestore_engine.lsm.key_order import Index
 from tablestore_engine.lsm.key_versions import Versions
 from tablestore_engine.lsm.merge_engine import Merged, MergeEngine
+from tablestore_engine.lsm.merge_engine_registry import ENGINES
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import TablestoreError
-from tablestore_engine.log.client import Reasons, make_producer
+from tablestore_engine.log.kafka_client import Reasons, make_producer
 from tablestore_engine.log.settings import resolve_log
 from tablestore_engine.options import OPTIONS, Scope, check_options
 

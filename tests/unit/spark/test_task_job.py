@@ -10,16 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import EngineBug, FixData
-from tablestore_engine.spark.task_job import (
-    CARRIED_BYTES_MAX,
-    START_FACTOR,
-    JobSize,
-    encode_group,
-    gather,
-    plan_groups,
-    plan_place,
-    run_group,
-)
+from tablestore_engine.spark.driver_or_tasks import CARRIED_BYTES_MAX, START_FACTOR, JobSize, plan_place
+from tablestore_engine.spark.task_job import encode_group, gather, plan_groups, run_group
 from tablestore_engine.spark.task_outcomes import decode_outcome
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.bucket_task import Upsert

@@ -283,9 +283,11 @@ def test_what_plans_imports_nothing_that_writes() -> None:
         "data_files",
         "parquet_output",
         "task_runner",
-        "maintenance",
+        "compact_snapshot",
         "file_join",
-        "fold",
+        "compact_runs",
+        "rolling_writer",
+        "merge_steps",
         "merge_on_write",
     }
     for path, tree in planning.items():

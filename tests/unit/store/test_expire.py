@@ -11,7 +11,7 @@ from tablestore_engine.errors import FixData, FixRequest, NotFound, TablestoreEr
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.store.clone import clone_table
-from tablestore_engine.store.retention import Hold
+from tablestore_engine.store.expiry_rules import Hold
 from tablestore_engine.store.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write_request import WriteMode

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.lsm.compaction import pick_full
+from tablestore_engine.lsm.compaction_choice import pick_full
 from tablestore_engine.store import row_budget
 from tablestore_engine.store.bucket_task import BucketTask, Fold
 from tablestore_engine.store.key_facts import count_repeats, read_key_facts

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from tablestore_engine.lsm.compaction import CompactionUnit
+from tablestore_engine.lsm.compaction_choice import CompactionUnit
 from tablestore_engine.store.bucket_plan import plan_bucket
 from tablestore_engine.store.bucket_task import Fold
 from tablestore_engine.store.row_filter import EVERY_ROW, RowPositions, SameKeys

@@ -13,7 +13,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.store.retention import Retention
+from tablestore_engine.store.expiry_rules import Retention
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.expiry import Expiry, wanted_rules
 from tablestore_engine.warehouse.logs import Logs

@@ -24,7 +24,7 @@ from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.sql.version import TableVersion
+from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.testing.faults import SimulatedCrash
 
 NAME = "d.orders"

@@ -28,9 +28,9 @@ from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.commit_history import find_pair, follows, goes_back_to
 from tablestore_engine.store.commit_report import CommitIdentity
 from tablestore_engine.store.identity import TableGuard
+from tablestore_engine.store.orphan_notice import Sweeps
 from tablestore_engine.store.schemas import SchemaStore
 from tablestore_engine.store.snapshots import SnapshotStore
-from tablestore_engine.store.sweep import Sweeps
 
 _COVERS_MAX = 5
 

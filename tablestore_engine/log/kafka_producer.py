@@ -21,8 +21,8 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from tablestore_engine.errors import EngineBug, FixData
 from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.log.client import Reasons, make_producer
-from tablestore_engine.log.envelope import EncodedRows
+from tablestore_engine.log.kafka_client import Reasons, make_producer
+from tablestore_engine.log.message_envelope import EncodedRows
 from tablestore_engine.log.settings import LogSettings
 
 _ABORT_SECONDS = 10.0

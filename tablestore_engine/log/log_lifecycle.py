@@ -31,12 +31,9 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import Fenced, FixRequest
-from tablestore_engine.log.client import make_admin, make_consumer, translate
-from tablestore_engine.log.marker import Marker, Progress, encode_marker, plan_progress, read_markers
-from tablestore_engine.log.producer import LogProducer
-from tablestore_engine.log.reader import find_tails
-from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.log.topic import (
+from tablestore_engine.log.kafka_client import make_admin, make_consumer, translate
+from tablestore_engine.log.kafka_producer import LogProducer
+from tablestore_engine.log.kafka_topic import (
     TopicFacts,
     check_topic_id,
     check_topics,
@@ -44,6 +41,9 @@ from tablestore_engine.log.topic import (
     delete_topics,
     find_topics,
 )
+from tablestore_engine.log.marker import Marker, Progress, encode_marker, plan_progress, read_markers
+from tablestore_engine.log.reader import find_tails
+from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.log.undecided_records import (
     await_decided,
     check_covered,

@@ -21,9 +21,9 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.changes import ChangelogRows, SnapshotChanges
-from tablestore_engine.log.envelope import EncodedRows, encode_rows, plan_envelope
+from tablestore_engine.log.kafka_producer import LogProducer, RowHeaders
 from tablestore_engine.log.marker import Marker, Progress, encode_marker, plan_progress
-from tablestore_engine.log.producer import LogProducer, RowHeaders
+from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
 from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.log.undecided_records import await_visible, check_alone, marker_place
 from tablestore_engine.runtime.outside_world import Runtime

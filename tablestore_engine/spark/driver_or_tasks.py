@@ -1,0 +1,43 @@
+"""Where work on stored rows runs: threads of the driver, or Spark tasks. Pure: sizes in, a choice out.
+
+Names      JobSize      how much some bucket tasks read and carry
+           plan_place   whether Spark tasks do it
+WHY        starting tasks costs more than small work, and the driver must not hold or read what is large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tablestore_engine.store.bucket_task import BucketTask
+from tablestore_engine.store.task_size import carried_bytes, input_bytes
+
+START_FACTOR = 4  # threads read so many times the small size while Spark starts
+CARRIED_BYTES_MAX = (
+    256 << 20
+)  # rows that are in the driver's memory anyhow; an element of a job must stay below 2 GiB
+
+
+@dataclass(frozen=True)
+class JobSize:
+    """Bytes of the stored files that the tasks read, and of the rows that travel with them."""
+
+    input: int
+    carried: int
+
+    @classmethod
+    def of(cls, tasks: Iterable[BucketTask]) -> JobSize:
+        """By metadata."""
+        each = [(input_bytes(task), carried_bytes(task)) for task in tasks]
+        return cls(sum(one for one, _ in each), sum(one for _, one in each))
+
+
+def plan_place(size: JobSize, *, small_bytes: int, is_started: bool) -> bool:
+    """Whether Spark tasks do it. `small_bytes`: of input, that stay in the driver as they do in writes.
+
+    A session that would have to start for it is worth it only for more. Rows that fill the driver already stay there.
+    """
+    if size.carried > CARRIED_BYTES_MAX:
+        return False
+    return size.input > small_bytes * (1 if is_started else START_FACTOR)
