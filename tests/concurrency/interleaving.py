@@ -89,6 +89,11 @@ class SteppingIO:
     def __init__(self, inner: FileIO, step: Callable[[], None]) -> None:
         self._inner, self._step = inner, step
 
+    @property
+    def renames_folders(self) -> bool:
+        """As FileIO."""
+        return self._inner.renames_folders
+
     def read(self, path: str) -> bytes:
         """As FileIO."""
         self._step()
