@@ -101,10 +101,15 @@ class Logs:
         return report if sent is None else replace(report, log=sent)
 
     def published_behind(self, identifier: Identifier, report: WriteReport) -> WriteReport:
-        """`published` behind a commit: what fails now must not be taken for a write that failed (TS1070)."""
+        """`published` behind a commit: what fails now must not be taken for a write that failed (TS1070).
+
+        A table that somebody dropped right behind the commit took its log along: nothing is owed.
+        """
         try:
             return self.published(identifier, report)
         except TablestoreError as error:
+            if self._stores.find(identifier) is None:
+                return report
             raise pending_log(str(identifier), report, error, self.system.flags) from error
 
     # beginning and end ---------------------------------------------------------------------------

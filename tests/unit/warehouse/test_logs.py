@@ -15,6 +15,7 @@ from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.warehouse.incoming_rows import from_arrow
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport
+from tests.unit.store.table_world import acting
 from tests.unit.warehouse.memory_log import MemoryLog, MemorySystem
 
 NAME = Identifier("d", "t")
@@ -56,6 +57,17 @@ def test_a_commit_is_in_the_log_when_it_returns(tmp_path: Path) -> None:
     assert table(warehouse).facts().log == "orders"
     assert table(warehouse).publish().log == LogPosition("memory", "orders", {})
     assert [number for number, _ in system.logs["orders"].sent] == [1, 2]
+
+
+def test_a_table_that_is_dropped_behind_a_commit_owes_nothing(tmp_path: Path) -> None:
+    """With a log and without: the write is told as what it was, and nothing is called pending."""
+    for spec in (BARE, LOGGED):
+        other, _ = open_both(tmp_path)
+        dropping = acting("commit.done", lambda warehouse=other: warehouse.relations.drop_table(NAME))
+        warehouse = Warehouse(str(tmp_path), SparkSettings(), MemorySystem(), dropping)
+        report = write(warehouse, (1, "a"), table=spec)
+        assert (report.snapshot_id, report.inserted, report.log) == (1, 1, None)
+        assert warehouse.stores.find(NAME) is None
 
 
 def test_a_log_in_trouble_stops_the_commit(tmp_path: Path) -> None:
