@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.spark import dead_words, plan_pruning
 from tablestore_engine.spark.plan_pruning import PlanPruner
 
 DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(12)]
@@ -193,3 +194,96 @@ def test_the_time_of_a_frame_is_the_time_of_its_files(engine: Engine) -> None:
     frame = engine.query(f"select now() as moment from {TABLE} where id = 44 and at < now()")
     first = frame.collect()[0].moment
     assert frame.limit(1).collect()[0].moment == first
+
+
+def _shapes(engine: Engine, name: str) -> list[str]:
+    """Files whose rows end just before, at and after a word's end, more than a word of files; what must be left."""
+    sizes = [1, 63, 64, 65, 128, 129, *[2] * 64]
+    parts = [part for part, size in enumerate(sizes) for _ in range(size)]
+    ids = [at for size in sizes for at in range(size)]
+    rows = pa.table({"part": pa.array(parts, pa.int32()), "id": pa.array(ids, pa.int64())})
+    spec = TableSpec(primary_key=("part", "id"), partition_by=("part",), options={"bucket": "1"})
+    engine.write(name, rows, WriteSpec(table=spec))
+    engine.sql(f"delete from {name} where id in (0, 62, 63, 64, 127, 128) and part <> 40 and part <> 41")
+    dead = {0, 62, 63, 64, 127, 128}
+    return sorted(f"{p} {i}" for p, i in zip(parts, ids, strict=True) if p in (40, 41) or i not in dead)
+
+
+def test_words_of_dead_rows_are_a_value_of_the_plan(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No job of its own reads them, in queries, subqueries and scans; with too many of them the subquery does."""
+    name = "skipping.shapes"
+    left = _shapes(engine, name)
+
+    def check(frame: DataFrame, *, subquery: bool) -> None:
+        plan = frame._jdf.queryExecution().optimizedPlan().toString()
+        assert ("scalar-subquery" in plan) == subquery
+        assert sorted(f"{row.part} {row.id}" for row in frame.collect()) == left
+
+    check(engine.query(f"select * from {name}"), subquery=False)
+    check(
+        engine.query(f"select * from {name} where (part, id) in (select part, id from {name})"),
+        subquery=False,
+    )
+    check(engine.table(name).scan().to_spark(), subquery=False)
+    monkeypatch.setattr(dead_words, "MAX_WORDS", 3)
+    engine.sql(f"insert into {name} values (0, 7)")  # another state: its words are not kept yet
+    left = sorted([*left, "0 7"])
+    check(engine.query(f"select * from {name}"), subquery=True)
+    few = engine.query(f"select id from {name} where part = 3")
+    assert "scalar-subquery" not in few._jdf.queryExecution().optimizedPlan().toString()
+    assert sorted(row.id for row in few.collect()) == [*range(1, 62)]
+
+
+def test_a_query_that_asks_nothing_is_not_optimized_twice(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reads of everything and joins by columns alone: their conditions are not even looked for."""
+    asked: list[object] = []
+    monkeypatch.setattr(plan_pruning, "read_conditions", lambda plan, _: asked.append(plan) or [])
+    engine.query(f"select count(*), sum(amount) from {TABLE}")
+    engine.query(
+        f"select a.id from {TABLE} a join {TABLE} b on a.id = b.id and a.day = b.day order by 1 limit 3"
+    )
+    engine.query(f"select id, (select max(id) from {TABLE} where id < 50) from {TABLE}")
+    assert not asked
+    engine.query(f"select * from {TABLE} a join {TABLE} b on a.id = b.id and b.day = '2024-01-03'")
+    engine.query(f"select day, count(*) from {TABLE} group by day having day > '2024-01-03'")
+    assert len(asked) == 2
+
+
+def test_a_line_break_in_a_literal_moves_no_node(engine: Engine) -> None:
+    """Nodes are fetched by the line that they stand in: where lines are more than nodes, nothing is changed."""
+    text = f"select id from {TABLE} where (name <> 'a\\nFilter b' or name is null) and id < 3"
+    assert _answer(engine.query(text)) == _answer(engine.query(f"select id from {TABLE} where id < 3"))
+
+
+@pytest.mark.parametrize("count", [3, 30, 300])
+def test_lists_of_every_length_and_type(engine: Engine, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IN of few values and of many, which Spark keeps as a set, with NULL and without, of numbers, texts and times."""
+    lists = {
+        "id": [str(k) for k in range(0, count, 2)],
+        "name": [f"'name {k:04d} of a length that is cut'" for k in range(count)] + ["'null'"],
+        "day": [f"date '2024-01-03' + {k}" for k in range(2)]
+        + [f"date '1999-01-01' + {k}" for k in range(count)],
+        "amount": [f"cast({k}.25 as decimal(9,2))" for k in range(0, count, 3)],
+        "at": [f"timestamp '2024-01-02 00:00:00' + interval {k} hours" for k in range(count)],
+        "x": [f"cast({k} as double)" for k in range(0, count, 5)],
+    }
+    for column, values in lists.items():
+        for form in ("{} in ({})", "{} in ({}, null)", "not ({} in ({}))"):
+            query = f"select id from {TABLE} where {form.format(column, ', '.join(values))}"
+            assert _answer(engine.query(query)) == _without_pruning(engine, query, monkeypatch), query
+    few = engine.query(f"select id from {TABLE} where id in ({', '.join(str(k) for k in range(45, 60))})")
+    assert len(_names(few)) <= 4
+
+
+def test_a_frame_that_was_looked_at_can_still_be_cached(engine: Engine) -> None:
+    """Its optimized plan is made early: what the caller caches afterwards is used all the same."""
+    frame = engine.query(f"select id, x from {TABLE} where x > -1e9")
+    rows = _answer(frame)
+    frame.cache()
+    try:
+        assert _answer(frame) == rows
+        assert "InMemoryTableScan" in frame.where("id > 3")._jdf.queryExecution().executedPlan().toString()
+    finally:
+        frame.unpersist()

@@ -3,6 +3,7 @@
     int32 BE arity | header and null bits (W bytes) | 8-byte slots | variable part, each value padded to 8
 
 Names      encode_row, decode_row     with the big-endian arity prefix, as manifests hold it
+           decode_field               one of its values
            encode_bare_row            without the prefix, as the bucket hash sees it
            encode_key_columns         Arrow columns → one encoded row each
            row_arity                  number of fields of an encoded row
@@ -81,18 +82,28 @@ def encode_bare_row(values: Sequence[object], types: Sequence[DataType]) -> byte
 
 def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
     """The values of an encoded row. Raises FixData TS1116 when the bytes are no row of these types."""
+    row = _body(data, len(types))
+    return tuple(_field(row, len(types), at, type_) for at, type_ in enumerate(types))
+
+
+def decode_field(data: bytes, arity: int, at: int, type_: DataType) -> object:
+    """One value of an encoded row of `arity` fields. Raises FixData TS1116 when the bytes are no such row."""
+    return _field(_body(data, arity), arity, at, type_)
+
+
+def _body(data: bytes, expected: int) -> memoryview:
     arity = row_arity(data)
-    if arity != len(types):
-        raise _damaged(f"it has {arity} fields, {len(types)} are expected")
+    if arity != expected:
+        raise _damaged(f"it has {arity} fields, {expected} are expected")
     row = memoryview(data)[4:]
-    width = header_bytes(arity)
-    if len(row) < width + 8 * arity:
+    if len(row) < header_bytes(arity) + 8 * arity:
         raise _damaged(f"it ends after {len(row)} bytes")
-    out: list[object] = []
-    for i, type_ in enumerate(types):
-        is_null = row[(8 + i) // 8] & (1 << (i % 8))
-        out.append(None if is_null else _decode(row, width + 8 * i, type_))
-    return tuple(out)
+    return row
+
+
+def _field(row: memoryview, arity: int, at: int, type_: DataType) -> object:
+    is_null = row[(8 + at) // 8] & (1 << (at % 8))
+    return None if is_null else _decode(row, header_bytes(arity) + 8 * at, type_)
 
 
 def row_arity(data: bytes) -> int:

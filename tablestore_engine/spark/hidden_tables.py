@@ -1,6 +1,7 @@
 """Hidden Parquet tables: one per (table state, file schema, with or without deletions), made of links.
 
-Names      HiddenTables   register(): files and view of one state, under any database and name; files: for plan_pruning
+Names      HiddenTables   register(): files and view of one state, under any database and name; pruner(): what leaves
+                          files of these out of a plan
 Steps      links to the group's files in a folder of the session's scratch → CREATE TABLE … USING parquet over the
            folder → one-row table of the deletion map → CREATE OR REPLACE VIEW
 INVARIANT  a folder never changes after its table exists: running queries keep reading what they were analysed with.
@@ -19,8 +20,10 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.errors import EngineBug, Unsupported
+from tablestore_engine.spark.dead_words import DeadWords
 from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
-from tablestore_engine.spark.plan_pruning import HiddenFiles
+from tablestore_engine.spark.plan_pruning import HiddenFiles, PlanPruner
+from tablestore_engine.spark.spark_inner import SparkInner
 from tablestore_engine.spark.spark_types import columns_ddl
 from tablestore_engine.spark.view_sql import (
     FileGroup,
@@ -44,7 +47,9 @@ class HiddenTables:
         self._scratch = scratch
         self._databases: set[str] = set()
         self._queries: dict[str, str] = {}
-        self.files: dict[str, HiddenFiles] = {}  # hidden table → what it reads; the oldest are forgotten
+        self._files: dict[str, HiddenFiles] = {}  # hidden table → what it reads; the oldest are forgotten
+        self._inner = SparkInner(session)
+        self._words = DeadWords(self._inner)
 
     def register(self, database: str, name: str, table: ResolvedTable) -> None:
         """CREATE OR REPLACE VIEW database.name over the files of this state."""
@@ -57,6 +62,10 @@ class HiddenTables:
         self._session.sql(
             f"create or replace view {quote_name(database)}.{quote_name(name)} {columns}{comment} as {query}"
         )
+
+    def pruner(self) -> PlanPruner:
+        """For the tables that there are now."""
+        return PlanPruner(self._inner, self._words, dict(self._files))
 
     def ensure_database(self, database: str) -> None:
         """A database of the in-memory catalog, made once, in our folder: a session of the user's has its own place,
@@ -88,12 +97,12 @@ class HiddenTables:
         return self._create(name, columns_ddl(group.schema.fields), folder)
 
     def _remember(self, name: str, hidden: HiddenFiles) -> None:
-        self.files[name] = hidden
+        self._files[name] = hidden
         while (
-            sum(len(one.group.files) for one in self.files.values()) > _REMEMBERED_FILES
-            and len(self.files) > 1
+            sum(len(one.group.files) for one in self._files.values()) > _REMEMBERED_FILES
+            and len(self._files) > 1
         ):
-            del self.files[next(iter(self.files))]
+            del self._files[next(iter(self._files))]
 
     def _map_table(self, name: str, group: FileGroup) -> str:
         folder = self._scratch / "maps" / name

@@ -2,25 +2,29 @@
 
 Names      ReadCondition     one place in a plan where a hidden table is read, and what is asked of its rows there
            read_conditions   all places of a plan, those in subqueries too
-           find_hidden       the hidden table that a node of a plan reads
-Steps      walk the plan, keep the filters that lie directly over a relation → their expressions: comparisons of a
-           column with a literal of the same Spark type, IN, prefixes, IS NULL, AND, OR, NOT; everything else → ANYTHING
+Steps      the plan as Spark's JSON, by one call → trees → walk them, keep the filters that lie directly over a relation
+           → their expressions: comparisons of a column with a literal of the same Spark type, IN, prefixes, IS NULL,
+           AND, OR, NOT; everything else → ANYTHING
 INVARIANT  an expression is taken only when all of it is known, down to the types; else any row may fulfil it: casts,
            functions, UDFs, subqueries, collated texts, what is not deterministic.
 WHY        the optimizer has pushed filters down through joins, unions, views and projections by its own rules: what
            lies over a relation there holds for every row of it that counts.
+           JSON leaves out what a long IN lists and rounds timestamps: these alone are fetched from the JVM.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from datetime import date
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 
-from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.scalar import days_from_date
+from tablestore_engine.spark.spark_inner import Jvm
 from tablestore_engine.store.predicate import (
     ANYTHING,
     NOTHING,
@@ -37,9 +41,13 @@ from tablestore_engine.store.predicate import (
 )
 
 HIDDEN_DATABASE = "tablestore_hidden"
-Jvm = Any  # an object of the JVM
-_VALUES_MAX = 200  # of one IN: each is fetched from the JVM by a call of its own
+Json = Any  # what json gives
+_VALUES_MAX = 200  # of one IN
+_BETWEEN = "\ue000,\ue000"  # between the values of a long IN
 _BROKEN_TEXT = "\ufffd"  # bytes that are no UTF-8 arrive as this
+_COLLATED = "__COLLATIONS"  # a key that JSON has where texts are not compared by their bytes
+_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
+_RELATION = "org.apache.spark.sql.execution.datasources.LogicalRelation"
 _OPERATORS: Mapping[str, Operator] = {
     "EqualTo": "=", "EqualNullSafe": "=", "LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
@@ -47,24 +55,27 @@ _OPERATORS: Mapping[str, Operator] = {
 _FLIPPED: Mapping[Operator, Operator] = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def _float32(value: Jvm) -> float:
-    return float(np.float32(value))  # it came as the shortest text of a float
+def _float32(text: str) -> float | None:
+    return _number(float(np.float32(text)))  # it came as the shortest text of a float
 
 
-def _text(value: Jvm) -> str | None:
-    text = str(value.toString())
+def _text(text: str) -> str | None:
     return None if _BROKEN_TEXT in text else text
 
 
-def _number(value: Jvm) -> float | None:
-    return None if np.isnan(value) else float(value)
+def _number(text: str | float) -> float | None:
+    value = float(text)
+    return None if np.isnan(value) else value
 
 
-# Spark type → a literal's inner value as a Comparable, None where it is none
-_READERS: Mapping[str, Callable[[Jvm], Comparable | None]] = {
-    "tinyint": int, "smallint": int, "int": int, "bigint": int, "boolean": int, "date": int, "timestamp": int,
-    "timestamp_ntz": int, "string": _text, "double": _number,
-    "float": lambda value: None if np.isnan(value) else _float32(value),
+def _truth(text: str) -> int:
+    return ("false", "true").index(text)
+
+
+# Spark type as JSON has it → the text of an inner value as a Comparable, None where it is none
+_READERS: Mapping[str, Callable[[str], Comparable | None]] = {
+    "byte": int, "short": int, "integer": int, "long": int, "boolean": _truth, "date": int, "timestamp": int,
+    "timestamp_ntz": int, "string": _text, "double": _number, "float": _float32,
 }  # fmt: skip
 
 
@@ -77,79 +88,126 @@ class ReadCondition:
     wanted: Predicate
 
 
-def find_hidden(node: Jvm) -> str | None:
-    """The name of the hidden table, None for any other node."""
-    if node.nodeName() != "LogicalRelation":
-        return None
-    entry = node.catalogTable()
-    if entry.isEmpty():
-        return None
-    name = entry.get().identifier()
-    database = name.database()
-    return str(name.table()) if database.isDefined() and database.get() == HIDDEN_DATABASE else None
+def read_conditions(optimized: Jvm, tables: Mapping[str, Sequence[str]]) -> Iterator[ReadCondition]:
+    """Every place that reads one of the tables (hidden table → names of its columns)."""
+    text = str(optimized.toJSON())
+    known = {name: () if _COLLATED in text else names for name, names in tables.items()}
+    yield from _conditions(_tree(json.loads(text), lambda: optimized), (), known)
 
 
-def instance_of(relation: Jvm) -> int:
-    """Which reading of a table this is."""
-    return int(relation.output().head().exprId().id())
+class _Node:
+    """A node of a plan or of an expression. `fetch`: the same node in the JVM; None inside a subquery."""
+
+    def __init__(self, fields: Json, fetch: Callable[[], Jvm] | None) -> None:
+        self.fields = fields
+        self.fetch = fetch
+        self.children: list[_Node] = []
+
+    @property
+    def kind(self) -> str:
+        """The name of its class."""
+        return str(self.fields["class"]).rpartition(".")[2]
+
+    def child_fetch(self, at: int) -> Callable[[], Jvm] | None:
+        """How the JVM's child is reached."""
+        fetch = self.fetch
+        return None if fetch is None else lambda: fetch().children().apply(at)
 
 
-def read_conditions(optimized: Jvm, schemas: Mapping[str, TableSchema]) -> Iterator[ReadCondition]:
-    """Every place that reads one of the tables of `schemas` (hidden table → its columns)."""
-    yield from _conditions(optimized, [], schemas)
-    for subquery in _items(optimized.subqueriesAll()):
-        yield from _conditions(subquery, [], schemas)
+def _tree(nodes: Sequence[Json], fetch: Callable[[], Jvm] | None) -> _Node:
+    """From its nodes, parents before children."""
+    root = _Node(nodes[0], fetch)
+    path = [root]
+    for fields in nodes[1:]:
+        while len(path[-1].children) == path[-1].fields["num-children"]:
+            path.pop()
+        above = path[-1]
+        node = _Node(fields, above.child_fetch(len(above.children)))
+        above.children.append(node)
+        path.append(node)
+    return root
 
 
-def _conditions(node: Jvm, filters: list[Jvm], schemas: Mapping[str, TableSchema]) -> Iterator[ReadCondition]:
-    if node.nodeName() == "Filter":
-        yield from _conditions(node.child(), [*filters, node.condition()], schemas)
+def _conditions(
+    node: _Node, filters: tuple[_Node, ...], tables: Mapping[str, Sequence[str]]
+) -> Iterator[ReadCondition]:
+    found = _hidden(node)
+    if found is not None:
+        name, instance = found
+        if name in tables:
+            columns = _Columns(tables[name])
+            yield ReadCondition(name, instance, And(tuple(columns.predicate(one) for one in filters)))
         return
-    name = find_hidden(node)
-    if name is not None:
-        if name in schemas:
-            columns = _Columns(schemas[name])
-            wanted = And(tuple(columns.predicate(one) for one in filters))
-            yield ReadCondition(name, instance_of(node), wanted)
-        return
-    for child in _items(node.children()):
-        yield from _conditions(child, [], schemas)
+    for inner in _inside(list(node.fields.values())):
+        yield from _conditions(_tree(inner, None), (), tables)
+    kept: tuple[_Node, ...] = ()
+    if node.fields["class"] == f"{_LOGICAL}Filter":
+        fetch = node.fetch
+        condition = None if fetch is None else lambda: fetch().condition()
+        kept = (*filters, _tree(node.fields["condition"], condition))
+    for child in node.children:
+        yield from _conditions(child, kept, tables)
+
+
+def _hidden(node: _Node) -> tuple[str, int] | None:
+    """The hidden table that a node reads, and which reading of it."""
+    if node.fields["class"] != _RELATION or not node.fields["catalogTable"]:
+        return None
+    name = node.fields["catalogTable"]["identifier"]
+    if name.get("database") != HIDDEN_DATABASE:
+        return None
+    return str(name["table"]), int(node.fields["output"][0][0]["exprId"]["id"])
+
+
+def _inside(values: Sequence[Json]) -> Iterator[Sequence[Json]]:
+    """Trees in the fields of a node: expressions, and plans of subqueries in them."""
+    for value in values:
+        if isinstance(value, dict):
+            yield from _inside(list(value.values()))
+        elif isinstance(value, list) and value:
+            is_tree = isinstance(value[0], dict) and "num-children" in value[0]
+            if is_tree:
+                yield value
+            else:
+                yield from _inside(value)
 
 
 class _Columns:
     """Expressions over the columns of one hidden table."""
 
-    def __init__(self, schema: TableSchema) -> None:
-        names: dict[str, list[str]] = {}
-        for name in schema.field_names:
-            names.setdefault(name.lower(), []).append(name)
-        self._names = {lower: found[0] for lower, found in names.items() if len(found) == 1}
+    def __init__(self, names: Sequence[str]) -> None:
+        known: dict[str, list[str]] = {}
+        for name in names:
+            known.setdefault(name.lower(), []).append(name)
+        self._names = {lower: found[0] for lower, found in known.items() if len(found) == 1}
 
-    def predicate(self, node: Jvm) -> Predicate:
+    def predicate(self, node: _Node) -> Predicate:
         """The condition; ANYTHING for what is not known whole."""
-        kind = str(node.nodeName())
+        kind, children = node.kind, node.children
         if kind in ("And", "Or"):
-            parts = (self.predicate(node.left()), self.predicate(node.right()))
+            parts = tuple(self.predicate(one) for one in children)
             return And(parts) if kind == "And" else Or(parts)
         if kind == "Not":
-            return negate(self.predicate(node.child()))
+            return negate(self.predicate(children[0]))
         if kind in ("IsNull", "IsNotNull"):
-            column = self._column(node.child())
+            column = self._column(children[0])
             return ANYTHING if column is None else Missing(column, negated=kind == "IsNotNull")
         if kind in _OPERATORS:
             return self._comparison(node, kind)
-        if kind in ("In", "InSet"):
-            return self._membership(node, kind)
+        if kind == "In":
+            return self._membership(children[0], [_literal(one, children[0]) for one in _listed(children)])
+        if kind == "InSet":
+            return self._membership(children[0], _set_values(node))
         if kind == "StartsWith":
-            column, text = self._column(node.left()), _literal(node.right(), node.left())
+            column, text = self._column(children[0]), _literal(children[1], children[0])
             return Prefix(column, text) if column is not None and isinstance(text, str) else ANYTHING
-        if kind == "Literal" and node.value() is not True:
+        if kind == "Literal" and node.fields["value"] != "true":
             return NOTHING  # FALSE, and NULL, which is no more than that in a filter
         return ANYTHING
 
-    def _comparison(self, node: Jvm, kind: str) -> Predicate:
-        left, right, operator = node.left(), node.right(), _OPERATORS[kind]
-        if left.nodeName() == "Literal":
+    def _comparison(self, node: _Node, kind: str) -> Predicate:
+        (left, right), operator = node.children, _OPERATORS[kind]
+        if left.kind == "Literal":
             left, right, operator = right, left, _FLIPPED[operator]
         column = self._column(left)
         value = None if column is None else _literal(right, left)
@@ -159,45 +217,64 @@ class _Columns:
         # NULL <=> 5 is FALSE, not NULL: its negation holds there
         return And((Missing(column, negated=True), found)) if kind == "EqualNullSafe" else found
 
-    def _membership(self, node: Jvm, kind: str) -> Predicate:
-        asked = node.value() if kind == "In" else node.child()
+    def _membership(self, asked: _Node, values: Sequence[Comparable | None]) -> Predicate:
         column = self._column(asked)
-        listed = node.list() if kind == "In" else node.hset().toSeq()
-        if column is None or listed.size() > _VALUES_MAX:
+        known = frozenset(value for value in values if value is not None)
+        if column is None or None in values or len(values) > _VALUES_MAX:
             return ANYTHING
-        values: set[Comparable] = set()
-        for one in _items(listed):
-            if kind == "In":
-                if one.nodeName() == "Literal" and one.value() is None:
-                    continue  # equals nothing
-                value = _literal(one, asked)
-            elif one is None:
-                continue
-            else:
-                value = _inner(one, str(asked.dataType().catalogString()))
-            if value is None:
-                return ANYTHING
-            values.add(value)
-        return OneOf(column, frozenset(values))
+        return OneOf(column, known)
 
-    def _column(self, node: Jvm) -> str | None:
-        return self._names.get(str(node.name()).lower()) if node.nodeName() == "AttributeReference" else None
+    def _column(self, node: _Node) -> str | None:
+        return (
+            self._names.get(str(node.fields["name"]).lower()) if node.kind == "AttributeReference" else None
+        )
 
 
-def _literal(node: Jvm, column: Jvm) -> Comparable | None:
+def _listed(children: Sequence[_Node]) -> Iterator[_Node]:
+    """What IN lists, without NULL, which equals nothing."""
+    return (one for one in children[1:] if one.kind != "Literal" or one.fields["value"] is not None)
+
+
+def _set_values(node: _Node) -> list[Comparable | None]:
+    """The values of a long IN."""
+    type_text = node.children[0].fields.get("dataType")
+    if node.fetch is None or not isinstance(type_text, str):
+        return [None]
+    listed = node.fetch().hset()
+    texts = str(listed.mkString(_BETWEEN)).split(_BETWEEN)
+    if len(texts) != listed.size():
+        return [None]
+    # the text 'null' may stand for NULL: one value more finds one file more
+    return [_inner(text, type_text) for text in texts if text != "null" or type_text == "string"]
+
+
+def _literal(node: _Node, column: _Node) -> Comparable | None:
     """A literal of just the column's type; None for anything else, NULL and NaN."""
-    if node.nodeName() != "Literal" or not node.dataType().equals(column.dataType()):
+    if node.kind != "Literal" or node.fields["dataType"] != column.fields.get("dataType"):
         return None
-    value = node.value()
-    return None if value is None else _inner(value, str(node.dataType().catalogString()))
+    value, type_text = node.fields["value"], node.fields["dataType"]
+    if value is None or not isinstance(type_text, str):
+        return None
+    if type_text == "date":
+        return _days(value)
+    if type_text == "timestamp":
+        return None if node.fetch is None else int(node.fetch().value())
+    return _inner(value, type_text)
 
 
-def _inner(value: Jvm, type_text: str) -> Comparable | None:
-    if type_text.startswith("decimal("):
-        return Decimal(str(value.toJavaBigDecimal()))
-    reader = _READERS.get(type_text)
-    return None if reader is None else reader(value)
+def _days(text: str) -> int | None:
+    try:
+        return days_from_date(date.fromisoformat(text))
+    except ValueError:
+        return None  # a year beyond 9999
 
 
-def _items(sequence: Jvm) -> list[Jvm]:
-    return [sequence.apply(at) for at in range(sequence.size())]
+def _inner(text: str, type_text: str) -> Comparable | None:
+    """From the text of Spark's inner value."""
+    try:
+        if type_text.startswith("decimal("):
+            return Decimal(text)
+        reader = _READERS.get(type_text)
+        return None if reader is None else reader(text)
+    except (ValueError, InvalidOperation):
+        return None

@@ -33,7 +33,6 @@ from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
-from tablestore_engine.spark.plan_pruning import PlanPruner
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.sql.table_version import TableVersion
@@ -128,7 +127,9 @@ class Resolver:
         """The rows of one pinned state, whatever the name means now."""
         with self._registry.lock:
             schema = self._register_state(database, name, state)
-            return self._session.table(f"{quote_name(schema)}.{quote_name(name)}")
+            frame = self._session.table(f"{quote_name(schema)}.{quote_name(name)}")
+            pruner = self._tables.pruner()
+        return pruner.pruned(frame)
 
     def query(
         self, text: str, overrides: Overrides = NO_OVERRIDES, args: Mapping[str, object] | None = None
@@ -144,7 +145,7 @@ class Resolver:
             statement = _Statement(self._names, overrides)
             text = self._prepare(text, statement, depth=0)
             frame = self._analyse(text, statement, dict(args) if args else None)
-            pruner = PlanPruner(self._session, dict(self._tables.files))
+            pruner = self._tables.pruner()
         return pruner.pruned(frame), dict(statement.meanings)
 
     def forget(self, database: str, name: str) -> None:

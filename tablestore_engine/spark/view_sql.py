@@ -5,7 +5,7 @@ Names      FileGroup       files that share a schema and whether they have delet
            select_group()  the SELECT of one group
            view_query()    all groups as one query; no rows but the right columns for an empty table
            column_list()   names and comments for CREATE VIEW
-           deletion_map()  file name -> 64 positions per word, as the filter reads it
+           deletion_map()  file name -> words_of() it, WORD_BITS positions each, as the filter reads it
 INVARIANT  a column that did not change is passed as it is, so that filters and pruning reach Parquet.
 INVARIANT  positions are the file's row numbers; the map has a bit for each row of each file of its group, since
            a missing word would make the filter NULL and hide live rows.
@@ -29,7 +29,7 @@ from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.stored_file import StoredFile
 
-_WORD_BITS = 64
+WORD_BITS = 64
 _JOINING_SHARE = 0.25  # clean rows that pass the filter for nothing: cheaper than one more scan
 
 
@@ -82,7 +82,7 @@ def select_group(group: FileGroup, table_schema: TableSchema, hidden: str, map_t
 def _alive(map_table: str) -> str:
     words = f"(select m from {map_table})[t._metadata.file_name]"
     word = f"get({words}, cast(shiftright(t._metadata.row_index, 6) as int))"
-    return f"getbit({word}, cast(t._metadata.row_index & {_WORD_BITS - 1} as int)) = 0"
+    return f"getbit({word}, cast(t._metadata.row_index & {WORD_BITS - 1} as int)) = 0"
 
 
 def view_query(selects: Sequence[str], schema: TableSchema) -> str:
@@ -109,15 +109,16 @@ def deletion_map(group: FileGroup) -> pa.Table:
     """
     files = sorted(group.files, key=lambda file: file.meta.row_count, reverse=True)
     names = [file.meta.file_name for file in files]
-    words = [_words(file) for file in files]
+    words = [words_of(file) for file in files]
     offsets = np.cumsum([0, *(len(part) for part in words)])
     items = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(np.concatenate(words)))
     maps = pa.MapArray.from_arrays(pa.array([0, len(names)], pa.int32()), pa.array(names, pa.string()), items)
     return pa.table({"m": maps})
 
 
-def _words(file: StoredFile) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    bits = np.zeros(-(-file.meta.row_count // _WORD_BITS) * _WORD_BITS, np.uint8)
+def words_of(file: StoredFile) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Bit i of word w: whether row 64·w + i is dead."""
+    bits = np.zeros(-(-file.meta.row_count // WORD_BITS) * WORD_BITS, np.uint8)
     if file.deleted:
         bits[np.asarray(file.deleted.to_array(), np.int64)] = 1
     return np.packbits(bits, bitorder="little").view("<i8")

@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore_engine.format.binary_row import decode_row, row_arity
+from tablestore_engine.format.binary_row import decode_field, row_arity
 from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataField, DataType
 from tablestore_engine.format.schema import TableSchema
@@ -141,6 +141,7 @@ class _Columns:
         self.by_name = {field.name: field for field in schema.fields}
         self.partition = {name: at for at, name in enumerate(schema.partition_keys)}
         self._stored: dict[int, dict[int, DataField]] = {}
+        self._alike: dict[tuple[int, int], bool] = {}
 
     def stored(self, schema: TableSchema) -> dict[int, DataField]:
         """The columns of a file, by id."""
@@ -148,6 +149,13 @@ class _Columns:
         if found is None:
             found = self._stored[schema.id] = {field.id: field for field in schema.fields}
         return found
+
+    def stored_as(self, schema: TableSchema, column: DataField) -> tuple[DataField | None, bool]:
+        """A column in files of an old schema, None where they have none, and whether its statistics hold now."""
+        field, place = self.stored(schema).get(column.id), (schema.id, column.id)
+        if field is not None and place not in self._alike:
+            self._alike[place] = _compares_alike(field.type, column.type)
+        return field, self._alike.get(place, False)
 
 
 class _FileFacts:
@@ -165,10 +173,10 @@ class _FileFacts:
         at = self._columns.partition.get(name)
         if at is not None:
             return _constant(self._file.partition[at], column, rows)
-        stored = self._columns.stored(self._file.schema).get(column.id)
+        stored, is_alike = self._columns.stored_as(self._file.schema, column)
         if stored is None:
             return ColumnFacts(rows, nulls=rows)  # added later: NULL in every row
-        return self._from_statistics(stored) if _compares_alike(stored.type, column.type) else None
+        return self._from_statistics(stored) if is_alike else None
 
     def _from_statistics(self, stored: DataField) -> ColumnFacts | None:
         at = next((i for i, one in enumerate(self._listed) if one.id == stored.id), None)
@@ -176,9 +184,12 @@ class _FileFacts:
         if at is None or at >= len(counts):
             return None
         facts = ColumnFacts(self._file.meta.row_count, counts[at])
-        if self._bounds is None:
-            return facts
-        low, high = (None if row[at] is None else comparable(row[at], stored.type) for row in self._bounds)
+        stats, arity = self._file.meta.value_stats, len(self._listed)
+        if {row_arity(stats.min_values), row_arity(stats.max_values)} != {arity}:
+            return facts  # they do not list the columns that they should
+        type_ = stored.type.with_nullable(True)
+        bounds = [decode_field(row, arity, at, type_) for row in (stats.min_values, stats.max_values)]
+        low, high = (None if one is None else comparable(one, stored.type) for one in bounds)
         is_cut = stored.type.root == "VARCHAR"
         return replace(facts, low=low, high=high, exact=not is_cut)
 
@@ -186,15 +197,6 @@ class _FileFacts:
     def _listed(self) -> Sequence[DataField]:
         names = self._file.meta.value_stats_cols
         return self._file.schema.fields if names is None else self._file.schema.fields_of(names)
-
-    @cached_property
-    def _bounds(self) -> tuple[Sequence[object], Sequence[object]] | None:
-        """Both rows of bounds; None when they do not list the columns that they should."""
-        stats = self._file.meta.value_stats
-        if {row_arity(stats.min_values), row_arity(stats.max_values)} != {len(self._listed)}:
-            return None
-        types = [one.type.with_nullable(True) for one in self._listed]
-        return decode_row(stats.min_values, types), decode_row(stats.max_values, types)
 
 
 def _constant(value: object, column: DataField, rows: int) -> ColumnFacts:
