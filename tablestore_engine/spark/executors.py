@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from tablestore_engine.spark import shipping, spark_errors, write
 from tablestore_engine.spark.driver_or_tasks import JobSize, plan_place
 from tablestore_engine.spark.lazy_session import LazySession
-from tablestore_engine.spark.task_job import Outcome, encode_group, gather, plan_groups, run_group
-from tablestore_engine.spark.task_outcomes import list_files
+from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
+from tablestore_engine.spark.task_outcomes import Outcome, discard, gather
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.bucket_task import BucketTask
 from tablestore_engine.store.task_runner import FileAccess, run_tasks
@@ -44,11 +44,9 @@ class Executors:
         shipping.ship(session, self.session.scratch())
         gathered = gather(_run_job(session, tasks, access))
         if gathered.failure is not None:
-            made = gathered.changes
-            for place in made:  # a full disk would stay full
+            for place, change in gathered.changes.items():
                 table = tasks[place].table
-                for path in list_files(table.layout, table.schema, [made[place]]):
-                    access.fileio.delete(path)
+                discard(access.fileio, table.layout, table.schema, [change])
         return gathered.in_order(len(tasks))
 
 

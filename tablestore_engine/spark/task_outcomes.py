@@ -1,8 +1,8 @@
 """What a Spark task gives back: the change of a bucket, or an error of ours, as bytes on the wire.
 
 Names      encode_change() encode_failure()   in the worker
-           decode_outcome() decode_outcomes()   in the driver: the change, or the error that it was
-           list_files()   paths of what was made for changes
+           gather()    in the driver: outcomes → changes in order, or the first error as the error that it was
+           discard()   deletes what was made for changes that are not committed
 INVARIANT  errors of ours never fail a Spark job: its message would bury them in a stack trace. They cross as data, with
            their code and text.
 """
@@ -10,15 +10,18 @@ INVARIANT  errors of ours never fail a Spark job: its message would bury them in
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tablestore_engine import errors
 from tablestore_engine.errors import EngineBug, TablestoreError
+from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.bucket_state import BucketChange
+
+Outcome = tuple[int, bytes]  # place in the answer, and what was encoded
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,52 @@ def encode_failure(error: TablestoreError) -> bytes:
     return pickle.dumps(_Failure(type(error).__name__, error.code, error.what, error.why, error.fix))
 
 
-def decode_outcome(data: bytes) -> BucketChange | TablestoreError:
-    """One outcome. Raises EngineBug TS1516."""
+@dataclass(frozen=True)
+class Gathered:
+    """What was made, by place, and the first failure: then nothing of it may be committed."""
+
+    changes: Mapping[int, BucketChange]
+    failure: TablestoreError | None
+
+    def in_order(self, count: int) -> list[BucketChange]:
+        """All of `count` changes. Raises the failure, EngineBug TS1563 when one is missing."""
+        if self.failure is not None:
+            raise self.failure
+        if sorted(self.changes) != list(range(count)):
+            raise EngineBug(
+                "TS1563",
+                "a Spark job did not answer for all of its tasks",
+                why=f"{count} were sent, {len(self.changes)} came back",
+                fix="nothing was committed; run it again, and report this",
+            )
+        return [self.changes[place] for place in range(count)]
+
+
+def gather(outcomes: Iterable[Outcome]) -> Gathered:
+    """Outcomes in whatever order they came. Raises EngineBug TS1516."""
+    changes: dict[int, BucketChange] = {}
+    failure: TablestoreError | None = None
+    for place, data in sorted(outcomes):
+        outcome = _decode(data)
+        if isinstance(outcome, BucketChange):
+            changes[place] = outcome
+        else:
+            failure = failure or outcome
+    return Gathered(changes, failure)
+
+
+def discard(
+    fileio: FileIO, layout: TableLayout, schema: TableSchema, changes: Iterable[BucketChange]
+) -> None:
+    """Delete what was made for these changes: nobody will name it, and a full disk would stay full."""
+    spec = PartitionSpec.of(schema)
+    for change in changes:
+        place = spec.path_of_bytes(change.partition_bytes)
+        for meta in change.created:
+            fileio.delete(layout.data_file(place, change.bucket, meta.file_name))
+
+
+def _decode(data: bytes) -> BucketChange | TablestoreError:
     outcome = pickle.loads(data)  # noqa: S301 - written by our own tasks of this very job
     if isinstance(outcome, _Failure):
         kind: type[TablestoreError] = getattr(errors, outcome.kind)
@@ -56,25 +103,3 @@ def decode_outcome(data: bytes) -> BucketChange | TablestoreError:
         why=f"expected a BucketChange, got {type(outcome).__name__}",
         fix="report this",
     )
-
-
-def decode_outcomes(encoded: Iterable[bytes]) -> tuple[tuple[BucketChange, ...], TablestoreError | None]:
-    """The changes of all tasks, and the first failure as the error that it was: then nothing may be committed."""
-    changes: list[BucketChange] = []
-    failure: TablestoreError | None = None
-    for outcome in map(decode_outcome, encoded):
-        if isinstance(outcome, BucketChange):
-            changes.append(outcome)
-        else:
-            failure = failure or outcome
-    return tuple(changes), failure
-
-
-def list_files(layout: TableLayout, schema: TableSchema, changes: Iterable[BucketChange]) -> list[str]:
-    """Paths of what was made for these changes."""
-    spec = PartitionSpec.of(schema)
-    return [
-        layout.data_file(spec.path_of_bytes(change.partition_bytes), change.bucket, meta.file_name)
-        for change in changes
-        for meta in change.created
-    ]

@@ -29,7 +29,7 @@ from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark import shipping, spark_errors, write_job
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
-from tablestore_engine.spark.task_outcomes import decode_outcomes, list_files
+from tablestore_engine.spark.task_outcomes import discard, gather
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.table_traits import TableTraits
@@ -93,7 +93,7 @@ def collect_small(frame: DataFrame) -> pa.Table | None:
     return rows if rows.num_rows <= SMALL_ROWS else None
 
 
-def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> tuple[BucketChange, ...]:
+def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> list[BucketChange]:
     """One Spark job over the rows; the changes are not committed. A lost race runs it again on a newer base."""
     session = frame.sparkSession
     shipping.ship(session, scratch)
@@ -103,13 +103,10 @@ def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> tuple[B
         rows = routed.mapInArrow(task, write_job.OUTCOME_DDL).collect()
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
-    changes, failure = decode_outcomes(bytes(row["outcome"]) for row in rows)
-    if failure is not None:
-        # nobody will name them; a full disk would stay full
-        for path in list_files(job.layout, job.schema, changes):
-            job.fileio.delete(path)
-        raise failure
-    return changes
+    gathered = gather(enumerate(bytes(row["outcome"]) for row in rows))
+    if gathered.failure is not None:
+        discard(job.fileio, job.layout, job.schema, gathered.changes.values())
+    return gathered.in_order(len(rows))
 
 
 def _run_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

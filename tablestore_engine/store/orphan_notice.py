@@ -39,9 +39,9 @@ class Sweeps:
     manifests: ManifestStore
     schemas: SchemaStore
 
-    def check(self, snapshot: Snapshot) -> None:
-        """Step b. REQUIRES that the temporary file of the claim is there. Raises RetryError TS1328."""
-        paths = {path.rpartition("/")[2]: path for path in self._paths_of(snapshot)}
+    def check(self, snapshot: Snapshot, base: Snapshot | None) -> None:
+        """Step b. REQUIRES that the temporary file of the claim is there, and `base`. Raises RetryError TS1328."""
+        paths = {path.rpartition("/")[2]: path for path in self._new_paths(snapshot, base)}
         going = [
             name
             for one in self.fileio.list(self.layout.sweeps_dir)
@@ -76,20 +76,11 @@ class Sweeps:
         except NotFound:
             return set()  # done meanwhile
 
-    def _paths_of(self, snapshot: Snapshot) -> Iterator[str]:
-        """What the claim brings: lists, and the files that its base does not name."""
+    def _new_paths(self, snapshot: Snapshot, base: Snapshot | None) -> Iterator[str]:
+        """What the claim brings. What its base names is safe by that: else a claim would cost as much as its table."""
+        known = set() if base is None else set(self._metadata_of(base))
+        yield from (path for path in self._metadata_of(snapshot) if path not in known)
         manifests, layout = self.manifests, self.layout
-        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list)
-        for name in (*lists, snapshot.index_manifest):
-            if name is not None:
-                yield layout.manifest_path(name)
-        for name in lists:
-            yield from (
-                layout.manifest_path(meta.file_name) for meta in (manifests.read_list(name) if name else ())
-            )
-        for one in manifests.read_index(snapshot.index_manifest):
-            if one.external_path is None:
-                yield layout.index_path(one.file_name)
         spec = PartitionSpec.of(self.schemas.get(snapshot.schema_id))
         changes = (
             *manifests.read_entries(snapshot.delta_manifest_list),
@@ -99,3 +90,17 @@ class Sweeps:
             if entry.kind is FileKind.ADD and entry.file.external_path is None:
                 place = spec.path_of_bytes(entry.partition)
                 yield layout.data_file(place, entry.bucket, entry.file.file_name)
+
+    def _metadata_of(self, snapshot: Snapshot) -> Iterator[str]:
+        """Lists, manifests and index files."""
+        manifests, layout = self.manifests, self.layout
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list)
+        named = [name for name in lists if name is not None]
+        for name in named:
+            yield layout.manifest_path(name)
+            yield from (layout.manifest_path(meta.file_name) for meta in manifests.read_list(name))
+        if snapshot.index_manifest is not None:
+            yield layout.manifest_path(snapshot.index_manifest)
+        for one in manifests.read_index(snapshot.index_manifest):
+            if one.external_path is None:
+                yield layout.index_path(one.file_name)

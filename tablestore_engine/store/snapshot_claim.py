@@ -130,19 +130,19 @@ class MainDestination:
     def _check_place(self, snapshot: Snapshot) -> Callable[[], None]:
         def check() -> None:
             self.guard.check()
-            self.sweeps.check(snapshot)
-            if not self._is_base_there(snapshot):
+            base = self.snapshots.find(snapshot.id - 1)
+            if not self._is_next(snapshot, base):
                 raise OvertakenError
+            self.sweeps.check(snapshot, base)
 
         return check
 
-    def _is_base_there(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot that this one was planned on is there. When it has expired, this number was somebody's
-        before: it is free again, and must never be taken.
+    def _is_next(self, snapshot: Snapshot, base: Snapshot | None) -> bool:
+        """Whether `base`, which is there now, is what this one was planned on. When that has expired, this number was
+        somebody's before: it is free again, and must never be taken.
         """
         if snapshot.id == 1:
             return not self.snapshots.list_ids()
-        base = self.snapshots.find(snapshot.id - 1)
         return base is not None and follows(snapshot, base)
 
     def _is_in_line(self, snapshot: Snapshot) -> bool:

@@ -162,7 +162,7 @@ def _claim(more: More, branch: Parts, old: Snapshot, new: Snapshot, planned: Pla
 
     def check_files() -> None:
         check()
-        branch.sweeps.check(new)
+        branch.sweeps.check(new, old)
 
     try:
         return branch.fileio.create_exclusive(

@@ -117,7 +117,7 @@ class StagedDestination:
 
         def check_files() -> None:
             check()
-            branch.sweeps.check(snapshot)
+            branch.sweeps.check(snapshot, newest)
 
         if branch.snapshots.find(snapshot.id) != snapshot:
             check()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tablestore_engine.errors import EngineBug, FixData
 from tablestore_engine.spark.driver_or_tasks import CARRIED_BYTES_MAX, START_FACTOR, JobSize, plan_place
-from tablestore_engine.spark.task_job import encode_group, gather, plan_groups, run_group
-from tablestore_engine.spark.task_outcomes import decode_outcome
+from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
+from tablestore_engine.spark.task_outcomes import gather
 from tablestore_engine.store.bucket_state import BucketChange
 from tablestore_engine.store.bucket_task import Upsert
 from tests.unit.store.test_bucket_task import CASES, _nameless, _rows
@@ -65,7 +65,7 @@ def test_a_group_ends_at_its_first_error(tmp_path: Path) -> None:
     bad = replace(good, rows=world.table(_rows(7, 7)), kinds=None)
     outcomes = list(run_group(world.access.fileio, encode_group([good, bad, good], [0, 1, 2])))
     assert [place for place, _ in outcomes] == [0, 1]
-    assert isinstance(decode_outcome(outcomes[0][1]), BucketChange)
+    assert isinstance(gather(outcomes[:1]).changes[0], BucketChange)
     gathered = gather(reversed(outcomes))
     assert list(gathered.changes) == [0]
     with pytest.raises(FixData, match="TS1601"):

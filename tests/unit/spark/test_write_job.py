@@ -13,7 +13,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.spark.task_outcomes import decode_outcomes
+from tablestore_engine.spark.task_outcomes import gather
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob, run_job
 from tablestore_engine.store.bucket_plan import plan_rows
 from tablestore_engine.store.bucket_state import BucketChange
@@ -67,10 +67,9 @@ def test_rows_through_a_job_are_a_write(tmp_path: Path) -> None:
     job = _job(store)
     batches = rows.append_column(BUCKET_COLUMN, pa.array([0] * 6, pa.int32())).to_batches(max_chunksize=2)
     outcomes = [value for batch in run_job(job, iter(batches)) for value in batch.column(0).to_pylist()]
-    changes, failure = decode_outcomes(outcomes)
+    changes = gather(enumerate(outcomes)).in_order(len(outcomes))
     report = store.write_changes(lambda *_: changes, WriteRequest(mode=WriteMode.UPSERT))
     put(twin, *rows.to_pylist())
-    assert failure is None
     assert (report.inserted, report.updated) == (3, 3)
     assert rows_of(store) == rows_of(twin)
     assert isinstance(job.fileio, LocalFileIO)
@@ -81,7 +80,7 @@ def _rewrite(store: TableStore, rows: pa.Table, wider: TableSchema, request: Wri
     """An overwrite with rows through one task, on whatever base and schema the store names."""
     seen: list[object] = []
 
-    def make(base: Snapshot | None, target: TableSchema) -> tuple[BucketChange, ...]:
+    def make(base: Snapshot | None, target: TableSchema) -> list[BucketChange]:
         seen.append(base)
         states = {(one.partition_bytes, one.bucket): one for one in store.bucket_states(base)}
         parts, picks = store.parts, EVERY_ROW if target.is_keyed else None
@@ -89,9 +88,7 @@ def _rewrite(store: TableStore, rows: pa.Table, wider: TableSchema, request: Wri
         outcomes = [
             value for batch in run_job(job, iter(rows.to_batches())) for value in batch.column(0).to_pylist()
         ]
-        changes, failure = decode_outcomes(outcomes)
-        assert failure is None
-        return changes
+        return gather(enumerate(outcomes)).in_order(len(outcomes))
 
     report = store.write_changes(make, replace(request, new_schema=wider))
     assert len(seen) == 1
