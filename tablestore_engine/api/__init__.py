@@ -22,6 +22,7 @@ from tablestore_engine.sql.version import TableVersion, find_version, versioned_
 from tablestore_engine.store.compaction import FileTotals
 from tablestore_engine.store.expire import ExpireReport
 from tablestore_engine.store.orphans import DAY_MS, OrphanReport
+from tablestore_engine.store.partition_expiry import PartitionReport
 from tablestore_engine.store.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write_request import WriteMode
 from tablestore_engine.warehouse.compact_report import CompactReport
@@ -74,6 +75,7 @@ __all__ = [
     "OrderedLock",
     "OrphanReport",
     "Outcome",
+    "PartitionReport",
     "Publication",
     "Rank",
     "ReadLog",
