@@ -95,7 +95,8 @@ def make_project(folder: Path, broker_url: str) -> Project:
     while (table.latest_snapshot_id() or 0) < 7:
         number = table.latest_snapshot_id() or 0
         table.write(_orders(table.schema.arrow_schema(), number))
-    in_parts = TableSpec(primary_key=("dt", "region", "id"), partition_by=("dt", "region"))
+    kept = {"partition.expiration-time": "36500 d"}
+    in_parts = TableSpec(primary_key=("dt", "region", "id"), partition_by=("dt", "region"), options=kept)
     for number in range(3):
         rows = pa.table({"dt": ["2026-01-31"] * 2, "region": ["eu", "us"], "id": [number, number]})
         project.engine.write("demo.events", rows, WriteSpec(table=in_parts))

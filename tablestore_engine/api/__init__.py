@@ -21,6 +21,7 @@ from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.sql.table_version import TableVersion, find_version, versioned_database
 from tablestore_engine.store.expire import ExpireReport
 from tablestore_engine.store.orphans import DAY_MS, OrphanReport
+from tablestore_engine.store.partition_expiry import PartitionReport
 from tablestore_engine.store.requested_compaction import FileTotals
 from tablestore_engine.store.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write_request import WriteMode
@@ -74,6 +75,7 @@ __all__ = [
     "OrderedLock",
     "OrphanReport",
     "Outcome",
+    "PartitionReport",
     "Publication",
     "Rank",
     "ReadLog",

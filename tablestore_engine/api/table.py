@@ -24,6 +24,7 @@ from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.sql.table_version import find_version
 from tablestore_engine.store.expire import ExpireReport
 from tablestore_engine.store.orphans import DAY_MS, OrphanReport
+from tablestore_engine.store.partition_expiry import PartitionReport
 from tablestore_engine.store.requested_compaction import CompactionRequest
 from tablestore_engine.store.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
@@ -216,6 +217,14 @@ class Table:
         return self.warehouse.expiry.run(
             self.identifier, keep=keep, older_than_ms=older_than_ms, dry_run=dry_run
         )
+
+    def expire_partitions(self, *, dry_run: bool = False) -> PartitionReport:
+        """Delete the rows of partitions whose time is longer ago than `partition.expiration-time`, in one commit.
+
+        Raises FixRequest TS1341 without that option, Unsupported TS1136, TS1137; PublishPending TS1070 when only the
+        log is pending.
+        """
+        return self.warehouse.expiry.partitions.run(self.identifier, dry_run=dry_run)
 
     def orphans(self, *, delete: bool = False, older_than_ms: int = DAY_MS) -> OrphanReport:
         """Files that nothing names and nobody touched within that time: of killed writers, dropped stages, rollbacks.

@@ -38,7 +38,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(compact_record(report))
     elif report.is_empty:
-        write_out(f"{report.table}: {'in its best shape already' if arguments.full else 'nothing is due'}")
+        text = "in its best shape already" if arguments.full else "nothing is due"
+        write_out(f"{report.table}: {text}{report.notes}")
     else:
         write_out(f"{report.table}: {report.summary()}")
         write_out(f"  before  {_spelled(report.before)}\n  after   {_spelled(report.after)}")
@@ -73,6 +74,8 @@ def compact_record(report: CompactReport) -> dict[str, object]:
         **log_record(report.log),
         "expired": report.expired,
         "not_expired": report.not_expired,
+        "partitions_expired": list(report.partitions.partitions) if report.partitions else [],
+        "partitions_trouble": report.partitions_trouble,
     }
 
 

@@ -1,5 +1,7 @@
-"""`tablestore expire`: let old snapshots of a table go, with the files that nothing else needs.
+"""`tablestore expire`: let old snapshots of a table go, with the files that nothing else needs; or old partitions.
 
+Steps      snapshots: --keep, --older-than → Table.expire; --partitions → Table.expire_partitions, which the table's
+           options rule alone
 INVARIANT  without --keep and --older-than the table's own options decide, as they do behind each commit.
 INVARIANT  --dry-run says what would go and changes nothing.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from tablestore_engine.api import ExpireReport
+from tablestore_engine.api import ExpireReport, PartitionReport
 from tablestore_engine.cli.output import print_json, to_size, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
@@ -28,11 +30,16 @@ def _register_expire(parser: argparse.ArgumentParser) -> Run:
         "snapshots that were the table within this time stay, as in 36h or 7d; with --keep also the newest N"
     )
     parser.add_argument("--older-than", metavar="TIME", help=text)
+    text = "instead of snapshots, delete the rows of partitions that are old by the table's partition.expiration-time"
+    parser.add_argument("--partitions", action="store_true", help=text)
+    parser.add_argument("--master", help="Spark master for large work, as in local[2] or spark://host:7077")
     parser.add_argument("--dry-run", action="store_true", help="say what would go, and change nothing")
     return _expire
 
 
 def _expire(arguments: argparse.Namespace) -> int:
+    if arguments.partitions:
+        return _expire_partitions(arguments)
     older_than_ms = None if arguments.older_than is None else _duration_ms(arguments.older_than)
     with open_engine(arguments) as engine:
         report = engine.table(arguments.table).expire(
@@ -43,6 +50,36 @@ def _expire(arguments: argparse.Namespace) -> int:
     else:
         write_out(f"{arguments.table}: {_told(report, is_dry=arguments.dry_run)}")
     return 0
+
+
+def _expire_partitions(arguments: argparse.Namespace) -> int:
+    """Raises FixRequest TS1951: a rule for snapshots would be taken for one about partitions."""
+    if arguments.keep is not None or arguments.older_than is not None:
+        raise FixRequest(
+            "TS1951",
+            "--partitions goes with neither --keep nor --older-than",
+            why="these speak of snapshots; which partitions expire is said by options of the table",
+            fix="change partition.expiration-time of the table, or leave --partitions out",
+        )
+    with open_engine(arguments) as engine:
+        report = engine.table(arguments.table).expire_partitions(dry_run=arguments.dry_run)
+    if arguments.json:
+        print_json(_partition_record(arguments, report))
+    else:
+        write_out(f"{arguments.table}: {report.summary()}")
+    return 0
+
+
+def _partition_record(arguments: argparse.Namespace, report: PartitionReport) -> dict[str, object]:
+    return {
+        "table": arguments.table,
+        "dry_run": arguments.dry_run,
+        "partitions": list(report.partitions),
+        "rows": report.rows,
+        "left": report.left,
+        "timeless": report.timeless,
+        "snapshot": report.snapshot_id,
+    }
 
 
 def _duration_ms(text: str) -> int:

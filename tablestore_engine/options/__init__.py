@@ -3,6 +3,7 @@
 from tablestore_engine.options.parse import (
     OptionSet,
     StatsMode,
+    check_expiration_strategy,
     check_options,
     is_credential,
     parse_duration_ms,
@@ -19,8 +20,10 @@ from tablestore_engine.options.table import (
     Scope,
     is_of_log,
 )
+from tablestore_engine.options.time_format import DEFAULT_FORMAT, TimeFormat, parse_time_format
 
 __all__ = [
+    "DEFAULT_FORMAT",
     "GIVEN_ONCE",
     "MERGE_ENGINES",
     "OPTIONS",
@@ -30,10 +33,13 @@ __all__ = [
     "OptionType",
     "Scope",
     "StatsMode",
+    "TimeFormat",
+    "check_expiration_strategy",
     "check_options",
     "is_credential",
     "is_of_log",
     "parse_duration_ms",
     "parse_size_bytes",
     "parse_stats_mode",
+    "parse_time_format",
 ]

@@ -2,6 +2,7 @@
 
 Names      OptionSet       a table's options with typed getters; absent keys give the table's default
            StatsMode       what a stats-mode asks for
+           check_expiration_strategy   refuse another way to date partitions than by their values
            check_options   refuse wrong values, misspelt keys, secrets and what only a profile may say
            is_credential   whether a key names one
 INVARIANT  a value is parsed by the type of its row in `table.py` and nowhere else.
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.options.table import OPTIONS, REFUSED, Option, OptionType, find_option
+from tablestore_engine.options.time_format import DEFAULT_FORMAT, TimeFormat, parse_time_format
 
 _SIZE_UNITS = {
     word: 2**power
@@ -173,6 +175,11 @@ class OptionSet:
         """A time in milliseconds. Raises TS1001, TS1004."""
         return parse_duration_ms(key, self.text(key))
 
+    def time_format(self, key: str) -> TimeFormat:
+        """How times are written in partition values. Raises Unsupported TS1136."""
+        text = self.find(key)
+        return DEFAULT_FORMAT if text is None else parse_time_format(text)
+
     def stats_mode(self, column: str) -> StatsMode:
         """`fields.<column>.stats-mode`, else `metadata.stats-mode`. Raises TS1130."""
         key = f"fields.{column}.stats-mode"
@@ -196,7 +203,7 @@ def is_credential(key: str) -> bool:
 def check_options(values: Mapping[str, str]) -> None:
     """Refuse secrets (TS1005), options that nothing reads (TS1161), misspelt keys (TS1006), values that cannot be read
     or used (TS1001-TS1003, TS1007, TS1008, TS1073, TS1084, TS1089, TS1130), settings of Kafka clients (TS1071), and
-    keys that nothing reads yet (Unsupported TS1072).
+    keys that nothing reads yet (Unsupported TS1072) or values that are not built (TS1136, TS1137).
     """
     for key, text in values.items():
         if is_credential(key):
@@ -220,6 +227,21 @@ def check_options(values: Mapping[str, str]) -> None:
         else:
             _check_value(key, option, text)
     _check_retained(OptionSet(values))
+    OptionSet(values).time_format("partition.timestamp-formatter")
+    check_expiration_strategy(OptionSet(values))
+
+
+def check_expiration_strategy(options: OptionSet) -> None:
+    """Also asked when partitions are about to expire: another engine may have set it. Raises Unsupported TS1137."""
+    strategy = options.text("partition.expiration-strategy")
+    if strategy != "values-time":
+        raise Unsupported(
+            "TS1137",
+            f"partition.expiration-strategy {strategy!r} is not supported",
+            why="when a partition was last changed is not exactly known: a delete by vectors leaves no file of its "
+            "time, a fold writes a new one for old rows",
+            fix="set partition.expiration-strategy to 'values-time', which reads the time from the partition values",
+        )
 
 
 def _check_retained(options: OptionSet) -> None:
@@ -251,7 +273,7 @@ def _check_foreign(key: str) -> None:
             why=f"a table may say {allowed}; brokers, security and all else belong to who runs the engine",
             fix="put it under `log:` of the dbt profile, or give --bootstrap or TABLESTORE_KAFKA",
         )
-    if key.startswith("log."):
+    if key.startswith(("log.", "partition.expiration-", "partition.timestamp-")):
         near = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=0.0)
         raise _unknown(key, near[0])
 

@@ -106,6 +106,12 @@ _ROWS = (  # one option, one row
     Option("snapshot.expire.limit", _I, "50", Scope.MAINTENANCE, True, "How many snapshots one commit expires at most.", least=1),
     Option("tablestore.expire-on-commit", _B, None, Scope.MAINTENANCE, True, "Whether commits expire what is due. false: only `tablestore expire` does. Absent: true for tables that we made; on those of other engines as their write-only says."),
     Option("tablestore.expire-grace", _D, "10 min", Scope.MAINTENANCE, True, "No snapshot expires that was the table within this time, whatever else is asked for: a query may still be reading it."),
+    Option("partition.expiration-time", _D, None, Scope.MAINTENANCE, True, "Partitions whose time is longer ago than this expire: their rows are deleted in one commit, behind a commit or by `tablestore expire --partitions`. Times are UTC. Absent: none does.", least=1),
+    Option("partition.expiration-check-interval", _D, "1 h", Scope.MAINTENANCE, True, "How long a process waits, table by table, before a commit looks for expired partitions again; its first commit looks at once (in Paimon none does before the interval is over)."),
+    Option("partition.expiration-max-num", _I, "100", Scope.MAINTENANCE, True, "How many partitions expire at once, the oldest first.", least=1),
+    Option("partition.expiration-strategy", _E, "values-time", Scope.MAINTENANCE, True, "values-time: the time of a partition stands in its values. update-time is refused: deletes by vectors and folds leave no exact time of an update in the metadata.", ("values-time", "update-time")),
+    Option("partition.timestamp-formatter", _S, None, Scope.MAINTENANCE, True, "How the time is written, as Java's DateTimeFormatter says it: yyyy, uuuu, MM, M, dd, d, HH, H, mm, m, ss, s and literals. Absent: yyyy-MM-dd, or yyyy-MM-dd HH:mm:ss."),
+    Option("partition.timestamp-pattern", _S, None, Scope.MAINTENANCE, True, "From which partition columns the time is put together, as in $dt or $year-$month-$day $hour:00:00. Absent: the first one."),
     Option("dynamic-partition-overwrite", _B, "true", Scope.WRITE, True, "INSERT OVERWRITE without a partition clause replaces only the partitions that occur in the rows."),
     Option("log.system", _E, "none", Scope.LOG, False, "kafka: publish each snapshot's changelog to a topic. none: files only.", ("none", "kafka")),
     Option("log.consistency", _E, "transactional", Scope.LOG, False, "transactional: visible only after the snapshot, exactly once. eventual: at once, at least once.", ("transactional", "eventual")),
@@ -132,6 +138,8 @@ REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "snapshot.expire.execution-mode": "snapshots expire within the commit, never behind its back; "
         "tablestore.expire-on-commit=false leaves it to `tablestore expire`",
+        "partition.expiration-batch-size": "what expires at once is one commit; partition.expiration-max-num bounds it",
+        "end-input.check-partition-expire": "the first commit of a process looks for expired partitions anyway",
         "tablestore.check": "constraints of a table are not kept; those of a model's contract hold for each of its builds",
     }
 )

@@ -41,10 +41,12 @@ class CompactionRequest:
     partition columns mean all partitions that agree, none the whole table.
 
     full   one run per bucket without dead rows, all small files joined; else what the rules of a writer call due
+    among  these partitions (bytes) instead, whether or not they are there
     """
 
     partition: Mapping[str, object] = field(default_factory=dict)
     full: bool = False
+    among: frozenset[bytes] | None = None
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,9 @@ def _rewritten(planned: Planned) -> tuple[FileTotals, FileTotals]:
 
 def _covers(schema: TableSchema, request: CompactionRequest) -> Callable[[BucketId], bool]:
     """Which buckets are meant. Raises FixRequest TS1311."""
+    if request.among is not None:
+        among = request.among
+        return lambda key: key[0] in among
     if not request.partition:
         return lambda _: True
     null_name = PartitionSpec.of(schema).default_name

@@ -1,6 +1,6 @@
 """One table's files: the handle that everything above uses.
 
-Names      TableStore   scan, read, write, compact, changes, staging, tags, rollback, expiry, orphans,
+Names      TableStore   scan, read, write, compact, changes, staging, tags, rollback, both expiries, orphans,
            verify of one branch
            committer_of   its commit loop
 INVARIANT  the handle keeps no table state but caches of immutable files: any number of handles may be open.
@@ -34,6 +34,7 @@ from tablestore_engine.store.filtered_read import Condition, parse_conditions, r
 from tablestore_engine.store.identity import find_identity, table_gone
 from tablestore_engine.store.orphans import OrphanReport, OrphanRequest, clean_orphans
 from tablestore_engine.store.parquet_input import FooterChecks
+from tablestore_engine.store.partition_expiry import PartitionReport, expire_partitions
 from tablestore_engine.store.requested_compaction import CompactionReport, CompactionRequest, compact_table
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.scan import PartitionFilter, ScanPlan
@@ -213,6 +214,11 @@ class TableStore:
         if rules is None:
             rules = TableTraits(parts.latest_schema()).retention
         return expire_snapshots(parts, rules, log=log, dry_run=dry_run)
+
+    def expire_partitions(self, *, dry_run: bool = False) -> PartitionReport:
+        """Delete the rows of partitions that are old enough by the table's options. See store.partition_expiry."""
+        parts = self.parts
+        return expire_partitions(parts, committer_of(parts), self.write, dry_run=dry_run)
 
     def orphans(self, request: OrphanRequest) -> OrphanReport:
         """Leftovers of the whole table, by default only looked at. See store.orphans."""

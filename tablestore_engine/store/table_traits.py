@@ -21,8 +21,9 @@ from tablestore_engine.lsm.changelog_producer import ChangelogProducer, get_prod
 from tablestore_engine.lsm.levels import level_count
 from tablestore_engine.lsm.merge_engine import MergeEngine
 from tablestore_engine.lsm.merge_engine_registry import get_engine
-from tablestore_engine.options import OptionSet, StatsMode
+from tablestore_engine.options import OptionSet, StatsMode, check_expiration_strategy
 from tablestore_engine.store.expiry_rules import Retention
+from tablestore_engine.store.partition_time import PartitionRule
 
 KEYED_FILE_BYTES = 128 << 20
 APPEND_FILE_BYTES = 256 << 20
@@ -121,6 +122,24 @@ class TableTraits:
             grace_ms=self._options.duration_ms("tablestore.expire-grace"),
             limit=self._options.integer("snapshot.expire.limit"),
         )
+
+    @cached_property
+    def partition_rule(self) -> PartitionRule | None:
+        """Which partitions expire; None: none does. Raises Unsupported TS1136, TS1137 for rules that are not built."""
+        if self._options.find("partition.expiration-time") is None or not self.schema.partition_keys:
+            return None
+        check_expiration_strategy(self._options)
+        return PartitionRule(
+            retained_ms=self._options.duration_ms("partition.expiration-time"),
+            pattern=self._options.find("partition.timestamp-pattern"),
+            time_format=self._options.time_format("partition.timestamp-formatter"),
+            most=self._options.integer("partition.expiration-max-num"),
+        )
+
+    @cached_property
+    def partition_interval_ms(self) -> int:
+        """How long a process lets pass between two looks for expired partitions; 0: none."""
+        return self._options.duration_ms("partition.expiration-check-interval")
 
     @cached_property
     def expires_on_commit(self) -> bool:

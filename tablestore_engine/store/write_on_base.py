@@ -68,7 +68,10 @@ class RowsWrite:
         extent = plan_extent(
             self.request.mode,
             schema,
-            [(one.partition_bytes, one.bucket) for one in routed],
+            [
+                *((one.partition_bytes, one.bucket) for one in routed),
+                *((one, 0) for one in self.request.emptied),
+            ],
             self.request.partition,
             self._filter(),
         )

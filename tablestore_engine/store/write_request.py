@@ -62,6 +62,7 @@ class WriteRequest:
     identity      the rows were made for the table of this identity only (TableStore.identity)
     builds_on_stage  build on the staged snapshot of that name when there is one, instead of replacing it
     replaces      REPLACE: the stored rows that give way to the new ones; what equals a new row stays
+    emptied       OVERWRITE_PARTITIONS: partitions (bytes) whose rows go though no row of the write lies there
     """
 
     rows: pa.Table | None = None
@@ -81,6 +82,7 @@ class WriteRequest:
     identity: str | None = None
     replaces: RowFilter | None = None
     builds_on_stage: bool = False
+    emptied: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True)

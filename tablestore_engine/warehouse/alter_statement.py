@@ -30,10 +30,11 @@ from tablestore_engine.sql.statement import (
     SetProperties,
     UnsetProperties,
 )
+from tablestore_engine.store.partition_time import check_rule
 
 
 def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataField, ...]) -> TableSchema:
-    """ALTER TABLE as a pure change of the schema. Raises TS1061, TS1110, TS1112, TS1125, option errors."""
+    """ALTER TABLE as a pure change of the schema. Raises TS1061, TS1110, TS1112, TS1125, TS1340, option errors."""
     action = _as_spelled(action, schema)
     match action:
         case AddColumns():
@@ -101,7 +102,8 @@ def _alter_column(schema: TableSchema, action: AlterColumn, columns: tuple[DataF
 
 
 def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSchema:
-    check_options({key: value for key, value in changes.items() if value is not None})
+    wanted = {key: value for key, value in changes.items() if value is not None}
+    check_options(wanted)
     for key, value in changes.items():
         known = OPTIONS.get(key)
         if known is not None and not known.mutable and schema.options.get(key) != value:
@@ -111,4 +113,5 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
                 why=f"it is {schema.options.get(key)!r}; rows already lie that way",
                 fix="build a new table with the other value",
             )
+    check_rule(schema, wanted)
     return set_options(schema, changes)

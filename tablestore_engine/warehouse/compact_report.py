@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.log.sink import LogPosition
+from tablestore_engine.store.partition_expiry import PartitionReport
 from tablestore_engine.store.requested_compaction import NOTHING, CompactionReport, FileTotals
+from tablestore_engine.warehouse.write_report import expiry_notes
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,8 @@ class CompactReport:
     """`before` are the files that were rewritten (rows: dead ones included), `after` what took their place.
 
     `snapshot_ids` are the snapshots of this call, `snapshot_id` the newest of the table. `log`: where the
-    messages of this call lie, which tell rows of other writers that were taken in. `expired`, `not_expired`: see
-    WriteReport.
+    messages of this call lie, which tell rows of other writers that were taken in. `expired`, `not_expired`,
+    `partitions`, `partitions_trouble`: see WriteReport.
     """
 
     table: Identifier
@@ -30,6 +32,8 @@ class CompactReport:
     log: LogPosition | None = None
     expired: int = 0
     not_expired: str | None = None
+    partitions: PartitionReport | None = None
+    partitions_trouble: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -39,13 +43,15 @@ class CompactReport:
     def summary(self) -> str:
         """`snapshot 7, 9 files → 1`."""
         if self.is_empty:
-            return "nothing is due"
+            return f"nothing is due{self.notes}"
         first, last = self.snapshot_ids[0], self.snapshot_ids[-1]
         text = f"snapshot {last}" if first == last else f"{len(self.snapshot_ids)} snapshots up to {last}"
-        text = f"{text}, {self.before.files} files → {self.after.files}"
-        return (
-            text if self.not_expired is None else f"{text} · old snapshots did not expire: {self.not_expired}"
-        )
+        return f"{text}, {self.before.files} files → {self.after.files}{self.notes}"
+
+    @property
+    def notes(self) -> str:
+        """What happened behind the compaction, '' for nothing."""
+        return expiry_notes(self.partitions, self.partitions_trouble, self.not_expired)
 
 
 def report_of_compaction(identifier: Identifier, report: CompactionReport) -> CompactReport:

@@ -1,11 +1,12 @@
 """Expiry of the tables of a warehouse: behind each commit what is due, and what somebody asks for.
 
 Names      Expiry   after_commit() when due, run() when asked
-Steps      behind a commit: does the table want it → how far this process knows its log to be → store.expire
+Steps      behind a commit: does the table want it → partitions that are due (a commit) → how far this process knows its
+           log to be → store.expire
            when asked: the log is asked how far it is → store.expire
 INVARIANT  what the log of a table lacks never expires; a log whose progress is not known keeps everything.
 INVARIANT  a commit that stands is reported as one: when expiring behind it fails, the report says so, and no file that
-           anybody needs is gone.
+           anybody needs is gone. Only a log that lacks the expiry of partitions is an error: work is left to do.
 """
 
 from __future__ import annotations
@@ -15,15 +16,26 @@ from typing import TypeVar
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
-from tablestore_engine.errors import FixRequest, Stopped, TablestoreError
+from tablestore_engine.errors import FixRequest, PublishPending, Stopped, TablestoreError
 from tablestore_engine.store.expire import ExpireReport
 from tablestore_engine.store.expiry_rules import Hold, Retention
+from tablestore_engine.store.partition_expiry import PartitionReport
+from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.compact_report import CompactReport
 from tablestore_engine.warehouse.logs import Logs
+from tablestore_engine.warehouse.partition_expiry import PartitionExpiry
 from tablestore_engine.warehouse.write_report import WriteReport
 
 Report = TypeVar("Report", WriteReport, CompactReport)
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """At the partitions of a table: what went, or why not."""
+
+    went: PartitionReport | None
+    trouble: str | None = None
 
 
 @dataclass(frozen=True)
@@ -32,20 +44,37 @@ class Expiry:
 
     stores: OpenTables
     logs: Logs
+    partitions: PartitionExpiry
 
-    def after_commit(self, identifier: Identifier, report: Report) -> Report:
-        """The report with what went. REQUIRES that the commit's changelog was sent, or is to be sent later."""
+    def after_commit(self, identifier: Identifier, report: Report, *, publishes: bool = True) -> Report:
+        """The report with what went. REQUIRES that the commit's changelog was sent, or (`publishes` False) will be.
+
+        Raises PublishPending TS1070 when expired partitions are gone and only the log lacks that.
+        """
         try:
             store = self.stores.get(identifier)
             traits = TableTraits(store.schema)
             if not traits.expires_on_commit:
                 return report
+            looked = self._look_at_partitions(identifier, store, traits, publishes=publishes)
+            report = replace(report, partitions=looked.went, partitions_trouble=looked.trouble)
             done = store.expire(traits.retention, log=self._find_hold(identifier, traits))
-        except Stopped:
+        except (Stopped, PublishPending):
             raise
         except (TablestoreError, OSError) as error:
             return replace(report, not_expired=str(error))
         return replace(report, expired=done.snapshots)
+
+    def _look_at_partitions(
+        self, identifier: Identifier, store: TableStore, traits: TableTraits, *, publishes: bool
+    ) -> _Looked:
+        """Its trouble is no reason to keep old snapshots, but for a log that lacks a commit by now."""
+        try:
+            return _Looked(self.partitions.when_due(identifier, store, traits, publishes=publishes))
+        except (Stopped, PublishPending):
+            raise
+        except (TablestoreError, OSError) as error:
+            return _Looked(None, str(error))
 
     def run(
         self,

@@ -22,7 +22,7 @@ from typing import Any
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import TableRead
-from tablestore_engine.errors import FixData, RetryError, TablestoreError
+from tablestore_engine.errors import FixData, PublishPending, RetryError, TablestoreError
 from tablestore_engine.store.commit_history import commit_of, rows_version, was_committed
 from tablestore_engine.store.stage_rebase import StagedSnapshot
 from tablestore_engine.store.staging import Outcome as StoredOutcome
@@ -256,8 +256,11 @@ class Gatekeeper:
         """Step 5, when the whole group is out: a branch holds what it was built on."""
         if one.state != PUBLISHED or one.report is None:
             return one
-        expiry = self._warehouse.expiry
-        return replace(one, report=expiry.after_commit(Identifier.parse(one.staged.table), one.report))
+        try:
+            report = self._warehouse.expiry.after_commit(Identifier.parse(one.staged.table), one.report)
+        except PublishPending as error:  # of a later snapshot, without rows of expired partitions
+            report = replace(one.report, partitions_trouble=str(error))
+        return replace(one, report=report)
 
 
 def _place(item: Staged) -> Identifier:

@@ -28,6 +28,7 @@ from tablestore_engine.format.schema_change import (
     retype_column,
 )
 from tablestore_engine.options import GIVEN_ONCE, OPTIONS, Option, OptionSet, OptionType, Scope, check_options
+from tablestore_engine.store.partition_time import check_rule
 from tablestore_engine.store.table_traits import has_log
 from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
@@ -64,15 +65,18 @@ def plan_target(
     table: str,
     new_uuid: str,
 ) -> TargetPlan:
-    """Raises FixRequest TS1010-TS1013, TS1026, TS1027, TS1087, TS11xx (columns, types, options)."""
+    """Raises FixRequest TS1010-TS1013, TS1026, TS1027, TS1087, TS1340, TS11xx (columns, types, options)."""
     check_options(spec.options)
     columns = _with_types(columns, current, on_schema_change)
     _check_named(spec.options, columns if current is None else [*current.fields, *columns], table)
     if current is None:
-        return TargetPlan(_first_schema(columns, spec, new_uuid), is_new=True, is_changed=True)
+        first = _first_schema(columns, spec, new_uuid)
+        check_rule(first, spec.options)
+        return TargetPlan(first, is_new=True, is_changed=True)
     _check_same_keys(current, spec, table)
     changed = _with_columns(current, columns, on_schema_change, table)
     changed = _with_options(changed, spec, table)
+    check_rule(changed, spec.options)
     changed = _with_comments(changed, spec)
     if on_schema_change is OnSchemaChange.REPLACE:
         changed = _in_order(changed, columns)

@@ -4,7 +4,7 @@ Names      Warehouse   catalog, stores, relations, logs, writer and Spark of one
 Parts      each is given what it needs and knows nothing above it: session ← stores ← names ← spark, logs ← relations
            ← writer
 INVARIANT  before every commit that changes rows, and every claim of a staged one, the log is checked; after it the
-           outbox is tried, and behind that old snapshots expire.
+           outbox is tried, and behind that partitions and old snapshots expire.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tablestore_engine.warehouse.expiry import Expiry
 from tablestore_engine.warehouse.incoming_rows import Incoming
 from tablestore_engine.warehouse.logs import Logs
 from tablestore_engine.warehouse.orphans import Orphans
+from tablestore_engine.warehouse.partition_expiry import PartitionExpiry
 from tablestore_engine.warehouse.relations import Relations
 from tablestore_engine.warehouse.table_writer import TableWriter
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
@@ -58,7 +59,9 @@ class Warehouse:
         self.spark = LazyResolver(self.session, names, trusted_sql=trusted_sql)
         self.logs = Logs(self.catalog, self.stores, log)
         self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)
-        self.expiry = Expiry(self.stores, self.logs)
+        self.expiry = Expiry(
+            self.stores, self.logs, PartitionExpiry(self.catalog, self.stores, self.logs, runtime)
+        )
         self.orphans = Orphans(self.catalog)
         self.writer = TableWriter(self.catalog, self.stores, self.relations, self.logs, self.spark, runtime)
 
@@ -88,7 +91,7 @@ class Warehouse:
             return report
         if spec.publish:
             report = self.logs.published_behind(identifier, report)
-        return self.expiry.after_commit(identifier, report)
+        return self.expiry.after_commit(identifier, report, publishes=spec.publish)
 
     def compact(self, identifier: Identifier, request: CompactionRequest) -> CompactReport:
         """Steps that change no row, and taking in what other writers left, which is published like a commit.

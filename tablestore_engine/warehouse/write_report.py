@@ -2,6 +2,7 @@
 
 Names      WriteReport   one commit, as the caller sees it
            report_of     the store's report of a commit, with the table's name
+           expiry_notes  what a summary says of both expiries behind a commit
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.log.sink import LogPosition
 from tablestore_engine.store.commit_report import CommitReport
+from tablestore_engine.store.partition_expiry import PartitionReport
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,9 @@ class WriteReport:
     `log`: where the messages of this call lie, None without a log; `staged` names the branch of a staged snapshot
     (then nothing is published). `schema_id` is the schema of the snapshot. `is_empty`: there was
     nothing to commit, and `snapshot_id` is the one that stayed. `expired`: old snapshots that went behind the
-    commit; `not_expired`: why that failed, which changes nothing about the commit.
+    commit; `not_expired`: why that failed, which changes nothing about the commit. `partitions`: what the look for
+    expired ones behind the commit did, None without one; `partitions_trouble`: why it ended early, which is behind a
+    commit of its own when the log is pending (TS1070).
     """
 
     table: Identifier
@@ -38,6 +42,8 @@ class WriteReport:
     is_empty: bool = False
     expired: int = 0
     not_expired: str | None = None
+    partitions: PartitionReport | None = None
+    partitions_trouble: str | None = None
 
     def summary(self) -> str:
         """`snapshot 7 (+120 ~30 -3)` and, when published, ` · ` with where its messages lie."""
@@ -50,9 +56,15 @@ class WriteReport:
             text += " (no row changed)"
         if self.log is not None and self.log.ranges:
             text += f" · {self.log.summary()}"
-        if self.not_expired is not None:
-            text += f" · old snapshots did not expire: {self.not_expired}"
-        return text
+        return text + expiry_notes(self.partitions, self.partitions_trouble, self.not_expired)
+
+
+def expiry_notes(partitions: PartitionReport | None, trouble: str | None, not_expired: str | None) -> str:
+    """` · 2 partitions expired (…)` and so on, each behind a dot; '' when there is nothing to say."""
+    notes = [] if partitions is None or not partitions.partitions else [partitions.summary()]
+    notes += [] if trouble is None else [f"expiring partitions: {trouble}"]
+    notes += [] if not_expired is None else [f"old snapshots did not expire: {not_expired}"]
+    return "".join(f" · {note}" for note in notes)
 
 
 def report_of(identifier: Identifier, report: CommitReport) -> WriteReport:

@@ -250,6 +250,30 @@ def _expired_by_a_write(root: Path, options: Options) -> object:
     return engine.table("demo.t").snapshot_ids()
 
 
+def _left_by_expiry(*values: Row, partitions: tuple[str, ...] = ("name",), **base: str) -> See:
+    """Rows that an expiry of partitions leaves, or why it is refused; today is 2023-11-14."""
+
+    def see(root: Path, options: Options) -> object:
+        said = {key.replace("_", "-"): value for key, value in base.items()}
+        common = {f"partition.{key}": value for key, value in said.items()}
+        store = make_table(root, keys=(), partitions=partitions, options={**common, **options})
+        put(store, *values)
+        return _code(store.expire_partitions), rows_of(store)
+
+    return see
+
+
+def _looks(root: Path, options: Options) -> object:
+    """Rows in old partitions after two commits of one process in one minute."""
+    spec = WriteSpec(
+        table=TableSpec(partition_by=("dt",), options={"partition.expiration-time": "7 d", **options})
+    )
+    engine = Engine(str(root))
+    for number in range(2):
+        engine.write("demo.t", pa.table({"id": [number], "dt": ["2020-01-01"]}), spec)
+    return engine.table("demo.t").scan().to_arrow().num_rows
+
+
 def _joined(root: Path, options: Options) -> object:
     """Data files of an append-only table after four small writes."""
     store = make_table(root, keys=(), options=options)
@@ -360,6 +384,26 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "tablestore.expire-grace": (
         ("2 h", "5 min"),
         lambda root, options: _remaining(_HOUR_MS)(root, {"snapshot.num-retained.max": "10", **options}),
+    ),
+    "partition.expiration-time": (
+        (None, "7 d", "30 d"),
+        _left_by_expiry(row(1, "2023-11-01"), row(2, "2023-09-01")),
+    ),
+    "partition.expiration-check-interval": ((None, "0 ms"), _looks),
+    "partition.expiration-max-num": (
+        (None, "1"),
+        _left_by_expiry(row(1, "2023-11-01"), row(2, "2023-09-01"), expiration_time="1 d"),
+    ),
+    "partition.expiration-strategy": ((None, "update-time"), _checked),
+    "partition.timestamp-formatter": (
+        (None, "yyyyMMdd"),
+        _left_by_expiry(row(1, "2023-11-01"), row(2, "20231101"), expiration_time="1 d"),
+    ),
+    "partition.timestamp-pattern": (
+        (None, "2023-11-0$n"),
+        _left_by_expiry(
+            row(1, "2023-11-01", 20), row(2, "x", 1), partitions=("name", "n"), expiration_time="1 d"
+        ),
     ),
     "tablestore.compaction": (("inline", "dedicated"), _folded_by_writers),
     "commit.max-retries": (("0", "3"), _lost_once),

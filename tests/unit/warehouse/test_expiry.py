@@ -10,13 +10,16 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.store.expiry_rules import Retention
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.testing.faults import seeded_runtime
 from tablestore_engine.warehouse.expiry import Expiry, wanted_rules
 from tablestore_engine.warehouse.logs import Logs
+from tablestore_engine.warehouse.partition_expiry import PartitionExpiry
 from tablestore_engine.warehouse.write_report import WriteReport
 from tests.unit.store.table_world import make_table, put, row
 
@@ -121,7 +124,9 @@ class _Of:
 
 def expiry(store: TableStore, publisher: _Publisher | None) -> Expiry:
     """Of that table."""
-    return Expiry(cast("OpenTables", _Of(store)), cast("Logs", _Of(publisher)))
+    stores, logs = cast("OpenTables", _Of(store)), cast("Logs", _Of(publisher))
+    catalog = cast("FilesystemCatalog", None)  # no table here has partitions
+    return Expiry(stores, logs, PartitionExpiry(catalog, stores, logs, seeded_runtime()))
 
 
 @pytest.mark.parametrize(("reached", "left"), [(None, (1, 2, 3, 4, 5)), (2, (2, 3, 4, 5)), (5, (4, 5))])

@@ -1,0 +1,92 @@
+"""Expiry of partitions of the tables of a warehouse: behind commits when it is time to look, and when somebody asks.
+
+Names      PartitionExpiry   when_due() behind a commit, run() when asked
+Steps      the log is checked → store.partition_expiry commits → what was committed is published
+INVARIANT  behind a commit this process looks at once, and then when the interval of the table has passed; a look that
+           fails counts as one: the next commit is not made to wait for the same trouble.
+INVARIANT  no commit behind a commit while a staged snapshot waits in the table, or one that was built or tested on its
+           rows waits anywhere: they could not be published any more.
+INVARIANT  it publishes only where the commit before it was published: who said not to send rows meant it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tablestore_engine.catalog.filesystem import FilesystemCatalog
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.open_tables import OpenTables
+from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.partition_expiry import PartitionReport
+from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.warehouse.logs import Logs
+from tablestore_engine.warehouse.write_report import WriteReport
+
+
+@dataclass(frozen=True)
+class PartitionExpiry:
+    """Over all tables of one warehouse; shared by the threads of a process."""
+
+    catalog: FilesystemCatalog
+    stores: OpenTables
+    logs: Logs
+    runtime: Runtime
+    _looked: dict[tuple[Identifier, str | None], int] = field(default_factory=dict, compare=False)
+    _lock: OrderedLock = field(
+        default_factory=lambda: OrderedLock("looks for expired partitions", Rank.WAREHOUSE), compare=False
+    )
+
+    def when_due(
+        self, identifier: Identifier, store: TableStore, traits: TableTraits, *, publishes: bool
+    ) -> PartitionReport | None:
+        """What went; None when it was not the time, or not the place, to look. Raises as run()."""
+        if "partition.expiration-time" not in traits.schema.options or (traits.has_log and not publishes):
+            return None
+        key, now = (identifier, store.identity), self.runtime.now_ms()
+        with self._lock:
+            last = self._looked.get(key)
+        interval = traits.partition_interval_ms
+        if (last is not None and interval and now - last <= interval) or self._is_awaited(identifier):
+            return None
+        with self._lock:
+            self._looked[key] = now
+        return None if traits.partition_rule is None else self.run(identifier)
+
+    def run(self, identifier: Identifier, *, dry_run: bool = False) -> PartitionReport:
+        """Expire now. Raises FixRequest TS1341, Unsupported TS1122, TS1136, TS1137, TS17xx: nothing was committed;
+        PublishPending TS1070: the rows are gone, and only the log lacks that.
+        """
+        store = self.stores.get(identifier)
+        if dry_run:
+            return store.expire_partitions(dry_run=True)
+        self.logs.check(identifier)
+        done = store.expire_partitions()
+        if done.snapshot_id is not None:
+            self.logs.published_behind(
+                identifier, WriteReport(identifier, done.snapshot_id, deleted=done.rows)
+            )
+        return done
+
+    def _is_awaited(self, identifier: Identifier) -> bool:
+        """Whether something staged lies here, or names this table in what was kept with it (warehouse.gatekeeper)."""
+        for database in self.catalog.list_databases():
+            names = {*self.catalog.list_tables(database), *self.catalog.list_successors(database)}
+            for name in sorted(names):
+                one = Identifier(database, name)
+                if any(self._awaits(place, identifier) for place in (one, one.successor)):
+                    return True
+        return False
+
+    def _awaits(self, place: Identifier, identifier: Identifier) -> bool:
+        store = self.stores.find(place)
+        if store is None:
+            return False
+        staging = store.staging
+        for staged in staging.list_all():
+            kept = [*(staged.snapshot.properties or {}).values()]
+            kept += [one.details or "" for one in staging.read_outcomes(staged.name)]
+            if place == identifier or any(str(identifier) in text for text in kept):
+                return True
+        return False
