@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -25,14 +27,29 @@ from tests.unit.store.table_world import delete, make_table, open_table, put, ro
 POINTS = [name for name in CRASH_POINTS if name.startswith("expire.")]
 
 
-def prepare(root: Path) -> dict[str, object]:
-    """Six snapshots with vectors and a changelog, the second one tagged; all that can be read."""
+@dataclass(frozen=True)
+class World:
+    """A table to copy, and all that can be read of it."""
+
+    root: Path
+    before: dict[str, object]
+
+    def copied(self, root: Path) -> dict[str, object]:
+        """The same table below `root`."""
+        shutil.copytree(self.root, root, dirs_exist_ok=True)
+        return self.before
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Six snapshots with vectors and a changelog, the second one tagged."""
+    root = tmp_path_factory.mktemp("world")
     store = make_table(root)
     for number in range(5):
         put(store, row(number % 3, f"v{number}"), row(7))
     delete(store, {"id": 7})
     store.tags.create("old", 2)
-    return dict(visible(store))
+    return World(root, dict(visible(store)))
 
 
 def check(root: Path, before: dict[str, object]) -> TableStore:
@@ -60,9 +77,9 @@ def finish(root: Path, before: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_kill_at_each_point(tmp_path: Path, point: str) -> None:
+def test_a_kill_at_each_point(tmp_path: Path, world: World, point: str) -> None:
     """Reopened: the snapshots that count are whole. Run again: the rest goes."""
-    before = prepare(tmp_path)
+    before = world.copied(tmp_path)
     with pytest.raises(SimulatedCrash):
         open_table(tmp_path, runtime=crashing(seeded_runtime(1), point)).expire(newest(2))
     store = check(tmp_path, before)
@@ -71,13 +88,13 @@ def test_a_kill_at_each_point(tmp_path: Path, point: str) -> None:
     finish(tmp_path, before)
 
 
-def test_a_kill_at_each_change(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_kill_at_each_change(tmp_path: Path, world: World) -> None:
     """Killed before the n-th change of a name, for every n."""
     changes, is_killed = 0, True
     while is_killed:
         root = tmp_path / str(changes)
-        root.mkdir()
-        before = prepare(root)
+        before = world.copied(root)
         fileio = DyingFileIO(LocalFileIO(str(root)), seed=changes, changes_left=changes)
         try:
             open_table(root, fileio=fileio).expire(newest(2))
@@ -89,15 +106,15 @@ def test_a_kill_at_each_change(tmp_path: Path) -> None:
     assert changes > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [FaultKind.BEFORE, FaultKind.AFTER])
 @pytest.mark.parametrize("operation", ["read", "list", "mkdirs", "create_exclusive", "replace", "delete"])
-def test_a_failing_file_system(tmp_path: Path, operation: str, kind: FaultKind) -> None:
+def test_a_failing_file_system(tmp_path: Path, world: World, operation: str, kind: FaultKind) -> None:
     """The error is told, whichever call it is; the table stays whole, and the next expiry ends the work."""
     failures = 0
     for call in (1, 2, 3, 5, 8):
         root = tmp_path / str(call)
-        root.mkdir()
-        before = prepare(root)
+        before = world.copied(root)
         fileio = FaultyFileIO(LocalFileIO(str(root)), faults=(Fault(kind, operation, call=call),))
         try:
             open_table(root, fileio=fileio).expire(newest(2))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -80,7 +84,15 @@ def unchanged(store: TableStore) -> Iterator[None]:
 
 
 def history(root: Path) -> TableStore:
-    """Vectors, folds, a tag whose snapshot expired, a stage, a rolled back end, a discarded stage."""
+    """Vectors, folds, a tag whose snapshot expired, a stage, a rolled back end, a discarded stage: a copy of it."""
+    shutil.copytree(_history(), root, dirs_exist_ok=True)
+    return open_table(root)
+
+
+@functools.cache
+def _history() -> Path:
+    root = Path(tempfile.mkdtemp(prefix="tablestore-history-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
     store = make_table(root, options={"manifest.merge-min-count": "3"})
     for number in range(5):
         put(store, row(number % 3, f"v{number}"), row(7))
@@ -93,7 +105,7 @@ def history(root: Path) -> TableStore:
     overwrite(store, row(3, "lost"))
     store.rollback(6)
     put(store, row(4, "staged"), stage="gate")
-    return store
+    return root
 
 
 def test_what_nobody_names_goes_and_all_the_rest_reads_as_before(tmp_path: Path) -> None:
