@@ -32,7 +32,6 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks import limits
 from benchmarks.data import checksum, rows_of
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
 
@@ -196,29 +195,26 @@ def _open(subject: _Subject) -> int:
 
 
 def _measure_spark_reads(subject: _Subject, spark: SparkSession, expected: tuple[int, int, int]) -> None:
-    """A query is planned anew each time, as a statement of dbt is; so is the plain one."""
+    """One text for both, planned anew each time, as a statement of dbt is."""
     key = subject.point.rows // 2
-
-    def plain() -> DataFrame:
-        return spark.read.parquet(str(subject.plain))
-
-    def ours() -> DataFrame:
-        return subject.engine.query(f"select * from {subject.table}")
-
-    sums = ("count(*)", "sum(id)", "sum(quantity)")
-    reads: dict[str, tuple[Callable[[DataFrame], object], object]] = {
-        "scan, Spark": (lambda rows: tuple(rows.selectExpr(*sums).collect()[0]), expected),
-        "point query": (lambda rows: limits.point(rows, key), 1),
+    sources: dict[str, tuple[Callable[[str], DataFrame], str]] = {
+        "limit": (spark.sql, f"parquet.`{subject.plain}`"),
+        "ours": (subject.engine.query, subject.table),
+    }
+    reads: dict[str, tuple[str, tuple[object, ...]]] = {
+        "scan, Spark": ("select count(*), sum(id), sum(quantity) from {}", expected),
+        "point query": (f"select id from {{}} where id = {key}", (key,)),
     }
     if subject.point.partitions:
         place = key % subject.point.partitions
         count = sum(1 for _ in _keys_in(subject, place))
-        reads["one partition"] = (lambda rows: rows.where(f"{_PLACE} = {place}").count(), count)
-    for operation, (read, right) in reads.items():
+        reads["one partition"] = (f"select count(id) from {{}} where {_PLACE} = {place}", (count,))
+    for operation, (text, right) in reads.items():
         for _ in range(REPEATS):
-            for whose, source in (("limit", plain), ("ours", ours)):
-                found = subject.time(operation, whose, lambda r=read, s=source: r(s()))
-                _check(subject, f"{operation}, {whose}", found, right)
+            for whose, (run, source) in sources.items():
+                query = text.format(source)
+                found = subject.time(operation, whose, lambda r=run, q=query: r(q).collect())
+                _check(subject, f"{operation}, {whose}", [tuple(row) for row in found], [right])
 
 
 def _keys_in(subject: _Subject, place: int) -> Iterator[int]:

@@ -1,7 +1,7 @@
 """The limits: what the same work costs without any table format, in the same Spark session or process.
 
 Names      spark_write       read parquet, shuffle to 2 partitions by key, sort, write zstd parquet
-           spark_reads       noop scan, aggregate of all columns, point query on plain parquet
+           spark_reads       noop scan, aggregate of all columns on plain parquet
            arrow_sort_write  pyarrow: split by key, sort, write, two threads
            raw_producer      confluent_kafka: the same bytes and headers in one transaction
 """
@@ -47,11 +47,6 @@ def noop_scan(rows: DataFrame) -> None:
 def aggregate(rows: DataFrame) -> tuple[object, ...]:
     """One aggregate over each column."""
     return tuple(rows.selectExpr(*AGGREGATES).collect()[0])
-
-
-def point(rows: DataFrame, key: int) -> int:
-    """Rows with that key."""
-    return len(rows.where(f"id = {key}").collect())
 
 
 def arrow_sort_write(source: Path, folder: Path) -> None:

@@ -47,7 +47,7 @@ def engine(spark: SparkSession, warehouse: str) -> Iterator[Engine]:
 
 
 def _names(frame: DataFrame) -> set[str]:
-    return {path.rpartition("/")[2] for path in frame.inputFiles() if "/maps/" not in path}
+    return {path.rpartition("/")[2] for path in frame.inputFiles() if "/words/" not in path}
 
 
 def _answer(frame: DataFrame) -> list[str]:
@@ -232,6 +232,33 @@ def test_words_of_dead_rows_are_a_value_of_the_plan(engine: Engine, monkeypatch:
     few = engine.query(f"select id from {name} where part = 3")
     assert "scalar-subquery" not in few._jdf.queryExecution().optimizedPlan().toString()
     assert sorted(row.id for row in few.collect()) == [*range(1, 62)]
+
+
+@pytest.mark.parametrize("words_max", [dead_words.MAX_WORDS, 12, 3])
+@pytest.mark.parametrize("paths_max", [plan_pruning._PATHS_MAX, 2])
+def test_files_that_are_left_find_their_words(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, words_max: int, paths_max: int
+) -> None:
+    """One by one or as a folder, with the words of the table, with their own, or by the subquery: the same rows."""
+    name = f"skipping.words_{words_max}_{paths_max}"
+    left = _shapes(engine, name)
+    monkeypatch.setattr(dead_words, "MAX_WORDS", words_max)
+    monkeypatch.setattr(plan_pruning, "_PATHS_MAX", paths_max)
+    for parts in ((3,), (1, 5, 9, 40), (*range(2, 10),)):
+        text = ", ".join(str(part) for part in parts)
+        frame = engine.query(f"select part, id from {name} where part in ({text})")
+        assert len(_names(frame)) == len(parts)
+        expected = [one for one in left if int(one.split()[0]) in parts]
+        assert sorted(f"{row.part} {row.id}" for row in frame.collect()) == expected
+
+
+def test_a_column_with_the_name_of_the_words(engine: Engine) -> None:
+    """The table's own column of that name, in whatever case, is read from its files."""
+    rows = pa.table({"id": [1, 2, 3], "__TableStore_Word": [7, 8, 9]})
+    engine.write("skipping.named", rows, WriteSpec(TableSpec(primary_key=("id",))))
+    engine.sql("delete from skipping.named where id = 2")
+    found = engine.query("select id, __tablestore_word from skipping.named").collect()
+    assert sorted(tuple(row) for row in found) == [(1, 7), (3, 9)]
 
 
 def test_a_query_that_asks_nothing_is_not_optimized_twice(

@@ -3,11 +3,9 @@
 Names      HiddenTables   register(): files and view of one state, under any database and name; pruner(): what leaves
                           files of these out of a plan
 Steps      links to the group's files in a folder of the session's scratch → CREATE TABLE … USING parquet over the
-           folder → one-row table of the deletion map → CREATE OR REPLACE VIEW
+           folder → one-row table of the words of dead rows → CREATE OR REPLACE VIEW
 INVARIANT  a folder never changes after its table exists: running queries keep reading what they were analysed with.
 INVARIANT  everything lies in the session's scratch and the in-memory catalog: it ends with the process.
-WHY        a folder of links is listed at once; a glob of 1,000 file names took 5-12 s (one look-up per name).
-           Link names are the data file names, so `_metadata.file_name` finds its vector.
 """
 
 from __future__ import annotations
@@ -19,19 +17,19 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from tablestore_engine.catalog.resolved_names import ResolvedTable
-from tablestore_engine.errors import EngineBug, Unsupported
 from tablestore_engine.spark.dead_words import DeadWords
+from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
-from tablestore_engine.spark.plan_pruning import HiddenFiles, PlanPruner
+from tablestore_engine.spark.plan_pruning import PlanPruner
 from tablestore_engine.spark.spark_inner import SparkInner
 from tablestore_engine.spark.spark_types import columns_ddl
 from tablestore_engine.spark.view_sql import (
     FileGroup,
     column_list,
-    deletion_map,
     group_files,
     select_group,
     view_query,
+    words_table,
 )
 from tablestore_engine.sql.scanner import quote_name, quote_string
 
@@ -47,7 +45,7 @@ class HiddenTables:
         self._scratch = scratch
         self._databases: set[str] = set()
         self._queries: dict[str, str] = {}
-        self._files: dict[str, HiddenFiles] = {}  # hidden table → what it reads; the oldest are forgotten
+        self._files: dict[str, LinkedFiles] = {}  # hidden table → what it reads; the oldest are forgotten
         self._inner = SparkInner(session)
         self._words = DeadWords(self._inner)
 
@@ -84,19 +82,20 @@ class HiddenTables:
         selects: list[str] = []
         for group in group_files(plan):
             hidden = self._files_table(f"f_{digest}_{group.key}", group)
-            vectors = self._map_table(f"m_{digest}_{group.key}", group) if group.has_deletions else None
+            vectors = self._words_table(f"m_{digest}_{group.key}", group) if group.has_deletions else None
             selects.append(select_group(group, plan.schema, hidden, vectors))
         return view_query(selects, plan.schema)
 
     def _files_table(self, name: str, group: FileGroup) -> str:
-        folder = self._scratch / "files" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        for file in group.files:
-            _link(file.path, folder / file.meta.file_name)
-        self._remember(name, HiddenFiles(group, folder))
-        return self._create(name, columns_ddl(group.schema.fields), folder)
+        linked = LinkedFiles.of(group, self._scratch / "files" / name)
+        linked.make()
+        self._remember(name, linked)
+        columns = columns_ddl(group.schema.fields)
+        if group.has_deletions:
+            columns += f", {group.word_column} int"
+        return self._create(name, columns, linked.folder)
 
-    def _remember(self, name: str, hidden: HiddenFiles) -> None:
+    def _remember(self, name: str, hidden: LinkedFiles) -> None:
         self._files[name] = hidden
         while (
             sum(len(one.group.files) for one in self._files.values()) > _REMEMBERED_FILES
@@ -104,34 +103,14 @@ class HiddenTables:
         ):
             del self._files[next(iter(self._files))]
 
-    def _map_table(self, name: str, group: FileGroup) -> str:
-        folder = self._scratch / "maps" / name
+    def _words_table(self, name: str, group: FileGroup) -> str:
+        folder = self._scratch / "words" / name
         folder.mkdir(parents=True, exist_ok=True)
-        pq.write_table(deletion_map(group), folder / "map.parquet", compression="zstd")
-        return self._create(name, "m map<string,array<bigint>>", folder)
+        pq.write_table(words_table(group), folder / "words.parquet", compression="zstd")
+        return self._create(name, "m array<bigint>", folder)
 
     def _create(self, name: str, columns: str, folder: Path) -> str:
         full = f"{HIDDEN_DATABASE}.{name}"
         options = f"path {quote_string(folder.as_uri())}, {_CHECKED_PAGES}"
         self._session.sql(f"create table if not exists {full} ({columns}) using parquet options ({options})")
         return full
-
-
-def _link(path: str, link: Path) -> None:
-    if not path.endswith(".parquet"):
-        raise Unsupported(
-            "TS1510",
-            f"data file {path} cannot be read in Spark",
-            why="only Parquet files are read natively; this one has another format",
-            fix="rewrite the table with file.format=parquet, for example by a compaction in the engine that wrote it",
-        )
-    try:
-        link.symlink_to(path)
-    except FileExistsError:
-        if link.readlink() != Path(path):
-            raise EngineBug(
-                "TS1511",
-                f"two data files have the name {link.name}",
-                why=f"{path} and {link.readlink()}; names carry a uuid and must be unique",
-                fix="report this with both paths",
-            ) from None

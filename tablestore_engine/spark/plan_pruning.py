@@ -1,7 +1,6 @@
 """A query opens only files that can match: the relations of its plan are put on fewer files.
 
 Names      PlanPruner    pruned(): a frame as it was analysed → the same over the files that can hold rows it asks for
-           HiddenFiles   what a hidden table reads, and where its links lie
 Steps      the plan's outline (plan_outline): what it reads of us, and whether it asks anything → the words of dead rows
            as a value (dead_words) → when it asks: optimize → conditions over each relation (plan_conditions) → files
            that may match (store.file_pruning) → the analysed plan with other file lists, and without the filter of dead
@@ -20,35 +19,25 @@ WHY        names stand for views over all files, so any statement is right witho
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from tablestore_engine.spark.dead_words import DeadWords
+from tablestore_engine.spark.dead_words import DeadWords, fit
+from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import ReadCondition, read_conditions
 from tablestore_engine.spark.plan_outline import Node, Reading, read_outline
 from tablestore_engine.spark.spark_inner import Jvm, SparkInner
-from tablestore_engine.spark.view_sql import FileGroup
 from tablestore_engine.store.file_pruning import prune
 from tablestore_engine.store.predicate import And, Or
 from tablestore_engine.store.stored_file import StoredFile
 
 _FILES_WORTH, _ROWS_WORTH = 8, 100_000  # with less, opening all costs less than optimizing twice
 _PATHS_MAX = 200  # each is a call to the JVM; more come as one folder of links
-
-
-@dataclass(frozen=True)
-class HiddenFiles:
-    """Files of one hidden table and the folder of their links."""
-
-    group: FileGroup
-    folder: Path
 
 
 class _OtherText(Exception):
@@ -61,7 +50,7 @@ class PlanPruner:
 
     inner: SparkInner
     words: DeadWords
-    tables: Mapping[str, HiddenFiles]
+    tables: Mapping[str, LinkedFiles]
 
     def pruned(self, frame: DataFrame) -> DataFrame:
         """The same rows from fewer files; the very frame when there is nothing to leave out."""
@@ -120,36 +109,38 @@ class PlanPruner:
         self, analyzed: Jvm, readings: Sequence[Reading], chosen: Mapping[int, tuple[StoredFile, ...]]
     ) -> Iterator[tuple[Jvm, Jvm]]:
         """Nodes of the analysed plan with those that take their place."""
-        left = [(one, self._left(one, chosen)) for one in readings]
-        for reading, files in left:
-            hidden = self.tables[reading.table]
-            if len(files) < len(hidden.group.files):
-                node = _fetched(analyzed, reading.relation)
-                yield node, self.inner.on_files(node, _places(hidden, files))
+        for reading in readings:
+            linked, files = self.tables[reading.table], self._left(reading, chosen)
+            is_filtered = reading.words is not None and any(file.deleted for file in files)
+            owns_words = is_filtered and not fit(linked.group.files) and fit(files)
+            if len(files) < len(linked.group.files):
+                relation = _fetched(analyzed, reading.relation)
+                yield relation, self._on(relation, linked, files, own_words=owns_words)
             if reading.alive is None or reading.words is None:
                 continue
-            if not any(file.deleted for file in files):
+            if not is_filtered:
                 alive = _fetched(analyzed, reading.alive)
                 yield alive, alive.child()
                 continue
-            value = self.words.value_of(reading.table, _read_of(reading.table, left), hidden.group.files)
+            counted = files if owns_words else linked.group.files
+            value = self.words.value_of(reading.table, counted, is_whole=not owns_words)
             if value is not None:
                 words = _fetched(analyzed, reading.words)
                 yield words, self.inner.one_value(words, value)
+
+    def _on(self, relation: Jvm, linked: LinkedFiles, files: Sequence[StoredFile], *, own_words: bool) -> Jvm:
+        """The relation over these files: where they lie, or in a folder of their own."""
+        if len(files) <= _PATHS_MAX and not own_words:
+            return self.inner.on_files(relation, [linked.path_of(file) for file in files])
+        fewer = linked.only(files, own_words=own_words)
+        fewer.make()
+        return self.inner.on_folder(relation, fewer.folder)
 
     def _left(self, reading: Reading, chosen: Mapping[int, tuple[StoredFile, ...]]) -> tuple[StoredFile, ...]:
         """The files that it reads."""
         group = self.tables[reading.table].group
         instance = None if reading.in_subquery else _instance(reading, group.schema.field_names[0])
         return group.files if instance is None else chosen.get(instance, group.files)
-
-
-def _read_of(table: str, left: Sequence[tuple[Reading, tuple[StoredFile, ...]]]) -> Sequence[StoredFile]:
-    """Files of a table that any of its readings reads."""
-    parts = [files for one, files in left if one.table == table]
-    return (
-        parts[0] if len(parts) == 1 else list({file.path: file for files in parts for file in files}.values())
-    )
 
 
 def _fetched(plan: Jvm, node: Node) -> Jvm:
@@ -175,18 +166,3 @@ def _wanted(
         if one.table == name and (one.instance == instance or one.instance not in known)
     ]
     return Or(tuple(found)) if found and And(()) not in found else None
-
-
-def _places(hidden: HiddenFiles, files: Sequence[StoredFile]) -> list[Path]:
-    """Links of the files; of many files one folder that has them all, made once for the same files."""
-    names = [file.meta.file_name for file in files]
-    if len(names) <= _PATHS_MAX:
-        return [hidden.folder / name for name in names]
-    digest = hashlib.sha256("\0".join(names).encode()).hexdigest()[:20]
-    folder = hidden.folder.parent / f"{hidden.folder.name}_{digest}"
-    folder.mkdir(exist_ok=True)
-    for file in files:
-        link = folder / file.meta.file_name
-        if not link.is_symlink():
-            link.symlink_to(file.path)
-    return [folder]

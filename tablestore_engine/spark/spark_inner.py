@@ -44,21 +44,30 @@ class SparkInner:
     # ---- parts of plans ------------------------------------------------------------------------------------
 
     def on_files(self, node: Jvm, paths: Sequence[Path]) -> Jvm:
-        """The relation `node` over other files, which have its columns."""
+        """The relation `node` over some of its own files, which lie where they lay."""
         relation = node.relation()
-        options, schema = relation.options(), relation.dataSchema()
+        spec = self._option(relation.location().partitionSpec())
+        return self._on(node, paths, self._option(relation.dataSchema()), spec)
+
+    def on_folder(self, node: Jvm, folder: Path) -> Jvm:
+        """The relation `node` over a folder that is laid out as its own: columns in folder names are read anew."""
+        return self._on(node, [folder], self._option(node.relation().schema()), self._option(None))
+
+    def _on(self, node: Jvm, paths: Sequence[Path], schema: Jvm, spec: Jvm) -> Jvm:
+        relation = node.relation()
+        options = relation.options()
         index = self._file_index(
             self._session._jsparkSession,
             self._to_seq([self._path("file", None, str(path)) for path in paths]),
             options,
-            self._option(schema),
+            schema,
             self._no_cache,
-            self._option(relation.location().partitionSpec()),
+            spec,
             self._option(None),
         )
         fewer = relation.copy(
-            index, relation.partitionSchema(), schema, relation.bucketSpec(), relation.fileFormat(), options,
-            relation.sparkSession(),
+            index, relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(), relation.fileFormat(),
+            options, relation.sparkSession(),
         )  # fmt: skip
         return node.copy(fewer, node.output(), node.catalogTable(), node.isStreaming(), node.stream())
 
@@ -69,13 +78,11 @@ class SparkInner:
         named = self._alias(literal, column.name(), column.exprId(), self._nil, self._option(None), self._nil)
         return self._project(self._to_seq([named]), self._one_row)
 
-    def map_value(self, layout: bytes) -> Jvm:
-        """A map of texts to arrays of BIGINT from its bytes (dead_words); its arrays are not made anew for each row."""
-        whole = self._unsafe_map()
-        whole.pointTo(bytearray(layout), self._bytes_start, len(layout))
-        keys = whole.keyArray().toObjectArray(self._string_type)
-        values = whole.valueArray().toObjectArray(self._array_type)
-        return self._map_data(self._array_data(keys), self._array_data(values))
+    def array_value(self, layout: bytes) -> Jvm:
+        """An array of BIGINT from its bytes (dead_words)."""
+        array = self._unsafe_array()
+        array.pointTo(bytearray(layout), self._bytes_start, len(layout))
+        return array
 
     # ---- looked up once ------------------------------------------------------------------------------------
 
@@ -152,24 +159,8 @@ class SparkInner:
         return self._catalyst.plans.logical.OneRowRelation()
 
     @cached_property
-    def _unsafe_map(self) -> Jvm:
-        return self._catalyst.expressions.UnsafeMapData
-
-    @cached_property
-    def _array_data(self) -> Jvm:
-        return self._catalyst.util.GenericArrayData
-
-    @cached_property
-    def _map_data(self) -> Jvm:
-        return self._catalyst.util.ArrayBasedMapData
-
-    @cached_property
-    def _string_type(self) -> Jvm:
-        return _single(self._sql.types, "StringType")
-
-    @cached_property
-    def _array_type(self) -> Jvm:
-        return self._sql.types.ArrayType(_single(self._sql.types, "LongType"), True)
+    def _unsafe_array(self) -> Jvm:
+        return self._catalyst.expressions.UnsafeArrayData
 
     @cached_property
     def _bytes_start(self) -> int:

@@ -1,4 +1,4 @@
-"""map_layout: the bytes of a map as Spark keeps it, read again by an independent reader."""
+"""array_layout: the bytes of an array as Spark keeps it, read again by an independent reader; what is kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pytest
 from pyroaring import BitMap
 
-from tablestore_engine.spark.dead_words import map_layout
+from tablestore_engine.spark import dead_words
+from tablestore_engine.spark.dead_words import DeadWords, array_layout
 
 
 @dataclass(frozen=True)
@@ -23,36 +24,47 @@ class _File:
     deleted: BitMap
 
 
-def _int64(data: bytes, at: int) -> int:
-    return int(struct.unpack_from("<q", data, at)[0])
+class _Inner:
+    """Stands for the JVM: gives the bytes back."""
+
+    def array_value(self, layout: bytes) -> bytes:
+        return layout
 
 
-def _items(data: bytes) -> list[bytes]:
-    count = _int64(data, 0)
-    slots = 8 + (count + 63) // 64 * 8
-    assert not any(data[8:slots])
-    found = [_int64(data, slots + 8 * at) for at in range(count)]
-    return [data[one >> 32 : (one >> 32) + (one & 0xFFFFFFFF)] for one in found]
+def _file(name: str, rows: int, *dead: int) -> _File:
+    return _File(_Meta(name, rows), BitMap(dead))
 
 
 @pytest.mark.parametrize("files", [1, 63, 64, 65, 130])
 def test_every_row_of_every_file_has_its_bit(files: int) -> None:
-    """Names of all lengths, rows around the end of a word, files around the end of a word of NULL bits."""
-    given = [
-        _File(_Meta("n" * (1 + at % 17) + str(at), 1 + at % 130), BitMap([at % (1 + at % 130)]))
-        for at in range(files)
-    ]
-    data = map_layout(given)  # type: ignore[arg-type]  # it asks for names, counts and positions only
-    keys, values = data[8 : 8 + _int64(data, 0)], data[8 + _int64(data, 0) :]
-    found = {}
-    for name, item in zip(_items(keys), _items(values), strict=True):
-        count = _int64(item, 0)
-        start = 8 + (count + 63) // 64 * 8
-        words = [_int64(item, start + 8 * at) for at in range(count)]
-        assert len(item) == start + 8 * count
-        found[name.decode()] = {
-            64 * w + b for w, word in enumerate(words) for b in range(64) if word >> b & 1
+    """Rows around the end of a word, words around the end of a word of NULL bits, each file behind the one before."""
+    given = [_file(f"n{at}", 1 + at % 130, at % (1 + at % 130)) for at in range(files)]
+    data = array_layout(given)  # type: ignore[arg-type]  # it asks for counts and positions only
+    (count,) = struct.unpack_from("<q", data)
+    start = 8 + (count + 63) // 64 * 8
+    assert not any(data[8:start])
+    assert len(data) == start + 8 * count
+    words = struct.unpack_from(f"<{count}q", data, start)
+    first = 0
+    for file in given:
+        following = first + -(-file.meta.row_count // 64)
+        bits = {
+            64 * w + b for w, word in enumerate(words[first:following]) for b in range(64) if word >> b & 1
         }
-        assert count == -(-next(f for f in given if f.meta.file_name == name.decode()).meta.row_count // 64)
-    assert found == {file.meta.file_name: set(file.deleted) for file in given}
-    assert len(data) % 8 == 0
+        assert bits == set(file.deleted)
+        first = following
+    assert first == count
+
+
+def test_words_of_whole_tables_are_kept_and_those_of_parts_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part has its own numbers; too many words are no value, and the oldest tables are forgotten."""
+    words = DeadWords(_Inner())  # type: ignore[arg-type]
+    both, one = [_file("a", 64, 1), _file("b", 64, 2)], [_file("b", 64, 2)]
+    whole = words.value_of("f", both, is_whole=True)  # type: ignore[arg-type]
+    assert words.value_of("f", one, is_whole=False) == array_layout(one) != whole  # type: ignore[arg-type]
+    assert words.value_of("f", both, is_whole=True) is whole  # type: ignore[arg-type]
+    for number in range(dead_words._KEPT):
+        words.value_of(f"g{number}", one, is_whole=True)  # type: ignore[arg-type]
+    assert words.value_of("f", both, is_whole=True) is not whole  # type: ignore[arg-type]
+    monkeypatch.setattr(dead_words, "MAX_WORDS", 1)
+    assert words.value_of("h", both, is_whole=True) is None  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import pytest
 
 from tablestore_engine.spark.plan_outline import Node, read_outline
 
-_ALIVE = "Filter (cast(getbit(get(scalar-subquery#20 [][_metadata#31.file_name], 1)), 2) as int) = 0)"
+_ALIVE = "Filter (cast(getbit(get(scalar-subquery#20 [], cast((__tablestore_word#31 + 1) as int))), 2) as int) = 0)"
 _HIDDEN = "Relation spark_catalog.tablestore_hidden."
 
 

@@ -17,7 +17,14 @@ from tablestore_engine.format.data_type import STRING, DataField, DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.spark.spark_types import fields_from_spark, from_spark_type, spark_ddl, spark_type
-from tablestore_engine.spark.view_sql import FileGroup, deletion_map, group_files, select_group, view_query
+from tablestore_engine.spark.view_sql import (
+    FileGroup,
+    first_words,
+    group_files,
+    select_group,
+    view_query,
+    words_table,
+)
 
 _SCHEMA = TableSchema(0, (DataField(0, "a", DataType("INT")), DataField(1, "b c", DataType("BIGINT"))), 1)
 
@@ -31,18 +38,29 @@ def _file(name: str, rows: int, deleted: set[int], schema: TableSchema = _SCHEMA
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 300), st.sets(st.integers(0, 299))), min_size=1, max_size=4))
-def test_deletion_map(parts: list[tuple[int, set[int]]]) -> None:
-    """Bit i of word w is set exactly for dead row 64 w + i, every row has a bit, large files come first."""
+def test_words_of_a_group(parts: list[tuple[int, set[int]]]) -> None:
+    """From a file's first word on, bit i of word w is set exactly for its dead row 64 w + i; every row has a bit."""
     files = tuple(_file(f"f{i}", rows, {p for p in dead if p < rows}) for i, (rows, dead) in enumerate(parts))
-    (entries,) = deletion_map(FileGroup(_SCHEMA, True, files)).column("m").to_pylist()
-    assert [64 * len(words) for _, words in entries] == sorted(
-        (-(-rows // 64) * 64 for rows, _ in parts), reverse=True
-    )
-    by_name = dict(entries)
+    (words,) = words_table(FileGroup(_SCHEMA, True, files)).column("m").to_pylist()
+    starts = first_words(files)
+    assert len(words) == sum(-(-rows // 64) for rows, _ in parts)
     for file, (rows, dead) in zip(files, parts, strict=True):
-        words = by_name[file.meta.file_name]
-        bits = [(words[row >> 6] >> (row & 63)) & 1 for row in range(rows)]
+        first = starts[file.meta.file_name]
+        bits = [(words[first + (row >> 6)] >> (row & 63)) & 1 for row in range(rows)]
         assert {row for row, bit in enumerate(bits) if bit} == {p for p in dead if p < rows}
+
+
+@pytest.mark.parametrize(
+    ("names", "column"),
+    [
+        (("a",), "__tablestore_word"),
+        (("__TABLESTORE_WORD", "__tablestore_word_"), "__tablestore_word__"),
+    ],
+)
+def test_the_column_of_a_files_first_word_is_none_of_the_tables(names: tuple[str, ...], column: str) -> None:
+    """Spark tells names apart without looking at their case: a column in a folder's name would hide the file's."""
+    fields = tuple(DataField(at, name, DataType("INT")) for at, name in enumerate(names))
+    assert FileGroup(TableSchema(0, fields, len(fields)), True, ()).word_column == column
 
 
 def test_groups_and_selects() -> None:
