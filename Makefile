@@ -58,7 +58,7 @@ layers: $(READY) ## Develop: the import contract
 	@$(BIN)/python -m tests.house.layers
 
 unit: $(READY) ## Develop: unit, law and house tests; they need no service
-	@$(BIN)/python -m pytest tests/unit tests/laws tests/house tests/macros -m "not slow"
+	@$(BIN)/python -m pytest tests/unit tests/laws tests/house tests/macros -m "not slow" -n auto --dist worksteal
 
 test: $(READY) ## Test: everything (broker, Spark, dbt, real Paimon readers)
 	@$(BIN)/python -m integration_tests.run

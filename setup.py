@@ -69,6 +69,7 @@ setup(
             "pypaimon-rust>=0.4,<0.5",
             "pytest>=8",
             "pytest-randomly>=3.16",
+            "pytest-xdist>=3.6",
             "ruff>=0.12",
         ],
     },

@@ -150,6 +150,7 @@ def _rank(row: Row) -> int:
     return -1 if at is None else int(str(at))
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(
     st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=10, unique=True), min_size=25, max_size=60),

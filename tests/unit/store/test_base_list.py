@@ -147,6 +147,7 @@ def test_full_manifests_are_not_written_anew_at_every_commit(tmp_path: Path) -> 
     world.verify()
 
 
+@pytest.mark.slow
 def test_a_table_that_only_grows_writes_a_full_manifest_once(tmp_path: Path) -> None:
     """Without removed files a full manifest stays for ever: its name is in every later base list."""
     world = Metadata(tmp_path)

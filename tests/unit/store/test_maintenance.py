@@ -9,6 +9,7 @@ from tablestore_engine.store.bucket_plan import plan_small_files
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
 
 
+@pytest.mark.slow
 def test_runs_of_a_bucket_stay_bounded(tmp_path: Path) -> None:
     """40 commits: at most 11 runs at any time, each fold a COMPACT snapshot of another user before the APPEND."""
     store = make_table(tmp_path)
