@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.store.bucket_plan import plan_small_files
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
