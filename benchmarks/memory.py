@@ -28,7 +28,7 @@ from benchmarks.data import SCHEMA, rows_of
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteMode, WriteRequest
+from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.warehouse.snapshot_diff import count_changes, read_change_batches
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -19,8 +19,8 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import arrow_rows, assert_same
 from integration_tests.interop.schemas import Schema, schema
-from tablestore_engine.store.row_filter import Interval, RowFilter, RowPositions, SameKeys
-from tablestore_engine.store.write_request import WriteMode, WriteRequest
+from tablestore_engine.store.rows.row_filter import Interval, RowFilter, RowPositions, SameKeys
+from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 COLUMNS = {"day": "DATE", "id": "BIGINT", "at": "TIMESTAMP(6) WITH LOCAL TIME ZONE", "v": "STRING"}

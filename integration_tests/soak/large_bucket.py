@@ -20,7 +20,7 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteRequest
+from tablestore_engine.store.write.write_request import WriteRequest
 
 TEXT_BYTES = 8_000
 LOAD_ROWS = 30_000

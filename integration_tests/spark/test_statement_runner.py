@@ -25,7 +25,7 @@ from tablestore_engine.spark.spark_types import fields_from_spark
 from tablestore_engine.spark.write import collect_small
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.sql.statement import AddColumns, AlterAction, AlterColumn
-from tablestore_engine.store.write_request import WriteMode
+from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.running_statement import StatementResult
 from tablestore_engine.warehouse.statement_runner import StatementRunner
 from tablestore_engine.warehouse.table_actions import RowsRequest, TableWish

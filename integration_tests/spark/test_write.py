@@ -31,10 +31,10 @@ from tablestore_engine.spark.write import (
     write_distributed,
 )
 from tablestore_engine.spark.write_job import WriteJob
-from tablestore_engine.store.bucket_state import BucketChange
-from tablestore_engine.store.row_filter import EVERY_ROW
+from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteMode, WriteRequest
+from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 
 _KEYED = {
     "deletion-vectors.enabled": "true",

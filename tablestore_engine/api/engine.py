@@ -37,7 +37,7 @@ from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.spark_types import spark_ddl
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.store.write_request import WriteMode
+from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.incoming_rows import from_arrow, from_frame, to_incoming
 from tablestore_engine.warehouse.orphans import Orphans

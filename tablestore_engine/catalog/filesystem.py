@@ -5,7 +5,7 @@ Steps      create: check -> claim schema-0, with a uuid in it, exclusively · dr
            where no folder can be moved: schemas, oldest first, then the rest · alter: the store's, a commit of its own
 INVARIANT  a name appears and disappears in one step: the exclusive create of schema-0, one rename; without renames the
            delete of the last schema file. Who still works on the old table works in the folder that was moved away, or
-           fails, since its identity is that of the oldest schema (store.identity).
+           fails, since its identity is that of the oldest schema (store.metadata.identity).
 INVARIANT  a name is a table or a view, never both. A table may wait beside it to take its place (succession).
 """
 
@@ -30,8 +30,8 @@ from tablestore_engine.format.layout import (
 )
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.identity import UUID_OPTION, find_identity
-from tablestore_engine.store.schemas import SchemaStore
+from tablestore_engine.store.metadata.identity import UUID_OPTION, find_identity
+from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.table_store import TableStore
 
 
@@ -140,7 +140,7 @@ class FilesystemCatalog:
         return TableStore(self.fileio, self.location(identifier), self.runtime)
 
     def find_schema(self, identifier: Identifier) -> TableSchema | None:
-        """The table's schema (see store.schemas), or None when there is no such table."""
+        """The table's schema (see store.metadata.schemas), or None when there is no such table."""
         store = self.store(identifier)
         return None if store.identity is None and not self.has_table(identifier) else store.schema
 

@@ -21,7 +21,7 @@ from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.succession import REPLACED_FOLDER
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.format.layout import CLONE_PREFIX, DROPPED_PREFIX, database_location, table_location
-from tablestore_engine.store.table_files import IsStranger, newest_in
+from tablestore_engine.store.leftovers.table_files import IsStranger, newest_in
 
 _DROPPED = re.compile(re.escape(DROPPED_PREFIX) + r"(\d{1,18})-.+")
 

@@ -22,8 +22,8 @@ from tablestore_engine.catalog.resolved_names import (
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.sql.table_version import TableVersion, split_database
-from tablestore_engine.store.commit_history import rows_version
-from tablestore_engine.store.staging import find_stage_name
+from tablestore_engine.store.metadata.commit_history import rows_version
+from tablestore_engine.store.stage.staging import find_stage_name
 from tablestore_engine.store.table_store import TableStore
 
 

@@ -12,7 +12,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import NotFound
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.task_runner import RunTasks, run_tasks
+from tablestore_engine.store.tasks.task_runner import RunTasks, run_tasks
 
 
 class OpenTables:

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from tablestore_engine.errors import NotFound, RetryError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.commit_history import find_row_commit
-from tablestore_engine.store.identity import find_identity
+from tablestore_engine.store.metadata.commit_history import find_row_commit
+from tablestore_engine.store.metadata.identity import find_identity
 from tablestore_engine.store.table_store import TableStore
 
 REPLACES = (

@@ -18,8 +18,8 @@ from tablestore_engine.cli.warehouse_choice import add_place, check_readable, li
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.commit_report import report_of
-from tablestore_engine.store.stored_file import StoredFile
+from tablestore_engine.store.commit.commit_report import report_of
+from tablestore_engine.store.files.stored_file import StoredFile
 
 Run = Callable[[argparse.Namespace], int]
 Record = dict[str, object]

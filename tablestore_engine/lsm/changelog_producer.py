@@ -3,7 +3,7 @@
 Names      ChangelogProducer   one value of the option, as answers to those who ask
            PRODUCERS           name on disk → producer
            get_producer        of any name; one that we do not know has its changelog in files
-Hooks      merge   rows meet stored ones: does the commit carry what that changed?        (store.merge_on_write)
+Hooks      merge   rows meet stored ones: does the commit carry what that changed?        (store.merge.merge_on_write)
            read    a snapshot has no changelog files: are its level-0 rows the changes?   (store.changelog)
            fold    none asks: a fold of merge-on-write changes no row that anybody sees. The producer that would answer,
                    full-compaction, is of tables that others write

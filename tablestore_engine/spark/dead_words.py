@@ -17,7 +17,7 @@ import numpy as np
 
 from tablestore_engine.spark.spark_inner import Jvm, SparkInner
 from tablestore_engine.spark.view_sql import word_count, words_of
-from tablestore_engine.store.stored_file import StoredFile
+from tablestore_engine.store.files.stored_file import StoredFile
 
 MAX_WORDS = 1 << 17  # 1 MiB, 8.4 M rows: it goes with each task
 _KEPT = 8  # values: tables that are asked again and again

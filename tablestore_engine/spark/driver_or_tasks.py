@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tablestore_engine.store.bucket_task import BucketTask
-from tablestore_engine.store.task_size import carried_bytes, input_bytes
+from tablestore_engine.store.tasks.bucket_task import BucketTask
+from tablestore_engine.store.tasks.task_size import carried_bytes, input_bytes
 
 START_FACTOR = 4  # threads read so many times the small size while Spark starts
 CARRIED_BYTES_MAX = (

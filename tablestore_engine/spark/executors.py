@@ -1,8 +1,8 @@
 """Bucket tasks where they belong: few bytes in threads of the driver, many in Spark tasks. The store's RunTasks.
 
 Names      Executors   performs tasks for all tables of a warehouse
-Steps      size of the tasks (task_job.plan_place) → threads (store.task_runner), or: groups → one Spark task each →
-           outcomes → changes in order
+Steps      size of the tasks (task_job.plan_place) → threads (store.tasks.task_runner), or: groups → one Spark task
+           each → outcomes → changes in order
 INVARIANT  small work never starts Spark; the caller cannot tell where its tasks ran, but by the time they took.
 INVARIANT  nothing is committed here. When a task fails, what all of them made is deleted: nobody will name it.
 CRASH      of the driver, or a job that Spark gives up: files that nothing names; orphan cleaning finds them.
@@ -23,10 +23,10 @@ from tablestore_engine.spark.driver_or_tasks import JobSize, plan_place
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
 from tablestore_engine.spark.task_outcomes import Outcome, discard, gather
-from tablestore_engine.store.bucket_state import BucketChange
-from tablestore_engine.store.bucket_task import BucketTask
-from tablestore_engine.store.task_runner import FileAccess, run_tasks
-from tablestore_engine.store.task_size import input_bytes
+from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.tasks.bucket_task import BucketTask
+from tablestore_engine.store.tasks.task_runner import FileAccess, run_tasks
+from tablestore_engine.store.tasks.task_size import input_bytes
 
 
 @dataclass(frozen=True)

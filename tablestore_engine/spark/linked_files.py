@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tablestore_engine.errors import EngineBug, Unsupported
 from tablestore_engine.spark.view_sql import FileGroup, first_words
-from tablestore_engine.store.stored_file import StoredFile
+from tablestore_engine.store.files.stored_file import StoredFile
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ import numpy as np
 
 from tablestore_engine.format.scalar import days_from_date
 from tablestore_engine.spark.spark_inner import Jvm
-from tablestore_engine.store.predicate import (
+from tablestore_engine.store.read.predicate import (
     ANYTHING,
     NOTHING,
     And,

@@ -3,8 +3,8 @@
 Names      PlanPruner    pruned(): a frame as it was analysed → the same over the files that can hold rows it asks for
 Steps      the plan's outline (plan_outline): what it reads of us, and whether it asks anything → the words of dead rows
            as a value (dead_words) → when it asks: optimize → conditions over each relation (plan_conditions) → files
-           that may match (store.file_pruning) → the analysed plan with other file lists, and without the filter of dead
-           rows where no file has any
+           that may match (store.read.file_pruning) → the analysed plan with other file lists, and without the filter of
+           dead rows where no file has any
 INVARIANT  the analysed plan keeps its columns and their ids; only file lists, words, and filters that change nothing
            differ.
 INVARIANT  a relation is pruned by everything that the optimized plan does with its rows: what cannot be traced back to
@@ -32,9 +32,9 @@ from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import ReadCondition, read_conditions
 from tablestore_engine.spark.plan_outline import Node, Reading, read_outline
 from tablestore_engine.spark.spark_inner import Jvm, SparkInner
-from tablestore_engine.store.file_pruning import prune
-from tablestore_engine.store.predicate import And, Or
-from tablestore_engine.store.stored_file import StoredFile
+from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.read.file_pruning import prune
+from tablestore_engine.store.read.predicate import And, Or
 
 _FILES_WORTH = 20  # with less, opening all of them (4 ms each) costs less than optimizing twice (80 ms)
 _PATHS_MAX = 200  # each is a call to the JVM; more come as one folder of links

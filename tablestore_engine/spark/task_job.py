@@ -3,8 +3,8 @@
 Names      plan_groups()  pure choice: sizes → which bucket tasks share a Spark task
            encode_group() bucket tasks with their places in the answer, as bytes
            run_group()    performs them in the worker
-Steps      the driver plans (store.bucket_plan) and groups → a worker performs (store.task_runner) → the driver gathers
-           (task_outcomes) and commits
+Steps      the driver plans (store.tasks.bucket_plan) and groups → a worker performs (store.tasks.task_runner) → the
+           driver gathers (task_outcomes) and commits
 INVARIANT  a Spark task commits nothing: one that runs twice (retry, speculation) leaves files that nothing names, and
            the answer has the outcomes of one of them.
 INVARIANT  a group ends at its first error; what it made before counts as made, so that the driver deletes it.
@@ -20,8 +20,8 @@ from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.spark.task_outcomes import Outcome, encode_change, encode_failure
-from tablestore_engine.store.bucket_task import BucketTask
-from tablestore_engine.store.task_runner import FileAccess, run_task
+from tablestore_engine.store.tasks.bucket_task import BucketTask
+from tablestore_engine.store.tasks.task_runner import FileAccess, run_task
 
 _GROUPS_PER_CORE = 4
 

@@ -19,7 +19,7 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.store.bucket_state import BucketChange
+from tablestore_engine.store.files.bucket_state import BucketChange
 
 Outcome = tuple[int, bytes]  # place in the answer, and what was encoded
 

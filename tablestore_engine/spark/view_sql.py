@@ -27,8 +27,8 @@ from tablestore_engine.format.evolution import plan_columns
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.spark_types import spark_ddl
 from tablestore_engine.sql.scanner import quote_name, quote_string
-from tablestore_engine.store.scan import ScanPlan
-from tablestore_engine.store.stored_file import StoredFile
+from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.read.scan import ScanPlan
 
 WORD_BITS = 64
 _WORD_COLUMN = "__tablestore_word"

@@ -2,7 +2,8 @@
 
 Names      WriteJob     everything a task needs, frozen and picklable; no driver state
            run_job()    Arrow batches of one task -> one Arrow batch of encoded outcomes
-Steps      rows of all batches → buckets (store.routing) → one BucketTask each (store.bucket_plan) → store.task_runner
+Steps      rows of all batches → buckets (store.rows.routing) → one BucketTask each (store.tasks.bucket_plan)
+           → store.tasks.task_runner
 INVARIANT  a task commits nothing: a task that runs twice (retry, speculation) leaves files that nothing names.
 INVARIANT  errors of ours are outcomes (spark.task_outcomes): they never fail the Spark job.
 """
@@ -22,14 +23,13 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.sink import RowLimit
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.spark.task_outcomes import encode_change, encode_failure
-from tablestore_engine.store.bucket_plan import plan_rows
-from tablestore_engine.store.bucket_state import BucketState
-from tablestore_engine.store.bucket_task import BucketTask, TaskTable
-from tablestore_engine.store.conflict import BucketId
-from tablestore_engine.store.routing import RoutedRows, route_rows
-from tablestore_engine.store.row_filter import RowFilter
-from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.task_runner import FileAccess, run_task
+from tablestore_engine.store.files.bucket_state import BucketId, BucketState
+from tablestore_engine.store.rows.routing import RoutedRows, route_rows
+from tablestore_engine.store.rows.row_filter import RowFilter
+from tablestore_engine.store.tasks.bucket_plan import plan_rows
+from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
+from tablestore_engine.store.tasks.task_runner import FileAccess, run_task
+from tablestore_engine.store.traits.table_traits import TableTraits
 
 BUCKET_COLUMN = "__ts_bucket"
 OUTCOME_DDL = "outcome binary"

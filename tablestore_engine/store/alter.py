@@ -18,11 +18,11 @@ from tablestore_engine.errors import RetryError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.commit import CommitIdentity, Committer
-from tablestore_engine.store.conflict import Scope
-from tablestore_engine.store.schemas import is_described, is_same_schema
-from tablestore_engine.store.snapshot_files import Planned
-from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.store.commit.commit import CommitIdentity, Committer
+from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.commit.snapshot_files import Planned
+from tablestore_engine.store.metadata.schemas import is_described, is_same_schema
+from tablestore_engine.store.traits.table_traits import TableTraits
 
 SchemaChange = Callable[[TableSchema], TableSchema]
 _ATTEMPTS = 20

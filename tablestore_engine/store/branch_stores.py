@@ -18,17 +18,17 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.bucket_state import BucketChange
-from tablestore_engine.store.bucket_task import BucketTask, TaskTable
-from tablestore_engine.store.identity import TableGuard
-from tablestore_engine.store.lookup import KeyCache
-from tablestore_engine.store.manifests import ManifestStore
-from tablestore_engine.store.orphan_notice import Sweeps
-from tablestore_engine.store.scan import Scanner
-from tablestore_engine.store.schemas import SchemaStore
-from tablestore_engine.store.snapshots import SnapshotStore
-from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.task_runner import FileAccess, RunTasks, run_tasks
+from tablestore_engine.store.commit.orphan_notice import Sweeps
+from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.merge.lookup import KeyCache
+from tablestore_engine.store.metadata.identity import TableGuard
+from tablestore_engine.store.metadata.manifests import ManifestStore
+from tablestore_engine.store.metadata.schemas import SchemaStore
+from tablestore_engine.store.metadata.snapshots import SnapshotStore
+from tablestore_engine.store.read.scan import Scanner
+from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
+from tablestore_engine.store.tasks.task_runner import FileAccess, RunTasks, run_tasks
+from tablestore_engine.store.traits.table_traits import TableTraits
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,12 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.lsm.take_rows import take_rows
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.conflict import BucketId
-from tablestore_engine.store.file_read import FileReader
-from tablestore_engine.store.row_budget import step_rows
-from tablestore_engine.store.row_equality import numbered_rows
-from tablestore_engine.store.stored_file import StoredFile
-from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.store.files.bucket_state import BucketId
+from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.row_budget import step_rows
+from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.rows.row_equality import numbered_rows
+from tablestore_engine.store.traits.table_traits import TableTraits
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.options import GIVEN_ONCE, is_of_log
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.identity import UUID_OPTION
-from tablestore_engine.store.schemas import SchemaStore
-from tablestore_engine.store.snapshots import SnapshotStore
+from tablestore_engine.store.metadata.identity import UUID_OPTION
+from tablestore_engine.store.metadata.schemas import SchemaStore
+from tablestore_engine.store.metadata.snapshots import SnapshotStore
 
 
 def clone_table(source: Parts, target: TableLayout) -> Snapshot | None:

@@ -23,10 +23,10 @@ from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.layout import KEEP_PREFIX, find_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.commit_history import follows
-from tablestore_engine.store.snapshot_claim import MainDestination
-from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.tags import TagStore
+from tablestore_engine.store.commit.snapshot_claim import MainDestination
+from tablestore_engine.store.metadata.commit_history import follows
+from tablestore_engine.store.metadata.tags import TagStore
+from tablestore_engine.store.traits.table_traits import TableTraits
 
 
 def roll_back(parts: Parts, snapshot_id: int, *, confirm: Callable[[], bool] | None = None) -> int:

@@ -23,40 +23,43 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.store.alter import SchemaChange, alter_table
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.bucket_state import BucketState
 from tablestore_engine.store.changelog import ChangelogBatch, ChangelogReader
-from tablestore_engine.store.commit import CommitIdentity, CommitReport, Committer, Plan
-from tablestore_engine.store.conflict import BucketId
-from tablestore_engine.store.expire import ExpireReport, expire_snapshots
-from tablestore_engine.store.expire_tag import delete_tag
-from tablestore_engine.store.expiry_rules import Hold, Retention
-from tablestore_engine.store.filtered_read import Condition, parse_conditions, read_matching
-from tablestore_engine.store.identity import find_identity, table_gone
-from tablestore_engine.store.orphans import OrphanReport, OrphanRequest, clean_orphans
-from tablestore_engine.store.parquet_input import FooterChecks
-from tablestore_engine.store.partition_expiry import PartitionReport, expire_partitions
-from tablestore_engine.store.requested_compaction import CompactionReport, CompactionRequest, compact_table
+from tablestore_engine.store.commit.commit import CommitIdentity, CommitReport, Committer, Plan
+from tablestore_engine.store.commit.snapshot_claim import MainDestination
+from tablestore_engine.store.commit.snapshot_files import SnapshotFiles
+from tablestore_engine.store.expiry.expire import ExpireReport, expire_snapshots
+from tablestore_engine.store.expiry.expire_tag import delete_tag
+from tablestore_engine.store.expiry.partition_expiry import PartitionReport, expire_partitions
+from tablestore_engine.store.files.bucket_state import BucketId, BucketState
+from tablestore_engine.store.files.parquet_input import FooterChecks
+from tablestore_engine.store.leftovers.orphans import OrphanReport, OrphanRequest, clean_orphans
+from tablestore_engine.store.metadata.identity import find_identity, table_gone
+from tablestore_engine.store.metadata.schemas import SchemaStore
+from tablestore_engine.store.metadata.snapshots import SnapshotStore
+from tablestore_engine.store.metadata.tags import TagStore
+from tablestore_engine.store.read.filtered_read import Condition, parse_conditions, read_matching
+from tablestore_engine.store.read.scan import PartitionFilter, ScanPlan
+from tablestore_engine.store.read.scan_rows import read_batches, read_plan
 from tablestore_engine.store.rollback import roll_back
-from tablestore_engine.store.scan import PartitionFilter, ScanPlan
-from tablestore_engine.store.scan_rows import read_batches, read_plan
-from tablestore_engine.store.schemas import SchemaStore
-from tablestore_engine.store.snapshot_claim import MainDestination
-from tablestore_engine.store.snapshot_files import SnapshotFiles
-from tablestore_engine.store.snapshots import SnapshotStore
-from tablestore_engine.store.stage_more import More, write_more
-from tablestore_engine.store.staging import (
+from tablestore_engine.store.stage.stage_more import More, write_more
+from tablestore_engine.store.stage.staging import (
     StagedDestination,
     Staging,
     find_staged,
     staged_branch,
     staged_parts,
 )
-from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.tags import TagStore
-from tablestore_engine.store.task_runner import RunTasks, run_tasks
+from tablestore_engine.store.tasks.task_runner import RunTasks, run_tasks
+from tablestore_engine.store.traits.expiry_rules import Hold, Retention
+from tablestore_engine.store.traits.table_traits import TableTraits
 from tablestore_engine.store.verify import verify_table
-from tablestore_engine.store.write_on_base import ChangesWrite, MakeChanges, RowsWrite
-from tablestore_engine.store.write_request import WriteRequest
+from tablestore_engine.store.write.requested_compaction import (
+    CompactionReport,
+    CompactionRequest,
+    compact_table,
+)
+from tablestore_engine.store.write.write_on_base import ChangesWrite, MakeChanges, RowsWrite
+from tablestore_engine.store.write.write_request import WriteRequest
 
 
 @dataclass(frozen=True)
@@ -209,19 +212,19 @@ class TableStore:
     def expire(
         self, rules: Retention | None = None, *, log: Hold | None = None, dry_run: bool = False
     ) -> ExpireReport:
-        """Let old snapshots go, by default as the table's options say. See store.expire."""
+        """Let old snapshots go, by default as the table's options say. See store.expiry.expire."""
         parts = self.parts
         if rules is None:
             rules = TableTraits(parts.latest_schema()).retention
         return expire_snapshots(parts, rules, log=log, dry_run=dry_run)
 
     def expire_partitions(self, *, dry_run: bool = False) -> PartitionReport:
-        """Delete the rows of partitions that are old enough by the table's options. See store.partition_expiry."""
+        """Delete the rows of partitions that the table's options call old. See store.expiry.partition_expiry."""
         parts = self.parts
         return expire_partitions(parts, committer_of(parts), self.write, dry_run=dry_run)
 
     def orphans(self, request: OrphanRequest) -> OrphanReport:
-        """Leftovers of the whole table, by default only looked at. See store.orphans."""
+        """Leftovers of the whole table, by default only looked at. See store.leftovers.orphans."""
         layout = TableLayout(self.location)
         parts = Parts.of(
             self.fileio, layout, self.runtime, self.identity, self.runner

@@ -22,13 +22,13 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.bucket_state import BucketState
-from tablestore_engine.store.file_read import FileReader
-from tablestore_engine.store.key_facts import count_repeats, read_key_facts
-from tablestore_engine.store.lookup import key_range
-from tablestore_engine.store.parquet_input import ParquetInput, verify_parquet
-from tablestore_engine.store.stored_file import StoredFile
-from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.store.files.bucket_state import BucketState
+from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.parquet_input import ParquetInput, verify_parquet
+from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.merge.key_facts import count_repeats, read_key_facts
+from tablestore_engine.store.merge.lookup import key_range
+from tablestore_engine.store.traits.table_traits import TableTraits
 
 
 def verify_table(parts: Parts, *, deep: bool = True) -> tuple[str, ...]:

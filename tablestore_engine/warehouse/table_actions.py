@@ -22,7 +22,7 @@ from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.sql.statement import AlterAction
-from tablestore_engine.store.write_request import WriteMode
+from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.alter_statement import alter_schema
 from tablestore_engine.warehouse.incoming_rows import Incoming, from_frame
 from tablestore_engine.warehouse.warehouse import Warehouse

@@ -37,12 +37,12 @@ from tablestore_engine.spark.incoming_frame import (
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.write import collect_small, write_distributed
 from tablestore_engine.spark.write_job import WriteJob
-from tablestore_engine.store.bucket_state import BucketChange
-from tablestore_engine.store.commit import CommitReport
-from tablestore_engine.store.identity import identity_of
-from tablestore_engine.store.row_filter import EVERY_ROW, RowFilter, SameKeys
+from tablestore_engine.store.commit.commit import CommitReport
+from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.metadata.identity import identity_of
+from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter, SameKeys
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteMode, WriteRequest
+from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.warehouse.incoming_rows import (
     Incoming,
     check_rules,

@@ -25,7 +25,7 @@ from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings
-from tablestore_engine.store.requested_compaction import CompactionRequest, has_inbox_rows
+from tablestore_engine.store.write.requested_compaction import CompactionRequest, has_inbox_rows
 from tablestore_engine.warehouse.compact_report import CompactReport, report_of_compaction
 from tablestore_engine.warehouse.expiry import Expiry
 from tablestore_engine.warehouse.incoming_rows import Incoming

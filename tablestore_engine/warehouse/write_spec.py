@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import TypeVar
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.store.row_filter import RowFilter
-from tablestore_engine.store.write_request import WriteMode
+from tablestore_engine.store.rows.row_filter import RowFilter
+from tablestore_engine.store.write.write_request import WriteMode
 
 DUPLICATES = ("refuse", "last")
 MISSING_COLUMNS = ("refuse", "null")

@@ -33,7 +33,7 @@ from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteRequest
+from tablestore_engine.store.write.write_request import WriteRequest
 from tablestore_engine.testing.faults import SimulatedCrash, seeded_runtime, tree_files
 from tests.unit.store.table_world import COLUMNS, KEYED, Row, as_table, delete, put, row, rows_of
 

@@ -32,7 +32,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import EngineBug, TablestoreError
 from tablestore_engine.format.avro_blocks import open_container
 from tablestore_engine.format.seal import SEAL
-from tablestore_engine.store import manifests
+from tablestore_engine.store.metadata import manifests
 from tablestore_engine.testing.faults import resealed, without_seal
 
 NAME = "demo.t"

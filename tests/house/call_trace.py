@@ -35,7 +35,7 @@ FLOORS = _floors()
 
 @dataclass(frozen=True)
 class Call:
-    """`tablestore_engine`-relative modules, as in `store.commit`; `caller` is empty for a thread's first one."""
+    """`tablestore_engine`-relative modules, as in `store.commit.commit`; `caller` is empty for a thread's first one."""
 
     caller: str
     callee: str

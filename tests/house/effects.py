@@ -27,9 +27,9 @@ from tablestore_engine.log.settings import LogSettings, resolve_log
 from tablestore_engine.lsm.levels import level_count
 from tablestore_engine.options import check_options
 from tablestore_engine.sql import statement as sql
-from tablestore_engine.store.row_filter import SameKeys
+from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteMode
+from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.testing.faults import seeded_runtime
 from tablestore_engine.warehouse.row_statements import insert_mode
 from tests.unit.store.table_world import Row, acting, make_table, open_table, put, row, rows_of

@@ -22,7 +22,7 @@ VALUES = {"catalog.resolved_names"}  # carried along; nothing of it is called
 # what was handed down and is called back: the caller knows a port or a parameter, nothing of who is behind it
 HANDED_DOWN = {
     ("store.branch_stores", "spark.executors", "Executors.__call__"),
-    ("fileio.local", "store.snapshot_claim", "MainDestination._check_place.<locals>.check"),
+    ("fileio.local", "store.commit.snapshot_claim", "MainDestination._check_place.<locals>.check"),
 }
 
 
@@ -86,9 +86,9 @@ def test_work_goes_down_the_floors(name: str, work: dict[str, list[Call]]) -> No
 def test_a_climb_is_seen() -> None:
     """The measure itself: a call into a higher room is one, down and beside are none; a thread's first call is none."""
     assert FLOORS["errors"] < FLOORS["store"] == FLOORS["log"] < FLOORS["warehouse"] < FLOORS["api"]
-    up = Call("store.commit", "warehouse.logs", "Logs.check")
+    up = Call("store.commit.commit", "warehouse.logs", "Logs.check")
     rest = [
-        Call("warehouse.logs", "store.commit", "f"),
+        Call("warehouse.logs", "store.commit.commit", "f"),
         Call("store.a", "log.b", "f"),
         Call("", "api.engine", "f"),
     ]

@@ -26,7 +26,7 @@ from tablestore_engine.lsm.merge import merge_versions, merged_rows
 from tablestore_engine.lsm.merge_engine import MergeEngine
 from tablestore_engine.lsm.merge_engine_registry import ENGINES, get_engine
 from tablestore_engine.lsm.sequence_field import SequenceOrder
-from tablestore_engine.store.hidden_positions import merged_positions
+from tablestore_engine.store.merge.hidden_positions import merged_positions
 from tests.unit.lsm.toy_engines import KeepFirst, SumOf, registered
 from tests.unit.store.bucket_world import Row, World, make_schema
 

@@ -12,7 +12,7 @@ from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.options import DEFAULT_FORMAT, parse_time_format
-from tablestore_engine.store.partition_time import (
+from tablestore_engine.store.traits.partition_time import (
     PartitionRule,
     is_expired,
     partition_time,

@@ -21,8 +21,9 @@ from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.statistics import collect_stats
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.store.file_pruning import prune
-from tablestore_engine.store.predicate import (
+from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.read.file_pruning import prune
+from tablestore_engine.store.read.predicate import (
     ANYTHING,
     NOTHING,
     And,
@@ -39,7 +40,6 @@ from tablestore_engine.store.predicate import (
     matching,
     negate,
 )
-from tablestore_engine.store.stored_file import StoredFile
 from tests.laws.strategies_format import atomic_types, values_of
 from tests.unit.format.stats_samples import mode
 

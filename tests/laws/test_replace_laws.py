@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.store.commit_report import CommitReport
-from tablestore_engine.store.row_filter import Interval, RowFilter, RowPositions, SameKeys
+from tablestore_engine.store.commit.commit_report import CommitReport
+from tablestore_engine.store.rows.row_filter import Interval, RowFilter, RowPositions, SameKeys
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteMode
+from tablestore_engine.store.write.write_request import WriteMode
 from tests.unit.store.table_world import Row, make_table, put, rows_of
 
 COLUMNS = {

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tablestore_engine.format.data_file import DataFileMeta
-from tablestore_engine.store import row_budget
-from tablestore_engine.store.bucket_state import BucketChange
-from tablestore_engine.store.data_files import RunRows
-from tablestore_engine.store.hidden_positions import merged_positions
-from tablestore_engine.store.scan import ScanPlan
-from tablestore_engine.store.scan_rows import read_batches
+from tablestore_engine.store.files import row_budget
+from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.files.data_files import RunRows
+from tablestore_engine.store.merge.hidden_positions import merged_positions
+from tablestore_engine.store.read.scan import ScanPlan
+from tablestore_engine.store.read.scan_rows import read_batches
 from tests.unit.store.bucket_world import Row, World, make_schema
 
 _SHAPES = {

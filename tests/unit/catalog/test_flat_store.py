@@ -14,8 +14,8 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.schema_change import set_options
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.store.commit import Committer
-from tablestore_engine.store.identity import find_identity
+from tablestore_engine.store.commit.commit import Committer
+from tablestore_engine.store.metadata.identity import find_identity
 from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash
 from tests.unit.store.table_world import put, row
 

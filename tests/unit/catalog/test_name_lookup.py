@@ -16,7 +16,7 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.store.write_request import WriteRequest
+from tablestore_engine.store.write.write_request import WriteRequest
 
 ROWS = pa.table({"id": [1]})
 KEYED = {

@@ -13,8 +13,8 @@ from tablestore_engine.errors import EngineBug, FixData
 from tablestore_engine.spark.driver_or_tasks import CARRIED_BYTES_MAX, START_FACTOR, JobSize, plan_place
 from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
 from tablestore_engine.spark.task_outcomes import gather
-from tablestore_engine.store.bucket_state import BucketChange
-from tablestore_engine.store.bucket_task import Upsert
+from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.tasks.bucket_task import Upsert
 from tests.unit.store.test_bucket_task import CASES, _nameless, _rows
 
 SMALL = 1_000

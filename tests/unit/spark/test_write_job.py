@@ -15,14 +15,14 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.spark.task_outcomes import gather
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob, run_job
-from tablestore_engine.store.bucket_plan import plan_rows
-from tablestore_engine.store.bucket_state import BucketChange
-from tablestore_engine.store.bucket_task import Append, BucketTask
-from tablestore_engine.store.commit_report import CommitReport
-from tablestore_engine.store.routing import RoutedRows, route_rows
-from tablestore_engine.store.row_filter import EVERY_ROW
+from tablestore_engine.store.commit.commit_report import CommitReport
+from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.rows.routing import RoutedRows, route_rows
+from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteMode, WriteRequest
+from tablestore_engine.store.tasks.bucket_plan import plan_rows
+from tablestore_engine.store.tasks.bucket_task import Append, BucketTask
+from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tests.unit.store.table_world import as_table, changes_of, make_table, put, row, rows_of
 
 

@@ -19,16 +19,16 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.lsm.compaction_choice import needs_fold, pick, pick_full
 from tablestore_engine.lsm.levels import Levels
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.store.bucket_plan import levels_of, plan_bucket, plan_preparation
-from tablestore_engine.store.bucket_state import BucketChange, BucketState
-from tablestore_engine.store.bucket_task import BucketTask, Fold, TakeIn, TaskTable
-from tablestore_engine.store.data_files import DataFiles, RunRows
-from tablestore_engine.store.lookup import KeyCache
-from tablestore_engine.store.routing import route_rows
-from tablestore_engine.store.row_filter import EVERY_ROW
-from tablestore_engine.store.stored_file import StoredFile
-from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.task_runner import FileAccess, run_task
+from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
+from tablestore_engine.store.files.data_files import DataFiles, RunRows
+from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.merge.lookup import KeyCache
+from tablestore_engine.store.rows.routing import route_rows
+from tablestore_engine.store.rows.row_filter import EVERY_ROW
+from tablestore_engine.store.tasks.bucket_plan import levels_of, plan_bucket, plan_preparation
+from tablestore_engine.store.tasks.bucket_task import BucketTask, Fold, TakeIn, TaskTable
+from tablestore_engine.store.tasks.task_runner import FileAccess, run_task
+from tablestore_engine.store.traits.table_traits import TableTraits
 
 Row = dict[str, object]
 TABLE_OPTIONS = {"changelog-producer": "lookup", "num-levels": "20", "deletion-vectors.enabled": "true"}

@@ -18,11 +18,11 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.commit_history import following_properties
-from tablestore_engine.store.commit_report import CommitReport
-from tablestore_engine.store.schemas import SchemaStore
+from tablestore_engine.store.commit.commit_report import CommitReport
+from tablestore_engine.store.metadata.commit_history import following_properties
+from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteMode, WriteRequest
+from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.testing.faults import seeded_runtime
 from tablestore_engine.testing.model import Frozen, freeze
 

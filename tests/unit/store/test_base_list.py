@@ -17,10 +17,10 @@ from tablestore_engine.format.manifest import FileKind, ManifestEntry, decode_ma
 from tablestore_engine.format.manifest_list import decode_manifest_list
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.bucket_state import BucketChange
-from tablestore_engine.store.conflict import Scope
-from tablestore_engine.store.manifests import ManifestStore
-from tablestore_engine.store.snapshot_files import Planned, SnapshotFiles
+from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.commit.snapshot_files import Planned, SnapshotFiles
+from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.testing.faults import seeded_runtime
 from tests.unit.format.manifest_samples import make_file
 

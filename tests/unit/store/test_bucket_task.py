@@ -16,9 +16,13 @@ import pytest
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store import bucket_plan
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.bucket_plan import (
+from tablestore_engine.store.files.bucket_state import BucketChange, empty_bucket
+from tablestore_engine.store.merge.lookup import KeyCache
+from tablestore_engine.store.rows.routing import route_rows
+from tablestore_engine.store.rows.row_filter import EVERY_ROW, SameKeys
+from tablestore_engine.store.tasks import bucket_plan
+from tablestore_engine.store.tasks.bucket_plan import (
     plan_bucket,
     plan_compaction,
     plan_joins,
@@ -27,11 +31,7 @@ from tablestore_engine.store.bucket_plan import (
     plan_rows,
     plan_write,
 )
-from tablestore_engine.store.bucket_state import BucketChange, empty_bucket
-from tablestore_engine.store.bucket_task import Append, BucketTask, Replace, Upsert
-from tablestore_engine.store.lookup import KeyCache
-from tablestore_engine.store.routing import route_rows
-from tablestore_engine.store.row_filter import EVERY_ROW, SameKeys
+from tablestore_engine.store.tasks.bucket_task import Append, BucketTask, Replace, Upsert
 from tablestore_engine.testing.faults import FaultyFileIO
 from tests.unit.store.bucket_world import Row, World, make_schema
 from tests.unit.store.table_world import make_table, put, row

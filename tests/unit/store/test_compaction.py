@@ -11,9 +11,9 @@ import pytest
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, Unsupported
 from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
-from tablestore_engine.store import compact_snapshot
-from tablestore_engine.store.requested_compaction import NOTHING, CompactionReport, FileTotals
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.write import compact_snapshot
+from tablestore_engine.store.write.requested_compaction import NOTHING, CompactionReport, FileTotals
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.table_world import (
     acting,

@@ -14,8 +14,8 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.type_arrow import type_from_arrow
 from tablestore_engine.format.type_text import parse_type
-from tablestore_engine.store.conformed_rows import conform
-from tablestore_engine.store.row_equality import rows_identical
+from tablestore_engine.store.rows.conformed_rows import conform
+from tablestore_engine.store.rows.row_equality import rows_identical
 
 
 def _schema(**columns: str) -> TableSchema:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.store.file_pruning import prune
-from tablestore_engine.store.filtered_read import parse_conditions
+from tablestore_engine.store.read.file_pruning import prune
+from tablestore_engine.store.read.filtered_read import parse_conditions
 from tests.unit.store.table_world import delete, make_table, put, row
 from tests.unit.store.test_changelog import foreign_level_zero
 

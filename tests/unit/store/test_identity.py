@@ -19,10 +19,10 @@ from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.schema_change import add_column
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.identity import find_identity, identity_of
+from tablestore_engine.store.metadata.identity import find_identity, identity_of
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteRequest
+from tablestore_engine.store.write.write_request import WriteRequest
 from tablestore_engine.testing.faults import seeded_runtime
 from tests.unit.store.table_world import KEYED, acting, as_table, open_table, put, row, rows_of
 

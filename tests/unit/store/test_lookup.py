@@ -10,7 +10,7 @@ import pytest
 
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.lsm.key_order import order_columns
-from tablestore_engine.store.lookup import KeyCache, fetch, find_hits
+from tablestore_engine.store.merge.lookup import KeyCache, fetch, find_hits
 from tests.unit.store.bucket_world import World, make_schema
 
 SMALL_GROUPS = {"parquet.row-group-rows": "10"}

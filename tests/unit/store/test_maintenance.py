@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.format.snapshot import CommitKind
-from tablestore_engine.store.bucket_plan import plan_small_files
+from tablestore_engine.store.tasks.bucket_plan import plan_small_files
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
 
 

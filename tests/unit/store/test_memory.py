@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.lsm.compaction_choice import pick_full
-from tablestore_engine.store import row_budget
-from tablestore_engine.store.bucket_task import BucketTask, Fold
-from tablestore_engine.store.key_facts import count_repeats, read_key_facts
-from tablestore_engine.store.parquet_input import portions
-from tablestore_engine.store.scan import ScanPlan
-from tablestore_engine.store.scan_rows import read_batches
-from tablestore_engine.store.write_request import WriteRequest
+from tablestore_engine.store.files import row_budget
+from tablestore_engine.store.files.parquet_input import portions
+from tablestore_engine.store.merge.key_facts import count_repeats, read_key_facts
+from tablestore_engine.store.read.scan import ScanPlan
+from tablestore_engine.store.read.scan_rows import read_batches
+from tablestore_engine.store.tasks.bucket_task import BucketTask, Fold
+from tablestore_engine.store.write.write_request import WriteRequest
 from tests.unit.store.bucket_world import Row, World, make_schema
 from tests.unit.store.table_world import make_table, open_table
 

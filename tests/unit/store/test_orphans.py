@@ -22,8 +22,8 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.clone import clone_table
-from tablestore_engine.store.orphans import DAY_MS, IS_YOUNG, OrphanReport, OrphanRequest
-from tablestore_engine.store.table_files import IS_LINK, IS_STRANGERS, IS_UNKNOWN, kind_of
+from tablestore_engine.store.leftovers.orphans import DAY_MS, IS_YOUNG, OrphanReport, OrphanRequest
+from tablestore_engine.store.leftovers.table_files import IS_LINK, IS_STRANGERS, IS_UNKNOWN, kind_of
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import (
     DyingFileIO,

@@ -10,11 +10,11 @@ import pytest
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.snapshot import CommitKind
-from tablestore_engine.store.bucket_state import BucketChange
-from tablestore_engine.store.bucket_task import BucketTask
-from tablestore_engine.store.partition_expiry import PartitionReport
+from tablestore_engine.store.expiry.partition_expiry import PartitionReport
+from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.task_runner import FileAccess, run_tasks
+from tablestore_engine.store.tasks.bucket_task import BucketTask
+from tablestore_engine.store.tasks.task_runner import FileAccess, run_tasks
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.expiry_world import newest, strays
 from tests.unit.store.table_world import (

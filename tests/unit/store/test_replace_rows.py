@@ -12,9 +12,9 @@ from pyroaring import BitMap
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.snapshot import CommitKind
-from tablestore_engine.store.row_filter import Interval, RowPositions, SameKeys
+from tablestore_engine.store.rows.row_filter import Interval, RowPositions, SameKeys
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteMode, WriteRequest
+from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tests.unit.store.table_world import (
     changes,
     changes_of,

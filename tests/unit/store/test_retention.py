@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore_engine.store.expiry_rules import Choice, Hold, Retention, pick_expired
+from tablestore_engine.store.traits.expiry_rules import Choice, Hold, Retention, pick_expired
 
 RULES = Retention(keep_min=1, keep_max=None, retained_ms=100, grace_ms=0, limit=None)
 

@@ -14,7 +14,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import add_column, describe_column, drop_column, rename_column
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteMode, WriteRequest
+from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.testing.faults import (
     Fault,
     FaultKind,

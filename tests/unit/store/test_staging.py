@@ -13,10 +13,10 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import add_column
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.format.type_text import parse_type
-from tablestore_engine.store.commit import Committer
-from tablestore_engine.store.snapshot_claim import Destination
+from tablestore_engine.store.commit.commit import Committer
+from tablestore_engine.store.commit.snapshot_claim import Destination
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write_request import WriteRequest
+from tablestore_engine.store.write.write_request import WriteRequest
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.table_world import (
     as_table,

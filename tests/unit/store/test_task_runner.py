@@ -14,10 +14,10 @@ import pytest
 from tablestore_engine.errors import EngineBug, FixData, StorageError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.binary_row import EMPTY_ROW, decode_row
-from tablestore_engine.store.bucket_plan import plan_rows
-from tablestore_engine.store.bucket_task import Append
-from tablestore_engine.store.routing import route_rows
-from tablestore_engine.store.task_runner import run_tasks
+from tablestore_engine.store.rows.routing import route_rows
+from tablestore_engine.store.tasks.bucket_plan import plan_rows
+from tablestore_engine.store.tasks.bucket_task import Append
+from tablestore_engine.store.tasks.task_runner import run_tasks
 from tests.unit.store.bucket_world import Row, World, make_schema
 
 COLUMNS = {"id": "BIGINT", "v": "STRING", "at": "INT"}

@@ -9,10 +9,10 @@ import pytest
 from pyroaring import BitMap
 
 from tablestore_engine.lsm.compaction_choice import CompactionUnit
-from tablestore_engine.store.bucket_plan import plan_bucket
-from tablestore_engine.store.bucket_task import Fold
-from tablestore_engine.store.row_filter import EVERY_ROW, RowPositions, SameKeys
-from tablestore_engine.store.task_size import carried_bytes, input_bytes
+from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowPositions, SameKeys
+from tablestore_engine.store.tasks.bucket_plan import plan_bucket
+from tablestore_engine.store.tasks.bucket_task import Fold
+from tablestore_engine.store.tasks.task_size import carried_bytes, input_bytes
 
 from .test_bucket_task import CASES
 

@@ -10,10 +10,10 @@ import pytest
 from pyroaring import BitMap
 
 from tablestore_engine.format.snapshot import CommitKind, encode_snapshot
-from tablestore_engine.store.bucket_state import BucketChange
-from tablestore_engine.store.commit import CommitIdentity
-from tablestore_engine.store.conflict import Scope
-from tablestore_engine.store.snapshot_files import Planned
+from tablestore_engine.store.commit.commit import CommitIdentity
+from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.commit.snapshot_files import Planned
+from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.table_store import committer_of
 from tests.unit.store.table_world import delete, make_table, open_table, put, row
 

@@ -10,13 +10,13 @@ import pytest
 
 from tablestore_engine.errors import FixData, FixRequest, RetryError, Unsupported
 from tablestore_engine.format.snapshot import CommitKind
-from tablestore_engine.store.bucket_plan import plan_bucket
-from tablestore_engine.store.file_read import FileReader
-from tablestore_engine.store.routing import route_rows
-from tablestore_engine.store.row_filter import EVERY_ROW
+from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.rows.routing import route_rows
+from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.task_runner import run_task
-from tablestore_engine.store.write_request import WriteMode, WriteRequest
+from tablestore_engine.store.tasks.bucket_plan import plan_bucket
+from tablestore_engine.store.tasks.task_runner import run_task
+from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tests.unit.store.table_world import (
     Row,
     as_table,

@@ -12,7 +12,7 @@ from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, RetryError
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.store.commit import Committer
+from tablestore_engine.store.commit.commit import Committer
 
 SPEC = WriteSpec(table=TableSpec(primary_key=("id",)))
 GOOD = pa.table({"id": [1, 2], "v": ["a", "b"]})

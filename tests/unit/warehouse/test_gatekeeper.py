@@ -27,7 +27,7 @@ from tablestore_engine.catalog.read_log import ReadLog
 from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable, SnapshotRef
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.store.commit_history import rows_version
+from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
 
 SPEC = TableSpec(primary_key=("id",))

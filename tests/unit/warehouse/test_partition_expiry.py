@@ -14,7 +14,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import PublishPending
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.store.requested_compaction import CompactionRequest
+from tablestore_engine.store.write.requested_compaction import CompactionRequest
 from tablestore_engine.warehouse.incoming_rows import from_arrow
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport

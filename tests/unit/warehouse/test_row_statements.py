@@ -11,7 +11,7 @@ import pytest
 from tablestore_engine.catalog.resolved_names import NO_OVERRIDES, ResolvedTable, SnapshotRef
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.sql import statement as sql
-from tablestore_engine.store.write_request import WriteMode
+from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse import row_statements
 from tablestore_engine.warehouse.row_statements import insert_mode
 from tablestore_engine.warehouse.running_statement import RunningStatement

@@ -1,0 +1,1 @@
+"""A plan becomes the next snapshot, or learns that somebody was faster."""

@@ -1,0 +1,106 @@
+"""Who commits, and what the commit did: both stand in the snapshot.
+
+Names      CommitIdentity  (user, identifier): the same pair never commits twice
+           CommitReport    what a commit did
+           report_of       the report that a snapshot keeps; count_properties is the way in, added_counts adds two
+INVARIANT  a repeated commit returns the report of the first: its counts are read from the snapshot's properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tablestore_engine.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.commit.snapshot_files import Planned
+
+PROPERTY_PREFIX = "tablestore."
+_COUNTS = ("inserted", "updated", "deleted", "unchanged", "files_added", "bytes_added")
+
+
+@dataclass(frozen=True)
+class CommitIdentity:
+    """`is_new`: made here, so that no snapshot from before this call can carry it."""
+
+    user: str
+    identifier: int
+    is_new: bool = False
+
+    @classmethod
+    def of(cls, runtime: Runtime, user: str | None, identifier: int | None) -> CommitIdentity:
+        """A full pair is the caller's identity; a user alone is the prefix of a new one (format.md#snapshots)."""
+        if user is not None and identifier is not None:
+            return cls(user, identifier)
+        unique = runtime.new_uuid()
+        name = unique if user is None else f"{user}_{unique}"
+        return cls(name, BATCH_COMMIT_IDENTIFIER if identifier is None else identifier, is_new=True)
+
+
+@dataclass(frozen=True)
+class CommitReport:
+    """`snapshot_id` None: nothing to write into a table without snapshots. `staged`: name of the staged snapshot.
+
+    `is_empty`: there was nothing to commit; the newest snapshot stayed.
+    """
+
+    snapshot_id: int | None
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    files_added: int = 0
+    bytes_added: int = 0
+    changelog_rows: int = 0
+    schema_id: int = 0
+    staged: str | None = None
+    commit_user: str | None = None
+    commit_identifier: int | None = None
+    is_empty: bool = False
+
+
+def report_of(snapshot: Snapshot) -> CommitReport:
+    """The report that a snapshot keeps in its properties; counts of other writers' snapshots are 0."""
+    kept = snapshot.properties or {}
+    counts = {name: int(kept.get(PROPERTY_PREFIX + name.replace("_", "-"), "0")) for name in _COUNTS}
+    report = CommitReport(
+        snapshot_id=snapshot.id,
+        changelog_rows=snapshot.changelog_record_count or 0,
+        schema_id=snapshot.schema_id,
+        commit_user=snapshot.commit_user,
+        commit_identifier=snapshot.commit_identifier,
+    )
+    return replace(report, **counts)  # type: ignore[arg-type]
+
+
+def report_of_nothing(base: Snapshot | None, planned: Planned, identity: CommitIdentity) -> CommitReport:
+    """The report of a commit that needed no snapshot: the newest one stays."""
+    return CommitReport(
+        snapshot_id=None if base is None else base.id,
+        unchanged=sum(change.unchanged for change in planned.changes),
+        schema_id=planned.schema.id,
+        commit_user=identity.user,
+        commit_identifier=identity.identifier,
+        is_empty=True,
+    )
+
+
+def count_properties(planned: Planned) -> dict[str, str]:
+    """The counts of a plan as snapshot properties; zeros are left out."""
+    added = [meta for change in planned.changes for meta in change.added]
+    counts = {
+        "inserted": sum(change.inserted for change in planned.changes),
+        "updated": sum(change.updated for change in planned.changes),
+        "deleted": sum(change.deleted for change in planned.changes),
+        "unchanged": sum(change.unchanged for change in planned.changes),
+        "files_added": len(added),
+        "bytes_added": sum(meta.file_size for meta in added),
+    }
+    return {PROPERTY_PREFIX + name.replace("_", "-"): str(count) for name, count in counts.items() if count}
+
+
+def added_counts(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    """The counts of two commits together, from their properties."""
+    names = [PROPERTY_PREFIX + name.replace("_", "-") for name in _COUNTS]
+    totals = {name: int(one.get(name, "0")) + int(other.get(name, "0")) for name in names}
+    return {name: str(total) for name, total in totals.items() if total}

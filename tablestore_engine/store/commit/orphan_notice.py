@@ -1,0 +1,106 @@
+"""What stands between a claim and a deletion of leftovers: a file is never deleted that a later snapshot names.
+
+    expire/sweep-<uuid>   names that are going, one a line
+
+Names      Sweeps         check() for who claims; begun() for who deletes
+Rule       who deletes: 1 the names into `expire/`  2 no claim is on its way any more (its temporary file is gone)
+           3 what snapshots name, read again  4 delete
+           who claims: a temporary file in place  b look for names of his, then for his files  c link
+           When b finds no name, and his files, then a was before 1: 2 waits for c, and 3 sees it. Else he is refused.
+WHY        age alone protects a writer up to the grace period; one that is slower, or slept, must not lose its rows.
+INVARIANT  a temporary file of a claim that is older than the grace goes in step 2: its link cannot be made any more.
+CRASH      names of somebody who died stay until the next cleaning; they keep nobody from names that are new.
+PAIMON     other engines know nothing of it: for their writers the grace period is what there is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tablestore_engine.errors import NotFound, RetryError
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.layout import SWEEP_PREFIX, TableLayout
+from tablestore_engine.format.manifest import FileKind
+from tablestore_engine.format.partition import PartitionSpec
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.metadata.manifests import ManifestStore
+from tablestore_engine.store.metadata.schemas import SchemaStore
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """Of one branch of a table; what is going is told to all of them."""
+
+    fileio: FileIO
+    layout: TableLayout
+    manifests: ManifestStore
+    schemas: SchemaStore
+
+    def check(self, snapshot: Snapshot, base: Snapshot | None) -> None:
+        """Step b. REQUIRES that the temporary file of the claim is there, and `base`. Raises RetryError TS1328."""
+        paths = {path.rpartition("/")[2]: path for path in self._new_paths(snapshot, base)}
+        going = [
+            name
+            for one in self.fileio.list(self.layout.sweeps_dir)
+            if one.name.startswith(SWEEP_PREFIX)
+            for name in self._read(one.path) & paths.keys()
+        ]
+        gone = (name for name, path in paths.items() if not self.fileio.exists(path))
+        lost = next(itertools.chain(going, gone), None)
+        if lost is not None:
+            raise RetryError(
+                "TS1328",
+                f"a commit to {self.layout.location} came too late",
+                why=f"its file {lost} was taken for a leftover: named by no snapshot, and older than the grace period "
+                "of `tablestore orphans --delete`",
+                fix="run it again; give such a cleaning more grace than your slowest write takes",
+            )
+
+    @contextmanager
+    def begun(self, uuid: str, names: Collection[str]) -> Iterator[None]:
+        """Step 1; the names are gone when the block ends, in whatever way."""
+        path = self.layout.sweep_path(uuid)
+        self.fileio.mkdirs(self.layout.sweeps_dir)
+        try:
+            self.fileio.create_exclusive(path, "\n".join(sorted(names)).encode())
+            yield
+        finally:
+            self.fileio.delete(path)
+
+    def _read(self, path: str) -> set[str]:
+        try:
+            return set(self.fileio.read(path).decode().split("\n"))
+        except NotFound:
+            return set()  # done meanwhile
+
+    def _new_paths(self, snapshot: Snapshot, base: Snapshot | None) -> Iterator[str]:
+        """What the claim brings. What its base names is safe by that: else a claim would cost as much as its table."""
+        known = set() if base is None else set(self._metadata_of(base))
+        yield from (path for path in self._metadata_of(snapshot) if path not in known)
+        manifests, layout = self.manifests, self.layout
+        spec = PartitionSpec.of(self.schemas.get(snapshot.schema_id))
+        changes = (
+            *manifests.read_entries(snapshot.delta_manifest_list),
+            *manifests.read_changelog_entries(snapshot),
+        )
+        for entry in changes:
+            if entry.kind is FileKind.ADD and entry.file.external_path is None:
+                place = spec.path_of_bytes(entry.partition)
+                yield layout.data_file(place, entry.bucket, entry.file.file_name)
+
+    def _metadata_of(self, snapshot: Snapshot) -> Iterator[str]:
+        """Lists, manifests and index files."""
+        manifests, layout = self.manifests, self.layout
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list)
+        named = [name for name in lists if name is not None]
+        for name in named:
+            yield layout.manifest_path(name)
+            yield from (layout.manifest_path(meta.file_name) for meta in manifests.read_list(name))
+        if snapshot.index_manifest is not None:
+            yield layout.manifest_path(snapshot.index_manifest)
+        for one in manifests.read_index(snapshot.index_manifest):
+            if one.external_path is None:
+                yield layout.index_path(one.file_name)

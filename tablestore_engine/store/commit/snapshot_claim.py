@@ -1,0 +1,162 @@
+"""Where a commit is claimed: what its loop needs of a place, and the main branch as such a place.
+
+Names      Destination       the place, as a protocol; a staged branch is another one (`staging`)
+           MainDestination   the branch that a table handle was opened on
+           Committed         a snapshot that an identity committed before
+           OvertakenError    the claim is surely lost: its base was rolled back
+           NumberTakenError  the claim is surely lost: its schema number is another schema's
+Steps      claim: schema, when the commit brings one → snapshot, in the folder of this very table, on this very base
+INVARIANT  a claim lands only in the table that it was planned for (`identity`) and never makes a table's folder.
+INVARIANT  a snapshot never stays behind a gap: a rollback deletes first and looks for newcomers then, a claim creates
+           first and looks for its base then; whichever comes second sees the other, and takes the snapshot away.
+           What remains: a writer killed between its two steps, in the instant of a rollback.
+INVARIANT  a number is claimed once in a line of snapshots: one that has expired is free on disk, and its base is gone.
+           A writer that slept through it (its base was the newest when it planned) plans again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from tablestore_engine.errors import TablestoreError
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.commit.commit_report import CommitIdentity
+from tablestore_engine.store.commit.orphan_notice import Sweeps
+from tablestore_engine.store.metadata.commit_history import find_pair, follows, goes_back_to
+from tablestore_engine.store.metadata.identity import TableGuard
+from tablestore_engine.store.metadata.schemas import SchemaStore
+from tablestore_engine.store.metadata.snapshots import SnapshotStore
+
+_COVERS_MAX = 5
+
+
+class OvertakenError(Exception):
+    """The base of the claim is gone; nothing was claimed."""
+
+
+class NumberTakenError(Exception):
+    """The number of the new schema is another schema's; no snapshot was claimed."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """`staged`: the name under which it waits; None when it is a snapshot of the table."""
+
+    snapshot: Snapshot
+    staged: str | None = None
+
+
+class Destination(Protocol):
+    """Where the last snapshot of a commit is claimed."""
+
+    def find_committed(
+        self, identity: CommitIdentity, base: Snapshot | None, after: int | None
+    ) -> Committed | None:
+        """What this identity committed before; `after`: older snapshots were searched already."""
+
+    def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
+        """Create the snapshot exclusively, its new schema (if any) right before; False when somebody was first.
+
+        Raises OvertakenError, NumberTakenError, RetryError TS1365, TS1328.
+        """
+
+    def find_claimed(self, snapshot_id: int) -> Snapshot | None:
+        """What lies at the claimed place now."""
+
+    def settle(self, snapshot: Snapshot) -> str | None:
+        """Hints after a won claim; the name for the report's `staged`."""
+
+
+@dataclass(frozen=True)
+class MainDestination:
+    """The branch that a table handle was opened on."""
+
+    snapshots: SnapshotStore
+    schemas: SchemaStore
+    guard: TableGuard
+    sweeps: Sweeps
+    runtime: Runtime
+
+    def find_committed(
+        self, identity: CommitIdentity, base: Snapshot | None, after: int | None
+    ) -> Committed | None:
+        """The snapshot of that very pair; an identity that was made for this call has none from before it."""
+        if base is None or (identity.is_new and after is None):
+            return None
+        found = find_pair(self.snapshots, base, identity.user, identity.identifier, after=after)
+        return None if found is None else Committed(found)
+
+    def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
+        """Schema first: a snapshot never names a schema that does not exist."""
+        self.snapshots.make_folder(self.guard.check)
+        if schema is not None:
+            if not self.schemas.claim_or_find(schema, self.guard.check):
+                raise NumberTakenError
+            self.runtime.crash_point("commit.schema")
+        if not self.snapshots.claim(snapshot, self._check_place(snapshot)):
+            return False
+        return not self._take_back_out_of_line(snapshot)
+
+    def find_claimed(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of that id."""
+        return self.snapshots.find(snapshot_id)
+
+    def settle(self, snapshot: Snapshot) -> str | None:
+        """LATEST and what other engines see as schema, between two crash points. Nothing here undoes the commit."""
+        self.runtime.crash_point("commit.claimed")
+        with suppress(OSError, TablestoreError):
+            self.guard.check()
+            self.snapshots.write_hints(snapshot.id)
+            if (
+                self.schemas.get_newest_id() != snapshot.schema_id
+            ):  # else none lies above it: nothing to look at
+                self.cover_schemas()
+        self.runtime.crash_point("commit.done")
+        return None
+
+    def cover_schemas(self) -> None:
+        """For engines that take the newest schema file: no file that counts for nothing stays on top."""
+        for _ in range(_COVERS_MAX):  # again, since the schema may have changed meanwhile
+            newest = self.snapshots.find_latest()
+            current = self.schemas.find_current(None if newest is None else newest.schema_id)
+            if current is None or not self.schemas.cover(current, self.runtime.new_uuid(), self.guard.check):
+                return
+
+    def _check_place(self, snapshot: Snapshot) -> Callable[[], None]:
+        def check() -> None:
+            self.guard.check()
+            base = self.snapshots.find(snapshot.id - 1)
+            if not self._is_next(snapshot, base):
+                raise OvertakenError
+            self.sweeps.check(snapshot, base)
+
+        return check
+
+    def _is_next(self, snapshot: Snapshot, base: Snapshot | None) -> bool:
+        """Whether `base`, which is there now, is what this one was planned on. When that has expired, this number was
+        somebody's before: it is free again, and must never be taken.
+        """
+        if snapshot.id == 1:
+            return not self.snapshots.list_ids()
+        return base is not None and follows(snapshot, base)
+
+    def _is_in_line(self, snapshot: Snapshot) -> bool:
+        """Whether it is on its base, or its base has expired behind the claim: then the newest one goes back to it."""
+        base = self.snapshots.find(snapshot.id - 1)
+        if base is not None:
+            return follows(snapshot, base)
+        if any(number < snapshot.id for number in self.snapshots.list_ids()):
+            return False  # its base was taken back
+        newest = self.snapshots.find_latest()
+        return newest is not None and goes_back_to(self.snapshots, newest, snapshot)
+
+    def _take_back_out_of_line(self, snapshot: Snapshot) -> bool:
+        if self._is_in_line(snapshot):
+            return False
+        self.snapshots.delete_own(snapshot)
+        return True

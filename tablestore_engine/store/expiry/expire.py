@@ -1,0 +1,234 @@
+"""Snapshot expiry: old snapshots stop to count, then the files go that nothing else needs.
+
+    expire/floor-<N>-<uuid>   snapshots below N do not count, for any reader, from the moment it is there
+
+Names      expire_snapshots   the only entry: rules, and how far the log is → ExpireReport
+           ExpireReport       what went, and why no more
+           delete_files       the one place where files of a table's past are deleted (also by expire_tag)
+Steps      look     1 rules and holds → range [first, end)   2 the files that the range alone names
+           hide     3 the floor   4 holds, tags, branches once more: who came before the floor is seen here, who comes
+                    behind it finds no snapshot   5 EARLIEST, the floor of other engines
+           delete   6 data files, changelog files   7 manifests, lists, index files, statistics   8 snapshot files, the
+                    oldest first   9 the floor
+INVARIANT  a snapshot that counts is complete: a reader never sees one whose files are going.
+INVARIANT  nothing is deleted that a snapshot, tag, branch, staged snapshot or consumer needs, or that the log has not
+           published; what cannot be read counts as needed, and the expiry fails before step 3.
+INVARIANT  a clone has own names for its files (FileIO promise 7): none of ours is one of its.
+CRASH      before 3: nothing happened. Behind it: the floor hides what is half gone, and the next expiry begins at the
+           oldest file that is there and ends it. Metadata goes behind data, so that it can be found until then.
+Beside it  another expiry: both delete the same; the higher floor counts. A commit: it needs the newest snapshot only,
+           which stays. A rollback puts `keep-<N>` in the folder, and looks whether N still counts: one of us sees
+           the other. A table that is dropped and made anew: the guard stops us before each snapshot file.
+PAIMON     format.md#expiry: the range, the order of deletion, the re-added file of an upgrade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from tablestore_engine.errors import FixRequest, NotFound, TablestoreError, Unsupported
+from tablestore_engine.format.layout import find_floor_id
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.expiry.expiry_holds import find_holds, find_kept, has_own_changelog
+from tablestore_engine.store.expiry.named_files import (
+    Files,
+    NamedFiles,
+    changelog_files,
+    dropped_data,
+    metadata_files,
+)
+from tablestore_engine.store.traits.expiry_rules import Choice, Hold, Retention, pick_expired
+from tablestore_engine.store.traits.table_traits import TableTraits
+
+_OTHERS = "another expiry or a rollback is at work"
+
+
+@dataclass(frozen=True)
+class ExpireReport:
+    """Snapshots first <= id < end went (dry run: would go), with so many files; `bytes` of those whose size is known.
+
+    `reason`: why the snapshot `end` stays.
+    """
+
+    first: int
+    end: int
+    files: int
+    bytes: int
+    reason: str
+
+    @property
+    def snapshots(self) -> int:
+        """How many."""
+        return self.end - self.first
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """`stays`: the snapshot `end`, as it was planned with; `goes`: ids of snapshot files."""
+
+    stays: Snapshot
+    goes: tuple[int, ...]
+    files: NamedFiles
+
+    @property
+    def end(self) -> int:
+        return self.stays.id
+
+
+def expire_snapshots(
+    parts: Parts, rules: Retention, *, log: Hold | None = None, dry_run: bool = False
+) -> ExpireReport:
+    """Expire by these rules. REQUIRES `log` of a table with a log: the newest snapshot that the log has.
+
+    Raises FixRequest TS1392 without it, Unsupported TS1393, FixData TS1391, RetryError TS1365, what a damaged manifest
+    raises; then nothing was deleted.
+    """
+    if log is None and TableTraits(parts.latest_schema()).has_log:
+        raise FixRequest(
+            "TS1392",
+            f"snapshots of {parts.layout.location} cannot expire",
+            why="it has a log, and what the log has not published yet would be lost: how far it is was not asked",
+            fix="expire it with Table.expire or `tablestore expire`, which ask the log",
+        )
+    choice = _choose(parts, rules, () if log is None else (log,))
+    if choice.is_nothing:
+        if not dry_run:
+            _remove_floors(parts, choice.first)  # of an expiry that died in its last step
+        return _nothing(choice.first, choice.reason)
+    if has_own_changelog(parts):
+        raise Unsupported(
+            "TS1393",
+            f"snapshots of {parts.layout.location} cannot expire here",
+            why="its changelog outlives its snapshots (changelog.*-retained), and only its own engine can do that",
+            fix="expire it with the engine that keeps its changelog",
+        )
+    plan = _plan(parts, choice)
+    if plan is None:
+        return _nothing(choice.first, _OTHERS)
+    report = ExpireReport(choice.first, choice.end, plan.files.count, plan.files.size_bytes, choice.reason)
+    if dry_run:
+        return report
+    return _run(parts, plan, report)
+
+
+def _nothing(at: int, reason: str) -> ExpireReport:
+    return ExpireReport(at, at, 0, 0, reason)
+
+
+# look -----------------------------------------------------------------------------------------------------------
+
+
+def _choose(parts: Parts, rules: Retention, known: tuple[Hold, ...]) -> Choice:
+    """The range, from the oldest file on: what an earlier expiry left belongs to it. Mostly two small reads."""
+    snapshots = parts.snapshots
+    latest, earliest, floor = snapshots.find_latest_id(), snapshots.find_earliest_id(), snapshots.find_floor()
+    if latest is None or earliest is None:
+        return Choice(0, 0, "there is no snapshot")
+
+    def time_of(number: int) -> int | None:
+        found = snapshots.find(number)
+        return None if found is None else found.time_millis
+
+    def pick(holds: tuple[Hold, ...]) -> Choice:
+        return pick_expired(earliest, latest, time_of, rules, holds, now_ms=parts.runtime.now_ms())
+
+    choice = pick(known)
+    if not choice.is_nothing:
+        choice = pick((*known, *find_holds(parts)))
+    if floor <= earliest and floor:
+        return replace(choice, first=snapshots.list_file_ids()[0])
+    return choice
+
+
+def _plan(parts: Parts, choice: Choice) -> _Plan | None:
+    """The files that go with the range; None when somebody else changes the same snapshots."""
+    floor = parts.snapshots.find_floor()
+    found = [parts.snapshots.find_file(number) for number in range(choice.first, choice.end + 1)]
+    there = [snapshot for snapshot in found if snapshot is not None]
+    if not there or any(one is None and at >= floor for at, one in enumerate(found, choice.first)):
+        return None
+    *goes, stays = there
+    try:
+        named = NamedFiles(
+            data=dropped_data(parts, there[1:], floor=floor),
+            changelog=_joined(goes, lambda one: changelog_files(parts, one, floor=floor)),
+            metadata=_joined(goes, lambda one: metadata_files(parts, one, floor=floor)),
+        )
+    except NotFound:
+        if parts.snapshots.find_floor() != floor:
+            return None  # another expiry takes them away while we look
+        raise
+    needed = {*metadata_files(parts, stays), *find_kept(parts, stays.id)}
+    return _Plan(stays, tuple(one.id for one in goes), named.all_but(needed))
+
+
+def _joined(snapshots: Iterable[Snapshot], files_of: Callable[[Snapshot], Files]) -> Files:
+    return {name: file for one in snapshots for name, file in files_of(one).items()}
+
+
+# hide and delete ------------------------------------------------------------------------------------------------
+
+
+def _run(parts: Parts, plan: _Plan, report: ExpireReport) -> ExpireReport:
+    fileio, layout = parts.fileio, parts.layout
+    floor = layout.floor_path(plan.end, parts.runtime.new_uuid())
+    parts.guard.check()
+    fileio.mkdirs(layout.expire_dir)
+    fileio.create_exclusive(floor, b"", check=parts.guard.check)
+    try:
+        refusal = _find_refusal(parts, plan)
+        files = plan.files.all_but(find_kept(parts, plan.end))
+    except (TablestoreError, OSError):
+        with suppress(OSError):  # the error to tell is the first one
+            fileio.delete(floor)
+        raise
+    if refusal is not None:
+        fileio.delete(floor)
+        return _nothing(report.first, refusal)
+    _move_earliest(parts, plan.end)
+    parts.runtime.crash_point("expire.hidden")
+    delete_files(parts, files.data, files.changelog)
+    parts.runtime.crash_point("expire.data")
+    delete_files(parts, files.metadata)
+    parts.runtime.crash_point("expire.metadata")
+    for number in plan.goes:
+        parts.guard.check()
+        fileio.delete(layout.snapshot_path(number))
+    _move_earliest(
+        parts, plan.end
+    )  # durable, and with it that the files of this folder are gone, before the floor goes
+    parts.runtime.crash_point("expire.snapshots")
+    _remove_floors(parts, plan.end)
+    return replace(report, files=files.count, bytes=files.size_bytes)
+
+
+def _find_refusal(parts: Parts, plan: _Plan) -> str | None:
+    """Behind the floor: who came before it has left word by now; everybody else has seen it."""
+    if parts.snapshots.find_floor() > plan.end or parts.snapshots.find_file(plan.end) != plan.stays:
+        return _OTHERS
+    found = [hold for hold in find_holds(parts) if hold.first < plan.end]
+    return found[0].who if found else None
+
+
+def _move_earliest(parts: Parts, end: int) -> None:
+    """For engines that know no floor. A hint, which another expiry may have moved further."""
+    if (parts.snapshots.find_earliest_id() or 0) <= end:
+        parts.fileio.replace(parts.layout.earliest_hint, str(end).encode())
+
+
+def delete_files(parts: Parts, *files: Files) -> None:
+    """In this order. REQUIRES that nothing that counts needs them."""
+    for part in files:
+        for file in part.values():
+            parts.fileio.delete(file.path)
+
+
+def _remove_floors(parts: Parts, end: int) -> None:
+    """Floors that hide nothing any more. REQUIRES that no snapshot file below `end` is left."""
+    for one in parts.fileio.list(parts.layout.expire_dir):
+        found = find_floor_id(one.name)
+        if found is not None and found <= end:
+            parts.fileio.delete(one.path)

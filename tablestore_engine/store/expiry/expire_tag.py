@@ -1,0 +1,48 @@
+"""A tag goes, and with it the files that it alone kept: its snapshot has expired.
+
+Names      delete_tag
+Steps      the tag's file → when its snapshot does not count any more: its files, less those of the earliest snapshot
+           that does, of other tags and of branches
+INVARIANT  files come once and go once: what a tag and a later snapshot share is in each snapshot between them, so that
+           the earliest one speaks for all.
+CRASH      behind the first step: files that nothing names.
+"""
+
+from __future__ import annotations
+
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.expiry.expire import delete_files
+from tablestore_engine.store.expiry.expiry_holds import find_kept
+from tablestore_engine.store.expiry.named_files import (
+    NamedFiles,
+    changelog_files,
+    live_data,
+    metadata_files,
+    needed_names,
+)
+from tablestore_engine.store.metadata.tags import TagStore
+
+
+def delete_tag(parts: Parts, name: str) -> int:
+    """The number of files that went. Raises NotFound TS1321; what a damaged manifest raises, then all stays."""
+    tags = TagStore(parts.fileio, parts.layout, parts.snapshots)
+    tagged = tags.get(name).snapshot
+    earliest = parts.snapshots.find_earliest_id()
+    first = None if earliest is None else parts.snapshots.find(earliest)
+    is_alone = first is not None and tagged.id < first.id
+    files = _files_of(parts, tagged) if is_alone else NamedFiles()
+    tags.delete(name)
+    if first is None or not is_alone:
+        return 0
+    going = files.all_but(needed_names(parts, first) | find_kept(parts, first.id))
+    delete_files(parts, *going.parts)
+    return going.count
+
+
+def _files_of(parts: Parts, tagged: Snapshot) -> NamedFiles:
+    return NamedFiles(
+        data=live_data(parts, tagged),
+        changelog=changelog_files(parts, tagged),
+        metadata=metadata_files(parts, tagged),
+    )

@@ -1,0 +1,105 @@
+"""Who still needs old snapshots of a table, and which files: staged snapshots, consumers, rollbacks; tags, branches.
+
+Names      find_holds     snapshots that must stay, with all after them
+           find_kept      names of files that stay although their snapshot goes
+           list_branches  names of branches
+           has_own_changelog   whether another engine keeps changelogs longer than snapshots here
+Holds      a staged snapshot's base: publishing compares with it and walks from it to the newest. A consumer's next
+           snapshot. The target of a rollback that is at work.
+Kept       a tag and a branch are copies of snapshots: their files stay, the snapshot of that number may go.
+INVARIANT  one that cannot be read is an error: nothing is taken away before it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tablestore_engine.errors import FixData
+from tablestore_engine.format.json_file import DAMAGE, parse_object
+from tablestore_engine.format.layout import KEEP_PREFIX, find_id
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.expiry.named_files import needed_names
+from tablestore_engine.store.metadata.tags import TagStore
+from tablestore_engine.store.stage.staging import find_stage_name, find_staged
+from tablestore_engine.store.traits.expiry_rules import Hold
+
+_BRANCH, _CONSUMER = "branch-", "consumer-"
+
+
+def find_holds(parts: Parts) -> tuple[Hold, ...]:
+    """Raises FixData TS1391 for a consumer that cannot be read, and what a damaged snapshot raises."""
+    return (*_consumers(parts), *_rollbacks(parts), *_stages(parts))
+
+
+def find_kept(parts: Parts, end: int) -> frozenset[str]:
+    """Files of tags and branches that snapshots below `end` may share.
+
+    A copy of a snapshot from `end` on needs no file that `end` does not need.
+    """
+    tags = TagStore(parts.fileio, parts.layout, parts.snapshots)
+    found: set[str] = set()
+    for name, number in tags.list_all().items():
+        if number < end:
+            found |= needed_names(parts, tags.get(name).snapshot)
+    for branch in list_branches(parts):
+        on_branch = parts.on_branch(branch)
+        copies = tuple(_copies(on_branch))
+        if copies and min(one.id for one in copies) < end:
+            for one in copies:
+                found |= needed_names(on_branch, one)
+    return frozenset(found)
+
+
+def has_own_changelog(parts: Parts) -> bool:
+    """Other engines put such a snapshot into `changelog/` when it expires: data files that it names live on."""
+    options = parts.latest_schema().options
+    is_wanted = any(
+        key.startswith("changelog.") and key.endswith(("-retained", "-retained.max")) for key in options
+    )
+    return is_wanted or bool(parts.fileio.list(parts.layout.changelog_dir))
+
+
+def _copies(branch: Parts) -> Iterator[Snapshot]:
+    yield from branch.snapshots.list_all()
+    tags = TagStore(branch.fileio, branch.layout, branch.snapshots)
+    for name in tags.list_all():
+        yield tags.get(name).snapshot
+
+
+def list_branches(parts: Parts) -> list[str]:
+    """Names of all, those of staged snapshots too."""
+    entries = parts.fileio.list(parts.layout.branches_dir)
+    return [one.name.removeprefix(_BRANCH) for one in entries if one.is_dir and one.name.startswith(_BRANCH)]
+
+
+def _stages(parts: Parts) -> Iterator[Hold]:
+    for branch in list_branches(parts):
+        name = find_stage_name(branch)
+        staged = None if name is None else find_staged(parts, name)
+        if staged is not None and staged.base is not None:
+            yield Hold(staged.base.id, f"staged snapshot {name} is built on snapshot {staged.base.id}")
+
+
+def _rollbacks(parts: Parts) -> Iterator[Hold]:
+    for one in parts.fileio.list(parts.layout.expire_dir):
+        target = find_id(one.name, KEEP_PREFIX)
+        if target is not None:
+            yield Hold(target, f"a rollback to snapshot {target} has begun: if it was stopped, run it again")
+
+
+def _consumers(parts: Parts) -> Iterator[Hold]:
+    for one in parts.fileio.list(parts.layout.consumer_dir):
+        if not one.name.startswith(_CONSUMER):
+            continue
+        name = one.name.removeprefix(_CONSUMER)
+        try:
+            following = int(parse_object(parts.fileio.read(one.path))["nextSnapshot"])
+        except DAMAGE as damage:
+            raise FixData(
+                "TS1391",
+                f"what consumer {name!r} of {parts.layout.location} has read is not known",
+                why=f"{one.path} cannot be read: {damage}",
+                fix="write its next snapshot into it, or delete the file when there is no such consumer any more",
+            ) from damage
+        yield Hold(following, f"consumer {name} goes on at snapshot {following}")

@@ -1,0 +1,119 @@
+"""Expiry of partitions: one commit without the rows of those that are old enough, then without their files.
+
+Names      PartitionReport     what went, or would go
+           expire_partitions   doing it
+Steps      newest snapshot → its partitions → partition_time says which go → an overwrite of them by nothing
+           (write_on_base, as any other: tasks, changelog, conflicts) → a full compaction of them alone, which takes
+           away the files that have only dead rows by now
+INVARIANT  the rows that go are deletes in the changelog; snapshots, tags and staged snapshots keep theirs, and
+           the files go with the snapshots that name them.
+INVARIANT  which partitions go is decided once: their values never change, so that a lost race drops the same ones, and
+           rows that came into them meanwhile as well.
+CRASH      between commit and compaction: files without visible rows; the partition is there to the next expiry, which
+           finds no row to delete and compacts.
+PAIMON     drops files by an OVERWRITE snapshot, which has no changelog: its streams never hear of these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.partition import PartitionSpec
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.commit.commit import Committer
+from tablestore_engine.store.commit.commit_report import CommitReport
+from tablestore_engine.store.traits.partition_time import pick_expired_partitions, shown_partition
+from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.write.requested_compaction import CompactionRequest, compact_table
+from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
+
+
+@dataclass(frozen=True)
+class PartitionReport:
+    """`partitions` as people write them, the oldest first; `rows`: how many were visible in them.
+
+    left         partitions that are due as well: more than go at once
+    timeless     partitions whose values are no time: they never expire
+    snapshot_id  the snapshot without the rows; None when none went
+    """
+
+    partitions: tuple[str, ...] = ()
+    rows: int = 0
+    left: int = 0
+    timeless: int = 0
+    snapshot_id: int | None = None
+
+    def summary(self) -> str:
+        """`2 partitions expired (dt=2026-01-01, dt=2026-01-02), 40 rows, snapshot 8`, and what stayed."""
+        count = len(self.partitions)
+        text = "no partition is due"
+        if count:
+            went = "would expire" if self.snapshot_id is None else "expired"
+            shown = ", ".join(self.partitions[:3]) + (f" and {count - 3} more" if count > 3 else "")
+            text = f"{count} partition{'s' if count > 1 else ''} {went} ({shown}), {self.rows} rows"
+            text += "" if self.snapshot_id is None else f", snapshot {self.snapshot_id}"
+        if self.left:
+            text += f"; {self.left} more are due"
+        if self.timeless:
+            text += f"; {self.timeless} without a time in their values stay"
+        return text
+
+
+def expire_partitions(
+    parts: Parts,
+    committer: Committer,
+    write: Callable[[WriteRequest], CommitReport],
+    *,
+    dry_run: bool = False,
+) -> PartitionReport:
+    """What is due by the table's options; `write` commits a request on main. Raises FixRequest TS1341, Unsupported
+    TS1136, TS1137, TS1122 before anything is written, and what a write or a compaction can.
+    """
+    newest = parts.snapshots.find_latest()
+    schema = parts.schema_at(newest)
+    rule = TableTraits(schema).partition_rule
+    if rule is None:
+        raise _no_rule(parts, has_partitions=bool(schema.partition_keys))
+    if newest is None:
+        return PartitionReport()
+    spec = PartitionSpec.of(schema)
+    there = dict.fromkeys(entry.partition for entry in parts.scanner.live_entries(newest))
+    choice = pick_expired_partitions(spec, there, rule, now_ms=parts.runtime.now_ms())
+    shown = tuple(shown_partition(spec, spec.decode(one)) for one in choice.expired)
+    found = PartitionReport(shown, left=choice.left, timeless=choice.timeless)
+    going = frozenset(choice.expired)
+    if dry_run or not going:
+        return replace(found, rows=_visible_rows(parts, newest, going))
+    request = WriteRequest(mode=WriteMode.OVERWRITE_PARTITIONS, emptied=going, identity=parts.guard.identity)
+    done = write(request)
+    cleaned = compact_table(parts, committer, CompactionRequest(full=True, among=going))
+    if not done.is_empty:
+        return replace(found, rows=done.deleted, snapshot_id=done.snapshot_id)
+    if not cleaned.is_empty:  # what a stopped expiry, or a DELETE of all rows, had left
+        return replace(found, snapshot_id=cleaned.snapshot_id)
+    return replace(found, partitions=())
+
+
+def _visible_rows(parts: Parts, newest: Snapshot, going: frozenset[bytes]) -> int:
+    """By metadata; level 0 is no part of the table yet."""
+    states = parts.scanner.bucket_states(newest, parts.schema_at(newest), lambda key: key[0] in going)
+    return sum(
+        file.meta.row_count - file.dead_count
+        for state in states.values()
+        for file in state.files
+        if file.meta.level > 0 or not parts.schema_at(newest).is_keyed
+    )
+
+
+def _no_rule(parts: Parts, *, has_partitions: bool) -> FixRequest:
+    return FixRequest(
+        "TS1341",
+        f"partitions of {parts.layout.location} do not expire",
+        why="its option partition.expiration-time is not set" if has_partitions else "it has no partitions",
+        fix="set partition.expiration-time, for example to '90 d'"
+        if has_partitions
+        else "delete rows by a condition, or build the table with partitions",
+    )

@@ -1,0 +1,78 @@
+"""What one bucket holds, and what one task changes of it: the values that planning, tasks and commits exchange.
+
+Names      BucketId       bytes of its partition, and its number
+           BucketState    all live files of one (partition, bucket) at one snapshot: input of every task
+           BucketChange   files added and removed, changelog, vectors and counts: output of every task
+           empty_bucket   the state of a bucket without files
+INVARIANT  both are immutable: a lost race throws the change away and plans again on a newer state.
+INVARIANT  `deletion_vectors` of a change is the complete map of the bucket, or None when no vector changed;
+           the index manifest has exactly one entry per bucket, which holds all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyroaring import BitMap
+
+from tablestore_engine.format.data_file import DataFileMeta
+from tablestore_engine.format.partition import PartitionSpec
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.store.files.stored_file import StoredFile
+
+BucketId = tuple[bytes, int]
+
+
+@dataclass(frozen=True)
+class BucketState:
+    """The live files of one bucket; `partition` values are python objects in partition-key order."""
+
+    partition: tuple[object, ...]
+    partition_bytes: bytes
+    partition_path: str
+    bucket: int
+    files: tuple[StoredFile, ...] = ()
+
+    @property
+    def next_sequence(self) -> int:
+        """First free sequence number: one above the live maximum over all levels, 0 for an empty bucket."""
+        return 1 + max((file.meta.max_sequence_number for file in self.files), default=-1)
+
+    @property
+    def deletion_vectors(self) -> dict[str, BitMap]:
+        """File name → vector, for the files that have one."""
+        return {file.meta.file_name: file.deleted for file in self.files if file.deleted}
+
+
+@dataclass(frozen=True)
+class BucketChange:
+    """What one operation did to one bucket. Counts are of keys, as the user sees them."""
+
+    partition_bytes: bytes
+    bucket: int
+    added: tuple[DataFileMeta, ...] = ()
+    removed: tuple[DataFileMeta, ...] = ()
+    changelog: tuple[DataFileMeta, ...] = ()
+    deletion_vectors: Mapping[str, BitMap] | None = field(default=None, hash=False)
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has to be committed for this bucket."""
+        return not (self.added or self.removed or self.changelog) and self.deletion_vectors is None
+
+    @property
+    def created(self) -> tuple[DataFileMeta, ...]:
+        """Files that this change made; one that only gets another level is added and removed, and not its own."""
+        old = {meta.file_name for meta in self.removed}
+        return tuple(meta for meta in (*self.added, *self.changelog) if meta.file_name not in old)
+
+
+def empty_bucket(schema: TableSchema, partition: tuple[object, ...], bucket: int) -> BucketState:
+    """A bucket that has no files yet."""
+    spec = PartitionSpec.of(schema)
+    return BucketState(partition, spec.encode(partition), spec.path(partition), bucket)

@@ -1,0 +1,203 @@
+"""Writing the Parquet files of one bucket: data, changelog and append files with their metadata.
+
+Names      DataFiles     the parts that every file operation needs, and the operations
+           RunRows       sorted rows with their sequence numbers (and kinds), ready to be written
+Steps      key and system columns → rolling_writer: row groups, files of the target size → statistics, key range
+INVARIANT  a file is complete and durable before its metadata exists; its rows are sorted by key, one per key
+           (changelog: -U before +U).
+PAIMON     `_KEY_` columns, field ids, integer decimals, ms/us timestamps are what Java expects (format.md#data-files).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.data_file import (
+    SOURCE_APPEND,
+    VALUE_KIND,
+    DataFileMeta,
+    append_schema,
+    key_value_schema,
+)
+from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.files.bucket_state import BucketState
+from tablestore_engine.store.files.file_facts import AppendFacts, Counter, FactsOf, KeyedFacts
+from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.rolling_writer import RollingWriter, Shape
+from tablestore_engine.store.traits.table_traits import TableTraits
+
+DICTIONARY_PAGE_BYTES = 128 << 10  # a row group whose values do not repeat gives up its dictionary early
+DICTIONARY_SHARE = (
+    0.4  # more distinct values among the rows than this: the column is smaller and faster without
+)
+_PLAIN_ROOTS = ("FLOAT", "DOUBLE")  # measured values rarely repeat: no dictionary is tried
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """Rows in key order with the table's columns; `kinds` None means that every row adds."""
+
+    rows: pa.Table
+    numbers: npt.NDArray[np.int64]
+    kinds: npt.NDArray[np.int8] | None = None
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """Writes files of the schema of `traits`; `reader` gives rows of stored files the same columns."""
+
+    fileio: FileIO
+    layout: TableLayout
+    traits: TableTraits
+    runtime: Runtime
+
+    @property
+    def schema(self) -> TableSchema:
+        """The schema that is written."""
+        return self.traits.schema
+
+    @property
+    def reader(self) -> FileReader:
+        """Rows of stored files as they would be written now."""
+        return FileReader(self.fileio, self.schema)
+
+    def open_run(
+        self, state: BucketState, *, level: int, source: int = SOURCE_APPEND
+    ) -> RollingWriter[RunRows]:
+        """One sorted run of disjoint files on `level`, written as its rows come; no file for no rows."""
+        return self._open_keyed(state, prefix="data", level=level, source=source)
+
+    def open_changelog(self, state: BucketState, *, level: int) -> RollingWriter[RunRows]:
+        """The changelog rows of one commit, kinds as given."""
+        return self._open_keyed(state, prefix="changelog", level=level, source=SOURCE_APPEND)
+
+    def write_run(
+        self, state: BucketState, run: RunRows, *, level: int, source: int = SOURCE_APPEND
+    ) -> tuple[DataFileMeta, ...]:
+        """A run whose rows are all there."""
+        with self.open_run(state, level=level, source=source) as output:
+            output.add(run)
+        return output.metas
+
+    def copy_as_changelog(
+        self, state: BucketState, files: Sequence[DataFileMeta]
+    ) -> tuple[DataFileMeta, ...]:
+        """Changelog of a run that only inserts: the same bytes under names of their own.
+
+        Expiry deletes changelog files earlier than data files, so sharing a name would lose rows.
+        """
+        copies = []
+        for meta in files:
+            name = self._new_name("changelog")
+            self.fileio.copy(self._path(state, meta.file_name), self._path(state, name))
+            copies.append(replace(meta, file_name=name, file_source=SOURCE_APPEND))
+        return tuple(copies)
+
+    def open_append(
+        self, state: BucketState, first_sequence: int, *, source: int = SOURCE_APPEND
+    ) -> RollingWriter[pa.Table]:
+        """Files of an append-only table in the order given; sequence numbers count on over the files."""
+        count = Counter(first_sequence)
+        shape = Shape[pa.Table](
+            append_schema(self.schema),
+            arrange=lambda rows: rows,
+            options=self._parquet_options,
+            facts=lambda: AppendFacts(self._facts(level=0, source=source), count),
+            group_rows=self.traits.group_rows,
+            target_bytes=self.traits.target_bytes,
+        )
+        return RollingWriter(self.fileio, lambda: self._new_file(state, "data"), shape)
+
+    def write_append(
+        self, state: BucketState, rows: pa.Table, first_sequence: int
+    ) -> tuple[DataFileMeta, ...]:
+        """Rows of an append-only table that are all there."""
+        with self.open_append(state, first_sequence) as output:
+            output.add(rows)
+        return output.metas
+
+    def _open_keyed(
+        self, state: BucketState, *, prefix: str, level: int, source: int
+    ) -> RollingWriter[RunRows]:
+        shape = Shape(
+            key_value_schema(self.schema),
+            arrange=self._keyed_rows,
+            options=self._parquet_options,
+            facts=lambda: KeyedFacts(self._facts(level=level, source=source)),
+            group_rows=self.traits.group_rows,
+            target_bytes=self.traits.target_bytes,
+        )
+        return RollingWriter(self.fileio, lambda: self._new_file(state, prefix), shape)
+
+    def _keyed_rows(self, run: RunRows) -> pa.Table:
+        """Key columns, number, kind, then the table's columns."""
+        kinds = np.zeros(run.rows.num_rows, np.int8) if run.kinds is None else run.kinds
+        arrays = [run.rows.column(name) for name in self.schema.trimmed_primary_keys]
+        arrays += [pa.array(run.numbers, pa.int64()), pa.array(kinds, pa.int8()), *run.rows.columns]
+        return pa.Table.from_arrays(arrays, schema=key_value_schema(self.schema))
+
+    def _facts(self, *, level: int, source: int) -> FactsOf:
+        return FactsOf(self.schema, self.traits.stats_modes, level, source, self._creation_time)
+
+    def _parquet_options(self, sample: pa.Table) -> dict[str, object]:
+        never = {*self.schema.trimmed_primary_keys}
+        repeating = [
+            field.name
+            for field in self.schema.fields
+            if field.name not in never
+            and _takes_dictionary(field.type)
+            and _repeats(sample.column(field.name))
+        ]
+        return {
+            "compression": self.traits.compression,
+            "compression_level": self.traits.compression_level,
+            "use_dictionary": [VALUE_KIND, *repeating],
+            "dictionary_pagesize_limit": DICTIONARY_PAGE_BYTES,
+            "store_decimal_as_integer": True,
+            "store_schema": False,
+        }
+
+    def _creation_time(self) -> int:
+        """Wall-clock milliseconds of the local zone taken as if UTC, as others do (format.md#data-files)."""
+        now_ms = self.runtime.now_ms()
+        offset = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone().utcoffset()
+        return now_ms + (round(offset.total_seconds() * 1000) if offset else 0)
+
+    def _new_file(self, state: BucketState, prefix: str) -> tuple[str, str]:
+        name = self._new_name(prefix)
+        return name, self._path(state, name)
+
+    def _new_name(self, prefix: str) -> str:
+        return f"{prefix}-{self.runtime.new_uuid()}-0.parquet"
+
+    def _path(self, state: BucketState, name: str) -> str:
+        return self.layout.data_file(state.partition_path, state.bucket, name)
+
+    def discard(self, state: BucketState, metas: Sequence[DataFileMeta]) -> None:
+        """Delete files of this writer that nothing names. REQUIRES that no claim was tried with them."""
+        for meta in metas:
+            self.fileio.delete(self._path(state, meta.file_name))
+
+
+def _takes_dictionary(type_: DataType) -> bool:
+    """PAIMON: Java 1.4.2 looks an equal value of a wide decimal up in the dictionary by bytes of another length
+    and skips the row group: rows would vanish under `=`. Its own writer has no dictionaries for them either.
+    """
+    wide = type_.root == "DECIMAL" and (type_.precision or 0) > 18
+    return type_.is_atomic and type_.root not in _PLAIN_ROOTS and not wide
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    """Whether values occur often enough: pyarrow keeps any dictionary that fits its page, however little it saves."""
+    return int(pc.count_distinct(column, mode="all").as_py()) <= DICTIONARY_SHARE * len(column)

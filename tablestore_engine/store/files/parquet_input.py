@@ -1,0 +1,213 @@
+"""Reading one Parquet file, checked: what comes out are the rows that were written, or an error that names the file.
+
+Names      ParquetInput   an open file: row group starts, metadata, rows of some groups and columns
+           portions       row groups → neighbours that are read together
+           FooterChecks   footers only: for readers that decode pages themselves (Spark)
+           verify_parquet everything in it, page by page
+Steps      footer → its seal → of the chunks that are wanted, the sums → decode; page checksums where there is no seal
+INVARIANT  a flipped bit in a file that we wrote is TS1160 or TS1360, or changes no row.
+LIMIT      files of other engines have page checksums at most: their page headers and footers are taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablestore_engine.errors import FixData
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.seal import ChunkSums, check_seal, damaged, is_sealed, runs_of
+from tablestore_engine.store.files.parquet_output import leaf_count
+
+_TAIL = 8  # length of the footer, and the magic word
+_WHAT = "data file"
+_REMEMBERED_MAX = 100_000  # paths, some 20 MB
+
+
+class ParquetInput:
+    """A context manager. Raises FixData TS1160 (damaged), TS1360 (unreadable), NotFound TS1201."""
+
+    def __init__(self, fileio: FileIO, path: str) -> None:
+        self._path = path
+        self._source = fileio.open_input(path)
+        try:
+            footer = _footer(self._source, path)
+            check_seal(footer, _WHAT, path)
+            self._parquet = pq.ParquetFile(self._source, page_checksum_verification=not is_sealed(footer))
+        except (pa.ArrowException, OSError) as error:
+            self._source.close()
+            raise _unreadable(path, error) from error
+        except FixData:
+            self._source.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._parquet.close()
+        self._source.close()
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer."""
+        return self._parquet.metadata
+
+    @cached_property
+    def group_starts(self) -> npt.NDArray[np.int64]:
+        """First row of each row group, and the row count at the end."""
+        counts = [self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)]
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    def read(
+        self, columns: Sequence[str] | None, groups: Sequence[int] | None = None, *, parallel: bool = False
+    ) -> pa.Table:
+        """Rows of some row groups (None: all), of some columns (None: all)."""
+        wanted = range(self.metadata.num_row_groups) if groups is None else groups
+        try:
+            self._check_chunks(wanted, columns)
+            return self._decode(list(wanted), None if columns is None else list(columns), parallel=parallel)
+        except pa.ArrowMemoryError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(self._path, error) from error
+
+    def read_portions(
+        self, columns: Sequence[str] | None, rows_max: int, *, parallel: bool = False
+    ) -> Iterator[pa.Table]:
+        """All rows in order, about `rows_max` at a time: whole row groups, or parts of one that has more.
+
+        Some writers make one row group of a file: decoded at once it would be as large as the file.
+        """
+        for groups in portions(np.diff(self.group_starts).tolist(), rows_max):
+            if len(groups) > 1 or self.metadata.row_group(groups[0]).num_rows <= rows_max:
+                yield self.read(columns, groups, parallel=parallel)
+            else:
+                yield from self._read_parts(columns, groups, rows_max)
+
+    def _read_parts(
+        self, columns: Sequence[str] | None, groups: Sequence[int], rows_max: int
+    ) -> Iterator[pa.Table]:
+        names = None if columns is None else list(columns)
+        try:
+            self._check_chunks(groups, columns)
+            for batch in self._parquet.iter_batches(rows_max, list(groups), names, use_threads=False):
+                yield pa.Table.from_batches([batch])
+        except pa.ArrowMemoryError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(self._path, error) from error
+
+    def _decode(self, groups: list[int], columns: list[str] | None, *, parallel: bool) -> pa.Table:
+        """Nested columns beyond 32-bit offsets cannot be decoded as one array: those group by group."""
+        try:
+            return self._parquet.read_row_groups(groups, columns=columns, use_threads=parallel)
+        except pa.ArrowNotImplementedError:
+            if len(groups) < 2:
+                raise
+        return pa.concat_tables(self._decode([group], columns, parallel=parallel) for group in groups)
+
+    @cached_property
+    def _sums(self) -> ChunkSums | None:
+        metadata = self.metadata
+        return ChunkSums.find(metadata.metadata, metadata.num_row_groups * metadata.num_columns)
+
+    def _check_chunks(self, groups: Sequence[int], columns: Sequence[str] | None) -> None:
+        """The sums of all chunks that will be decoded; neighbours are read as one."""
+        if self._sums is None:
+            return
+        width, leaves = self.metadata.num_columns, self._leaves(columns)
+        for first, after in runs_of([group * width + leaf for group in groups for leaf in leaves]):
+            start, end = (int(self._sums.offsets[at]) for at in (first, after))
+            self._source.seek(start)
+            if not self._sums.fits(first, after, self._source.read_buffer(end - start)):
+                raise damaged(_WHAT, self._path, f"bytes {start} to {end} do not fit their checksum")
+
+    def _leaves(self, columns: Sequence[str] | None) -> list[int]:
+        """Numbers of the Parquet columns of some Arrow columns, ascending."""
+        wanted = None if columns is None else set(columns)
+        numbers: list[int] = []
+        at = 0
+        for field in self._parquet.schema_arrow:
+            count = leaf_count(field.type)
+            if wanted is None or field.name in wanted:
+                numbers += range(at, at + count)
+            at += count
+        return numbers
+
+
+def portions(sizes: Sequence[int], rows_max: int) -> list[range]:
+    """Numbers of neighbouring row groups that are read together: until they have `rows_max` rows. A group with more is
+    alone, so a portion has less than two times `rows_max` rows, or is one group.
+    """
+    found: list[range] = []
+    first = rows = 0
+    for number, size in enumerate(sizes):
+        if number > first and size > rows_max:
+            found.append(range(first, number))
+            first, rows = number, 0
+        rows += size
+        if rows >= rows_max:
+            found.append(range(first, number + 1))
+            first, rows = number + 1, 0
+    return [*found, range(first, len(sizes))] if first < len(sizes) else found
+
+
+class FooterChecks:
+    """Seals of footers, each file's once: for readers that decode pages themselves and check those alone (Spark).
+
+    Files never change, so a path is remembered as good; threads may share it.
+    """
+
+    def __init__(self, fileio: FileIO) -> None:
+        self._fileio = fileio
+        self._good: set[str] = set()
+
+    def check(self, paths: Iterable[str]) -> None:
+        """Raises as ParquetInput does."""
+        for path in paths:
+            if path not in self._good:
+                with self._fileio.open_input(path) as source:
+                    check_seal(_footer(source, path), _WHAT, path)
+                if len(self._good) >= _REMEMBERED_MAX:
+                    self._good.clear()
+                self._good.add(path)
+
+
+def verify_parquet(fileio: FileIO, path: str) -> int:
+    """Decode every page of every column; the number of rows. Raises as ParquetInput does."""
+    with ParquetInput(fileio, path) as parquet:
+        for group in range(parquet.metadata.num_row_groups):
+            parquet.read(None, [group])
+        return int(parquet.metadata.num_rows)
+
+
+def _footer(source: pa.NativeFile, path: str) -> bytes:
+    """The bytes from the footer's first one to the end of the file."""
+    size = source.size()
+    if size < _TAIL:
+        raise damaged(_WHAT, path, f"it has {size} bytes, no Parquet file is so short")
+    source.seek(size - _TAIL)
+    tail = source.read(_TAIL)
+    length = int.from_bytes(tail[:4], "little") + _TAIL
+    if tail[4:] != b"PAR1" or length > size:
+        raise damaged(_WHAT, path, "it does not end as a Parquet file does; it may be cut off")
+    source.seek(size - length)
+    return bytes(source.read(length))
+
+
+def _unreadable(path: str, error: BaseException) -> FixData:
+    return FixData(
+        "TS1360",
+        f"the data file {path} cannot be read",
+        why=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no text'}",
+        fix="check the disk; run tablestore verify --deep on the table, restore the file from a copy, "
+        "or roll the table back to a snapshot without it",
+    )

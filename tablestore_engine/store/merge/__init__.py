@@ -1,0 +1,1 @@
+"""Rows and stored files of one bucket become new files: looked up, merged, replaced, folded, joined."""

@@ -1,0 +1,264 @@
+"""A batch against the stored rows of its bucket: the one place where merge-on-write happens.
+
+Names      Target        where and how the outcome is written
+           merge_batch   the only entry: → BucketChange
+Steps      1 find hits, in one step or, of many rows, one key range after the other (merge_steps); of each step:
+           2 fetch old rows, as few columns as the question needs  3 let them meet (lsm.merge) and decide
+           4 write the run on  5 write the changelog on  6 new vectors
+Memory     a step of rows (row_budget) beside the batch, however many it has, and however many give way.
+INVARIANT  old rows are read only if someone asks: changelog, sequence field, comparison, or an engine that combines.
+INVARIANT  nothing here knows what becomes of a key: rows are brought to lsm.merge, and what it says is placed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tablestore_engine.errors import StorageError
+from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_APPEND
+from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.lsm.key_order import Index, Mask, order_columns, order_permutation
+from tablestore_engine.lsm.merge import Decision, Incoming, Met, Stored, changelog_rows, decide, meet_stored
+from tablestore_engine.lsm.sequence_field import stored_newer
+from tablestore_engine.lsm.take_rows import take_rows
+from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
+from tablestore_engine.store.files.data_files import DataFiles, RunRows
+from tablestore_engine.store.files.rolling_writer import RollingWriter
+from tablestore_engine.store.merge.lookup import FileHits, Hits, KeyCache, fetch
+from tablestore_engine.store.merge.merge_steps import Batches, MergeStep, find_steps
+from tablestore_engine.store.rows.incoming_batch import Batch, sequence_of
+from tablestore_engine.store.rows.row_equality import rows_identical
+from tablestore_engine.store.rows.row_filter import RowFilter, picked_rows
+
+
+@dataclass(frozen=True)
+class Target:
+    """`picks`: picked rows whose keys the batch lacks are deleted. `skip_identical`: rows without change stay."""
+
+    level: int
+    source: int = SOURCE_APPEND
+    picks: RowFilter | None = None
+    skip_identical: bool = False
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the bucket holds for a step: hits, their old rows in hit order (first column their numbers), the rest.
+
+    `picked`: which hits, in hit order, are rows that give way.
+    """
+
+    hits: Hits
+    old: pa.Table | None
+    absent: tuple[FileHits, ...]
+    picked: Mask
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """One step, decided: its part of the run and of the changelog, the rows that are dead now, counts of keys."""
+
+    run: RunRows
+    log: RunRows | None
+    dead: list[tuple[str, Index]]
+    decision: Decision
+    absent: int
+
+
+def merge_batch(
+    files: DataFiles, state: BucketState, incoming: Batch | Batches, target: Target, cache: KeyCache | None
+) -> BucketChange:
+    """Files, vectors, changelog and counts of merging `incoming` into `state`."""
+    masks = _picked_masks(files, state, target)
+    run = files.open_run(state, level=target.level, source=target.source)
+    log = files.open_changelog(state, level=target.level)
+    tally = _Tally(state)
+    try:
+        with run, log:
+            held = None  # a changelog that is the run, as long as it may be all there is
+            for step in find_steps(files.reader, state, incoming, masks, cache):
+                settled = _settle(files, step, masks, target, next_number=tally.next_number)
+                run.add(settled.run)
+                held = _log_on(log, settled.log, held, may_copy=not tally.steps or not state.files)
+                tally.add(settled)
+        changelog = log.metas if held is None else files.copy_as_changelog(state, run.metas)
+    except StorageError:
+        run.discard()
+        log.discard()
+        raise
+    return BucketChange(
+        state.partition_bytes,
+        state.bucket,
+        added=run.metas,
+        changelog=changelog,
+        deletion_vectors=tally.new_vectors(),
+        inserted=tally.inserted,
+        updated=tally.updated,
+        deleted=tally.deleted,
+        unchanged=tally.unchanged,
+    )
+
+
+def _log_on(
+    output: RollingWriter[RunRows], log: RunRows | None, held: RunRows | None, *, may_copy: bool
+) -> RunRows | None:
+    """Write a step's changelog; what is held back instead: of a run that only inserts the bytes are copied."""
+    if log is None or (may_copy and log.kinds is None):
+        return log
+    if held is not None:
+        output.add(held)
+    output.add(log)
+    return None
+
+
+def _settle(
+    files: DataFiles, step: MergeStep, masks: dict[str, Mask], target: Target, *, next_number: int
+) -> _Settled:
+    batch = step.batch
+    found = _fetch_old(files, step, masks, target)
+    met = _meet(files, batch, found)
+    decision = decide(met, identical=_identical(batch, target, found, met))
+    numbers = (
+        next_number + np.arange(len(decision.written))
+        if batch.numbers is None
+        else batch.numbers[decision.written]
+    )
+    run = RunRows(take_rows(met.rows, decision.written), numbers)
+    writes_log = files.traits.changelog_producer.writes_at_merge
+    log = _changelog(files, met, found, decision, run) if writes_log else None
+    absent = sum(len(one.positions) for one in found.absent)
+    return _Settled(run, log, _dead_rows(found, decision), decision, absent)
+
+
+class _Tally:
+    """What all steps did to the bucket."""
+
+    def __init__(self, state: BucketState) -> None:
+        self._state = state
+        self._dead: dict[str, BitMap] = {}
+        self.steps = self.inserted = self.updated = self.deleted = self.unchanged = 0
+        self.next_number = state.next_sequence
+
+    def add(self, settled: _Settled) -> None:
+        decision = settled.decision
+        self.steps += 1
+        self.next_number += len(decision.written)
+        self.inserted += decision.inserted
+        self.updated += decision.updated
+        self.deleted += decision.deleted + settled.absent
+        self.unchanged += decision.unchanged
+        for name, positions in settled.dead:
+            if len(positions):
+                self._dead.setdefault(name, BitMap()).update(BitMap(positions.astype(np.uint32)))
+
+    def new_vectors(self) -> dict[str, BitMap] | None:
+        """The complete vectors of the bucket, None when nothing was deleted or replaced."""
+        if not self._dead:
+            return None
+        vectors = self._state.deletion_vectors
+        for name, dead in self._dead.items():
+            vectors[name] = vectors.get(name, BitMap()) | dead
+        return vectors
+
+
+def _fetch_old(files: DataFiles, step: MergeStep, masks: dict[str, Mask], target: Target) -> _Found:
+    hits = step.hits
+    columns = _old_columns(files, step.batch, target)
+    old = None
+    if columns is None or columns:
+        old = fetch(files.reader, hits.by_file, columns, keep=(SEQUENCE_NUMBER,))
+        old = None if old is None else take_rows(old, hits.order)
+    return _Found(hits, old, step.absent, _picked_hits(hits, masks))
+
+
+def _picked_masks(files: DataFiles, state: BucketState, target: Target) -> dict[str, Mask]:
+    """Path → positions of rows that give way, for the files that have any."""
+    if target.picks is None:
+        return {}
+    found = ((file.path, picked_rows(files.reader, file, target.picks)) for file in state.files)
+    return {path: mask for path, mask in found if mask is not None}
+
+
+def _picked_hits(hits: Hits, masks: dict[str, Mask]) -> Mask:
+    parts = [
+        masks[one.file.path][one.positions]
+        if one.file.path in masks
+        else np.zeros(len(one.positions), dtype=np.bool_)
+        for one in hits.by_file
+    ]
+    return np.concatenate(parts)[hits.order] if parts else np.zeros(0, dtype=np.bool_)
+
+
+def _old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, ...] | None:
+    """Which columns of the old rows are needed: None is all of them."""
+    if (
+        files.traits.changelog_producer.writes_at_merge
+        or target.skip_identical
+        or files.traits.merge_engine.combines
+    ):
+        return None
+    return files.traits.sequence_fields if batch.sequence is not None else ()
+
+
+def _meet(files: DataFiles, batch: Batch, found: _Found) -> Met:
+    """The batch and the stored rows that it hits. The sequence field does not protect rows that give way."""
+    hits = found.hits.incoming
+    newer = None
+    if found.old is not None and batch.sequence is not None and not bool(found.picked.all()):
+        stored = sequence_of(found.old, files.traits)
+        newer = None if stored is None else stored_newer(batch.sequence.at(hits), stored)
+    return meet_stored(
+        files.traits.merge_engine,
+        Incoming(batch.rows, batch.deletes),
+        Stored(hits, found.old, newer, gives_way=found.picked),
+    )
+
+
+def _identical(batch: Batch, target: Target, found: _Found, met: Met) -> Mask | None:
+    """Which hits would only write again what is stored, if the target wants to know."""
+    if found.old is None or not target.skip_identical:
+        return None
+    return rows_identical(take_rows(met.rows, met.hits), found.old.select(batch.rows.column_names))
+
+
+def _changelog(files: DataFiles, met: Met, found: _Found, decision: Decision, run: RunRows) -> RunRows:
+    """Changelog rows in key order, -U before +U; `kinds` None means: exactly the inserted run."""
+    if not len(decision.replaced) and not found.absent:
+        return run
+    names = met.rows.column_names
+    wanted = changelog_rows(met, decision)
+    olds = [] if found.old is None else [found.old]
+    old_count = sum(old.num_rows for old in olds)
+    number_of = np.zeros(met.rows.num_rows, dtype=np.int64)
+    number_of[decision.written] = run.numbers
+    at = np.where(wanted.from_old, wanted.rows, old_count + wanted.rows)
+    kinds = wanted.kinds
+    parts = [*(old.select(names) for old in olds), met.rows]
+    numbers = [*(np.asarray(old.column(SEQUENCE_NUMBER)) for old in olds), number_of]
+    gone = fetch(files.reader, found.absent, None, keep=(SEQUENCE_NUMBER,))
+    if gone is not None:
+        at = np.concatenate([at, old_count + met.rows.num_rows + np.arange(gone.num_rows)])
+        kinds = np.concatenate([kinds, np.full(gone.num_rows, RowKind.DELETE, dtype=np.int8)])
+        parts.append(gone.select(names))
+        numbers.append(np.asarray(gone.column(SEQUENCE_NUMBER)))
+    rows, all_numbers = take_rows(pa.concat_tables(parts), at), np.concatenate(numbers)[at]
+    if gone is not None:  # rows of absent keys stand at the end: sort them in, each key's rows stay in order
+        order = order_permutation(order_columns(rows, files.schema.trimmed_primary_keys))
+        rows, all_numbers, kinds = take_rows(rows, order), all_numbers[order], kinds[order]
+    return RunRows(rows, all_numbers, kinds)
+
+
+def _dead_rows(found: _Found, decision: Decision) -> list[tuple[str, Index]]:
+    """File name and positions of rows that this step deletes or replaces."""
+    is_replaced = np.zeros(len(found.hits.incoming), dtype=np.bool_)
+    is_replaced[found.hits.order[decision.replaced]] = True  # from hit order back to file order
+    dead: list[tuple[str, Index]] = [(one.file.meta.file_name, one.positions) for one in found.absent]
+    at = 0
+    for one in found.hits.by_file:
+        dead.append((one.file.meta.file_name, one.positions[is_replaced[at : at + len(one.positions)]]))
+        at += len(one.positions)
+    return dead

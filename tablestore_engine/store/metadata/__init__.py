@@ -1,0 +1,1 @@
+"""Metadata files of a table: schemas, snapshots, manifests, tags, and what follows from their line."""

@@ -1,0 +1,82 @@
+"""Tags: names for snapshots that expiry leaves alone.
+
+Names      TagStore   create, get, delete, list
+INVARIANT  a tag is a full copy of its snapshot, created exclusively: it never moves.
+INVARIANT  a tag that `create` returned keeps its files: it was there while the snapshot still counted (expire).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.snapshot import Tag, decode_tag, encode_tag
+from tablestore_engine.store.metadata.snapshots import SnapshotStore
+
+TAG_PREFIX = "tag-"
+
+
+@dataclass(frozen=True)
+class TagStore:
+    """The tags of one branch of one table."""
+
+    fileio: FileIO
+    layout: TableLayout
+    snapshots: SnapshotStore
+
+    def create(self, name: str, snapshot_id: int | None = None) -> Tag:
+        """Name a snapshot (default: the newest). Raises FixRequest TS1319, NotFound TS1302, TS1320."""
+        if snapshot_id is None:
+            snapshot_id = self.snapshots.find_latest_id()
+            if snapshot_id is None:
+                raise NotFound(
+                    "TS1320",
+                    f"{self.layout.root} has nothing to tag",
+                    why="nothing was committed yet",
+                    fix="write to the table first",
+                )
+        path = self.layout.tag_path(name)
+        tag = Tag(self.snapshots.get(snapshot_id))
+        data = encode_tag(tag)
+        is_new = self.fileio.create_exclusive(path, data)
+        if not is_new and self.get(name) != tag:
+            raise FixRequest(
+                "TS1319",
+                f"tag {name!r} of {self.layout.root} exists already",
+                why=f"it names snapshot {self.get(name).snapshot.id}",
+                fix="choose another name, or delete the tag first",
+            )
+        if is_new and self.snapshots.find(snapshot_id) != tag.snapshot:
+            self.fileio.delete(path)  # it expired meanwhile, and the expiry may not have seen the tag
+            self.snapshots.get(snapshot_id)
+        return tag
+
+    def get(self, name: str) -> Tag:
+        """A tag. Raises NotFound TS1321."""
+        try:
+            return decode_tag(self.fileio.read(self.layout.tag_path(name)), self.layout.tag_path(name))
+        except NotFound as missing:
+            raise NotFound(
+                "TS1321",
+                f"{self.layout.root} has no tag {name!r}",
+                why=f"its tags are {', '.join(self.list_all()) or 'none'}",
+                fix="correct the name",
+            ) from missing
+
+    def delete(self, name: str) -> None:
+        """Remove a tag; its snapshot stays until it expires. Raises NotFound TS1321."""
+        self.get(name)
+        self.fileio.delete(self.layout.tag_path(name))
+
+    def list_all(self) -> Mapping[str, int]:
+        """Name → snapshot id, by name."""
+        found: dict[str, int] = {}
+        for status in self.fileio.list(self.layout.tag_dir):
+            if status.name.startswith(TAG_PREFIX):
+                found[status.name.removeprefix(TAG_PREFIX)] = decode_tag(
+                    self.fileio.read(status.path), status.path
+                ).snapshot.id
+        return found

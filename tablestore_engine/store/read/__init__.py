@@ -1,0 +1,1 @@
+"""Which files and rows of a snapshot a read gets."""

@@ -1,0 +1,270 @@
+"""Which files can hold a row that a condition is true of: from the manifest alone, nothing is opened.
+
+Names      ColumnFacts    what is known of one column in one file
+           may_match      condition and facts → may there be such a row
+           prune          the files that are worth opening
+Steps      partition value → bounds and null count of the statistics → bucket by the hash of the values that the
+           condition leaves to the bucket key
+REQUIRES   files of a ScanPlan, whose dead positions are known already: merging looked at all versions before, so
+           leaving a file out brings no older version of a key back.
+INVARIANT  never skips a file with a row that matches (tests/laws/test_pruning_laws.py): what is unknown may match.
+WHY        types must be equal: a condition holds for the column as its reader sees it, statistics for what was written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore_engine.format.binary_row import decode_field, row_arity
+from tablestore_engine.format.bucket import assign_buckets
+from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataField, DataType
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.type_arrow import type_to_arrow
+from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.read.predicate import (
+    Always,
+    And,
+    Comparable,
+    Compare,
+    Missing,
+    OneOf,
+    Or,
+    Predicate,
+    Prefix,
+    comparable,
+    pinned,
+)
+from tablestore_engine.store.traits.table_traits import TableTraits
+
+_KEYS_MAX = 256  # combinations of key values that are hashed to find buckets
+_HASHED_AS_COMPARED = (*INTEGER_ROOTS, "BOOLEAN", "DECIMAL", "VARCHAR", "DATE", *TIMESTAMP_ROOTS)
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """`low` and `high` enclose all values that are neither NULL nor NaN; None: unknown. `nulls` None: unknown too.
+
+    exact   whether `low` and `high` are such values themselves, not shortened ones
+    """
+
+    rows: int
+    nulls: int | None = None
+    low: Comparable | None = None
+    high: Comparable | None = None
+    exact: bool = False
+
+    @property
+    def is_all_null(self) -> bool:
+        """Whether no row has a value."""
+        return self.nulls is not None and self.nulls >= self.rows
+
+
+FindFacts = Callable[[str], ColumnFacts | None]
+
+
+def may_match(wanted: Predicate, find: FindFacts) -> bool:
+    """Whether the condition can be true of a row of the file; `find` gives None for a column without facts."""
+    match wanted:
+        case Always(holds):
+            return holds
+        case And(parts):
+            return all(may_match(part, find) for part in parts)
+        case Or(parts):
+            return any(may_match(part, find) for part in parts)
+        case Missing(column, negated):
+            facts = find(column)
+            if facts is None or facts.nulls is None:
+                return True
+            return not facts.is_all_null if negated else facts.nulls > 0
+        case Compare(column) | OneOf(column) | Prefix(column):
+            facts = find(column)
+            return facts is None or _may_have(wanted, facts)
+
+
+def _may_have(wanted: Compare | OneOf | Prefix, facts: ColumnFacts) -> bool:
+    if facts.is_all_null:
+        return False
+    low, high = facts.low, facts.high
+    if low is None or high is None:
+        return True
+    match wanted:
+        case Compare(_, operator, value):
+            return _may_compare(operator, value, low, high, exact=facts.exact)
+        case OneOf(_, values):
+            return any(_may_compare("=", value, low, high, exact=facts.exact) for value in values)
+        case Prefix(_, text):
+            return not isinstance(low, str) or not isinstance(high, str) or low[: len(text)] <= text <= high
+
+
+def _may_compare(operator: str, value: Any, low: Any, high: Any, *, exact: bool) -> bool:  # noqa: ANN401 - see ColumnFacts
+    """REQUIRES value and bounds of one column: they are of one type."""
+    if any(isinstance(one, float) and math.isnan(one) for one in (value, low, high)):
+        return True
+    if isinstance(low, float) and operator in (">", ">=", "!="):
+        return True  # bounds tell nothing of a NaN, which is above every number
+    possible = {
+        "=": low <= value <= high,
+        "<": low < value,
+        "<=": low <= value,
+        ">": high > value,
+        ">=": high >= value,
+        "!=": not (exact and low == value == high),
+    }
+    return bool(possible[operator])
+
+
+# ---- files -------------------------------------------------------------------------------------------------
+
+
+def prune(files: Iterable[StoredFile], wanted: Predicate, schema: TableSchema) -> tuple[StoredFile, ...]:
+    """The files that may hold a row that `wanted`, in names and types of `schema`, is true of; in the same order."""
+    columns = _Columns(schema)
+    buckets = _Buckets(wanted, schema, columns)
+    return tuple(
+        file
+        for file in files
+        if file.visible_rows and buckets.may_hold(file) and may_match(wanted, _FileFacts(file, columns).find)
+    )
+
+
+class _Columns:
+    """Columns of a table by name, of its old schemas by id; schemas are few and files many."""
+
+    def __init__(self, schema: TableSchema) -> None:
+        self.by_name = {field.name: field for field in schema.fields}
+        self.partition = {name: at for at, name in enumerate(schema.partition_keys)}
+        self._stored: dict[int, dict[int, DataField]] = {}
+        self._alike: dict[tuple[int, int], bool] = {}
+
+    def stored(self, schema: TableSchema) -> dict[int, DataField]:
+        """The columns of a file, by id."""
+        found = self._stored.get(schema.id)
+        if found is None:
+            found = self._stored[schema.id] = {field.id: field for field in schema.fields}
+        return found
+
+    def stored_as(self, schema: TableSchema, column: DataField) -> tuple[DataField | None, bool]:
+        """A column in files of an old schema, None where they have none, and whether its statistics hold now."""
+        field, place = self.stored(schema).get(column.id), (schema.id, column.id)
+        if field is not None and place not in self._alike:
+            self._alike[place] = _compares_alike(field.type, column.type)
+        return field, self._alike.get(place, False)
+
+
+class _FileFacts:
+    """Facts of one file; its statistics are decoded when a column that is no partition column is asked for."""
+
+    def __init__(self, file: StoredFile, columns: _Columns) -> None:
+        self._file = file
+        self._columns = columns
+
+    def find(self, name: str) -> ColumnFacts | None:
+        """The facts of a column of the schema."""
+        rows, column = self._file.meta.row_count, self._columns.by_name.get(name)
+        if column is None:
+            return None
+        at = self._columns.partition.get(name)
+        if at is not None:
+            return _constant(self._file.partition[at], column, rows)
+        stored, is_alike = self._columns.stored_as(self._file.schema, column)
+        if stored is None:
+            return ColumnFacts(rows, nulls=rows)  # added later: NULL in every row
+        return self._from_statistics(stored) if is_alike else None
+
+    def _from_statistics(self, stored: DataField) -> ColumnFacts | None:
+        at = next((i for i, one in enumerate(self._listed) if one.id == stored.id), None)
+        counts = self._file.meta.value_stats.null_counts
+        if at is None or at >= len(counts):
+            return None
+        facts = ColumnFacts(self._file.meta.row_count, counts[at])
+        stats, arity = self._file.meta.value_stats, len(self._listed)
+        if {row_arity(stats.min_values), row_arity(stats.max_values)} != {arity}:
+            return facts  # they do not list the columns that they should
+        type_ = stored.type.with_nullable(True)
+        bounds = [decode_field(row, arity, at, type_) for row in (stats.min_values, stats.max_values)]
+        low, high = (None if one is None else comparable(one, stored.type) for one in bounds)
+        is_cut = stored.type.root == "VARCHAR"
+        return replace(facts, low=low, high=high, exact=not is_cut)
+
+    @cached_property
+    def _listed(self) -> Sequence[DataField]:
+        names = self._file.meta.value_stats_cols
+        return self._file.schema.fields if names is None else self._file.schema.fields_of(names)
+
+
+def _constant(value: object, column: DataField, rows: int) -> ColumnFacts:
+    """A partition column."""
+    if value is None:
+        return ColumnFacts(rows, nulls=rows)
+    known = comparable(value, column.type)
+    return ColumnFacts(rows, nulls=0, low=known, high=known, exact=True)
+
+
+def _compares_alike(stored: DataType, now: DataType) -> bool:
+    """Whether statistics of the stored type hold for what is read: the same type, or an integer that was widened."""
+    if stored.with_nullable(True) == now.with_nullable(True):
+        return True
+    roots = [INTEGER_ROOTS.index(one.root) for one in (stored, now) if one.root in INTEGER_ROOTS]
+    return len(roots) == 2 and roots[0] <= roots[1]
+
+
+# ---- buckets -----------------------------------------------------------------------------------------------
+
+
+class _Buckets:
+    """Which buckets the condition leaves, for each number of buckets that a partition was written with."""
+
+    def __init__(self, wanted: Predicate, schema: TableSchema, columns: _Columns) -> None:
+        self._schema = schema
+        self._columns = columns
+        self._fields = schema.fields_of(schema.bucket_keys)
+        self._keys = _key_columns(wanted, self._fields)
+        self._found: dict[int, frozenset[int]] = {}
+
+    def may_hold(self, file: StoredFile) -> bool:
+        """Whether the file's bucket is one of them."""
+        if self._keys is None or file.total_buckets <= 1 or file.bucket < 0:
+            return True
+        stored = self._columns.stored(file.schema)
+        if any(one.id not in stored or stored[one.id].type.root != one.type.root for one in self._fields):
+            return True  # hashed as another type
+        if file.total_buckets not in self._found:
+            types = [field.type for field in self._fields]
+            function = TableTraits(self._schema).bucket_function
+            numbers = assign_buckets(self._keys, types, file.total_buckets, function)
+            self._found[file.total_buckets] = frozenset(numbers.tolist())
+        return file.bucket in self._found[file.total_buckets]
+
+
+def _key_columns(wanted: Predicate, fields: Sequence[DataField]) -> list[pa.Array] | None:
+    """All keys that the condition leaves, as columns; None when they are too many or not known."""
+    values = [pinned(wanted, field.name) for field in fields]
+    known = [sorted(one, key=repr) for one in values if one]
+    if not fields or len(known) < len(fields) or math.prod(map(len, known)) > _KEYS_MAX:
+        return None
+    if any(field.type.root not in _HASHED_AS_COMPARED for field in fields):
+        return None  # 0.0 equals -0.0, and they have two hashes
+    columns = zip(*itertools.product(*known), strict=True)
+    try:
+        return [_stored_form(column, field.type) for column, field in zip(columns, fields, strict=True)]
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return None  # a value that no row of the type has: bounds will tell
+
+
+def _stored_form(values: Sequence[Comparable], type_: DataType) -> pa.Array:
+    """Comparable values as the column stores them."""
+    arrow = type_to_arrow(type_)
+    if type_.root == "BOOLEAN":
+        return pa.array([bool(value) for value in values], arrow)
+    if type_.root == "DATE":
+        return pa.array(values, pa.int32()).cast(arrow)
+    if type_.root in TIMESTAMP_ROOTS:
+        return pa.array(values, pa.timestamp("us", getattr(arrow, "tz", None))).cast(arrow)
+    return pa.array(values, arrow)

@@ -1,0 +1,227 @@
+"""Planning a read: a snapshot becomes the list of its live files, each with the row positions to skip.
+
+Names      ScanPlan   what to read; merge-free: dropping `deleted` positions of its files gives the table
+           Scanner    snapshot → plan for readers, snapshot → bucket states for writers
+           bucket_files   files grouped by bucket
+Steps      base list, then delta list → manifests → entries merged → partition and bucket filters → vectors attached
+           keyed table without vectors (written by others): positions computed from the key columns (hidden_positions)
+INVARIANT  level 0 of a table with deletion vectors is no part of the table yet: readers skip it, writers see it.
+INVARIANT  files come ordered by partition bytes, bucket, level, smallest sequence number, name (append-only: order
+           of their manifests): any two plans of one snapshot are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from pyroaring import BitMap
+
+from tablestore_engine.errors import FixData
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.binary_row import EMPTY_ROW
+from tablestore_engine.format.capability import check_data_file, check_readable
+from tablestore_engine.format.index_manifest import DELETION_VECTORS
+from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.manifest import FileKind, ManifestEntry, merge_entries
+from tablestore_engine.format.partition import PartitionSpec
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.files.bucket_state import BucketId, BucketState
+from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.merge.hidden_positions import merged_positions
+from tablestore_engine.store.metadata.manifests import ManifestStore
+from tablestore_engine.store.metadata.schemas import SchemaStore
+from tablestore_engine.store.traits.table_traits import TableTraits
+
+PartitionFilter = Callable[[tuple[object, ...]], bool]
+_REMEMBERED = 4
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """All files of one snapshot that a reader needs; `schema` gives the columns of the result."""
+
+    snapshot: Snapshot | None
+    schema: TableSchema
+    files: tuple[StoredFile, ...]
+
+    @property
+    def visible_rows(self) -> int:
+        """Rows of the result before any filter."""
+        return sum(file.visible_rows for file in self.files)
+
+
+@dataclass(frozen=True)
+class Scanner:
+    """Plans reads of one table; `schemas` are those of the branch that is read."""
+
+    fileio: FileIO
+    layout: TableLayout
+    manifests: ManifestStore
+    schemas: SchemaStore
+    _live: dict[tuple[str, str], tuple[ManifestEntry, ...]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def plan_scan(
+        self,
+        snapshot: Snapshot | None,
+        *,
+        schema: TableSchema,
+        partitions: PartitionFilter | None = None,
+        buckets: Collection[int] | None = None,
+    ) -> ScanPlan:
+        """Files of a snapshot for a reader who wants the columns of `schema`. Raises Unsupported TS1126, TS1128."""
+        check_readable(schema)
+        if snapshot is None:
+            return ScanPlan(None, schema, ())
+        spec = PartitionSpec.of(schema)
+        wanted = {}
+        for entry in self.live_entries(snapshot):
+            if (buckets is None or entry.bucket in buckets) and entry.partition not in wanted:
+                values = spec.decode(entry.partition)
+                wanted[entry.partition] = values if partitions is None or partitions(values) else None
+        entries = [
+            entry
+            for entry in self.live_entries(snapshot)
+            if wanted.get(entry.partition) is not None and (buckets is None or entry.bucket in buckets)
+        ]
+        hides_inbox = TableTraits(schema).has_inbox
+        if hides_inbox:
+            entries = [entry for entry in entries if entry.file.level > 0]
+        files = self._files(snapshot, entries, spec)
+        if schema.is_keyed and not hides_inbox:
+            files = self._merged(files, schema)
+        return ScanPlan(snapshot, schema, tuple(files))
+
+    def bucket_states(
+        self, snapshot: Snapshot | None, schema: TableSchema, wanted: Callable[[BucketId], bool] | None = None
+    ) -> dict[BucketId, BucketState]:
+        """All live files, level 0 included, by (partition bytes, bucket): what a writer starts from."""
+        if snapshot is None:
+            return {}
+        entries = [
+            entry
+            for entry in self.live_entries(snapshot)
+            if wanted is None or wanted((entry.partition, entry.bucket))
+        ]
+        found = bucket_files(self._files(snapshot, entries, PartitionSpec.of(schema)))
+        return {key: _state(files) for key, files in found.items()}
+
+    def live_entries(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
+        """The merged entries of a snapshot in plan order. Raises FixData TS1304 for a DELETE without its ADD."""
+        key = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        found = self._live.get(key)
+        if found is None:
+            entries = [entry for name in key for entry in self.manifests.read_entries(name)]
+            found = tuple(sorted(_checked(merge_entries(entries).values(), snapshot), key=_plan_order))
+            while len(self._live) >= _REMEMBERED:
+                self._live.pop(next(iter(self._live)), None)
+            self._live[key] = found
+        return found
+
+    # --------------------------------------------------------------------------------------------------------
+
+    def _files(
+        self, snapshot: Snapshot, entries: Collection[ManifestEntry], spec: PartitionSpec
+    ) -> list[StoredFile]:
+        vectors = self._vectors(snapshot, {(entry.partition, entry.bucket) for entry in entries})
+        return self.stored_files(entries, spec, vectors)
+
+    def stored_files(
+        self,
+        entries: Iterable[ManifestEntry],
+        spec: PartitionSpec,
+        vectors: Mapping[BucketId, Mapping[str, BitMap]] = MappingProxyType({}),
+    ) -> list[StoredFile]:
+        """The files of manifest entries as values, with these vectors. Raises Unsupported TS1128 (another format)."""
+        places: dict[bytes, tuple[tuple[object, ...], str]] = {}
+        files = []
+        for entry in entries:
+            check_data_file(entry.file.file_name)
+            if entry.partition not in places:
+                values = spec.decode(entry.partition)
+                places[entry.partition] = (values, spec.path(values))
+            values, path = places[entry.partition]
+            files.append(
+                StoredFile(
+                    partition=values,
+                    partition_bytes=entry.partition,
+                    partition_path=path,
+                    bucket=entry.bucket,
+                    total_buckets=entry.total_buckets,
+                    meta=entry.file,
+                    path=self.layout.data_file(path, entry.bucket, entry.file.file_name),
+                    schema=self.schemas.get(entry.file.schema_id),
+                    deleted=vectors.get((entry.partition, entry.bucket), {}).get(entry.file.file_name),
+                )
+            )
+        return files
+
+    def _vectors(self, snapshot: Snapshot, wanted: Collection[BucketId]) -> dict[BucketId, dict[str, BitMap]]:
+        """Vectors of the wanted buckets; an unaware bucket of another writer may spread them over several files."""
+        found: dict[BucketId, dict[str, BitMap]] = {}
+        for entry in self.manifests.read_index(snapshot.index_manifest):
+            key = (entry.partition, entry.bucket)
+            if entry.index_type == DELETION_VECTORS and key in wanted:
+                found.setdefault(key, {}).update(
+                    {
+                        name: positions
+                        for name, positions in self.manifests.read_vectors(entry).items()
+                        if positions
+                    }
+                )
+        return found
+
+    def _merged(self, files: list[StoredFile], schema: TableSchema) -> list[StoredFile]:
+        """The same files with the positions that merging would drop, bucket by bucket."""
+        positions: dict[str, BitMap] = {}
+        for group in bucket_files(files).values():
+            hidden = merged_positions(FileReader(self.fileio, schema), group)
+            positions.update({f"{group[0].partition_path}{name}": dead for name, dead in hidden.items()})
+        return [
+            replace(file, deleted=positions.get(f"{file.partition_path}{file.meta.file_name}"))
+            for file in files
+        ]
+
+
+def bucket_files(files: Iterable[StoredFile]) -> Mapping[BucketId, tuple[StoredFile, ...]]:
+    """Files grouped by (partition bytes, bucket), in plan order."""
+    groups: dict[BucketId, list[StoredFile]] = {}
+    for file in files:
+        groups.setdefault((file.partition_bytes, file.bucket), []).append(file)
+    return {key: tuple(group) for key, group in groups.items()}
+
+
+def _state(files: Sequence[StoredFile]) -> BucketState:
+    first = files[0]
+    return BucketState(
+        partition=first.partition,
+        partition_bytes=first.partition_bytes,
+        partition_path=first.partition_path,
+        bucket=first.bucket,
+        files=tuple(files),
+    )
+
+
+def _plan_order(entry: ManifestEntry) -> tuple[object, ...]:
+    """Append-only files (empty key) stay as their manifests list them: that is the order of their commits."""
+    file = entry.file
+    if file.min_key == EMPTY_ROW:
+        return (entry.partition, entry.bucket, file.level, 0, "")
+    return (entry.partition, entry.bucket, file.level, file.min_sequence_number, file.file_name)
+
+
+def _checked(entries: Iterable[ManifestEntry], snapshot: Snapshot) -> Iterable[ManifestEntry]:
+    for entry in entries:
+        if entry.kind is not FileKind.ADD:
+            raise FixData(
+                "TS1304",
+                f"snapshot {snapshot.id} removes {entry.file.file_name}, which it does not have",
+                why="a manifest is missing from its lists, or two writers overwrote each other",
+                fix="run tablestore verify; roll back to an earlier snapshot",
+            )
+        yield entry

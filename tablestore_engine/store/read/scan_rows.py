@@ -1,0 +1,55 @@
+"""A scan plan becomes rows: file after file, in plan order, with the columns of the plan's schema.
+
+Names      read_plan      all rows as one Arrow table
+           read_batches   the same as a stream of record batches, a step of rows in memory at a time
+           result_schema  the Arrow schema of a read
+INVARIANT  the order of rows is the order of the plan's files, then of rows in the file: equal for equal plans.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.row_budget import step_rows
+from tablestore_engine.store.read.scan import ScanPlan
+
+THREADS_MAX = 8
+
+
+def read_plan(fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = None) -> pa.Table:
+    """All visible rows. `columns` None: all, in table order. Raises NotFound TS1110, FixData TS1117, TS1124."""
+    target, reader = result_schema(plan.schema, columns), FileReader(fileio, plan.schema)
+    if not plan.files:
+        return target.empty_table()
+    if len(plan.files) == 1:
+        tables = [reader.read_visible(plan.files[0], columns, parallel=True)]
+    else:
+        with ThreadPoolExecutor(min(THREADS_MAX, os.cpu_count() or 1, len(plan.files))) as pool:
+            tables = list(pool.map(lambda file: reader.read_visible(file, columns), plan.files))
+    return pa.concat_tables(tables)
+
+
+def read_batches(
+    fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """As read_plan, without holding more than a step of rows (row_budget), however large the files are."""
+    reader = FileReader(fileio, plan.schema)
+    for file in plan.files:
+        step = step_rows([file])
+        for rows in reader.read_visible_blocks(file, columns, rows_max=step, parallel=True):
+            yield from rows.to_batches()
+
+
+def result_schema(schema: TableSchema, columns: Sequence[str] | None) -> pa.Schema:
+    """Arrow schema of a read of these columns."""
+    full = schema.arrow_schema()
+    if columns is None:
+        return full
+    return pa.schema([full.field(field.name) for field in schema.fields_of(columns)])

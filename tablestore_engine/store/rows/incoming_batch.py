@@ -1,0 +1,165 @@
+"""Rows of one bucket become a batch: one version per key, in key order, ready to meet the stored rows.
+
+Names      Batch           that
+           batch_of        rows of a write and their kinds → Batch, or a refusal
+           batch_of_stored rows of level 0 with their numbers → Batch
+           join_batches    neighbouring batches → one; empty_batch: none
+           sequence_of     comparable sequence columns of rows, if the table has a sequence field
+Steps      -U rows that say nothing go (unless the engine combines) → versions in merge order → merge engine
+REQUIRES   rows are checked and have the table's columns (routing.route_rows).
+INVARIANT  the outcome depends on the arrival of rows only where `tablestore.duplicates` = last says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from tablestore_engine.errors import FixData
+from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.sql_literal import count_of, sql_row
+from tablestore_engine.lsm.key_order import Index, Mask, order_columns
+from tablestore_engine.lsm.key_versions import Versions, retracts, sort_versions, without_update_before
+from tablestore_engine.lsm.merge import merge_versions, merged_rows
+from tablestore_engine.lsm.sequence_field import SequenceOrder
+from tablestore_engine.lsm.take_rows import keeps_all, take_rows
+from tablestore_engine.store.rows.conformed_rows import SAMPLES, frame_samples
+from tablestore_engine.store.traits.table_traits import TableTraits
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`numbers` are given when the rows already have sequence numbers (taken in from level 0).
+
+    at   row numbers of `source` in key order, None: all as they are. Rows are put in order when someone asks for them,
+         so that a large batch, asked for slice by slice, is never held twice
+    """
+
+    source: pa.Table
+    at: Index | None
+    keys: pl.DataFrame
+    deletes: Mask
+    sequence: SequenceOrder | None
+    numbers: npt.NDArray[np.int64] | None = None
+
+    @cached_property
+    def rows(self) -> pa.Table:
+        """One row per key, in key order."""
+        return self.source if self.at is None else take_rows(self.source, self.at)
+
+    def slice(self, offset: int = 0, length: int | None = None) -> Batch:
+        """Rows of some neighbouring keys."""
+        end = self.keys.height if length is None else offset + length
+        whole = self.sequence
+        return Batch(
+            self.source.slice(offset, end - offset) if self.at is None else self.source,
+            None if self.at is None else self.at[offset:end],
+            self.keys.slice(offset, end - offset),
+            self.deletes[offset:end],
+            None
+            if whole is None
+            else SequenceOrder(whole.frame.slice(offset, end - offset), whole.descending),
+            None if self.numbers is None else self.numbers[offset:end],
+        )
+
+
+def join_batches(parts: Sequence[Batch]) -> Batch:
+    """Batches that follow each other in key order, at least one, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    numbers = [one.numbers for one in parts if one.numbers is not None]
+    sequences = [one.sequence for one in parts if one.sequence is not None]
+    return Batch(
+        pa.concat_tables([one.rows for one in parts]),
+        None,
+        pl.concat([one.keys for one in parts]),
+        np.concatenate([one.deletes for one in parts]),
+        SequenceOrder.stacked(sequences) if sequences else None,
+        np.concatenate(numbers) if numbers else None,
+    )
+
+
+def empty_batch(schema: TableSchema) -> Batch:
+    """No rows."""
+    rows = schema.arrow_schema().empty_table()
+    return Batch(rows, None, order_columns(rows, schema.trimmed_primary_keys), np.zeros(0, np.bool_), None)
+
+
+def sequence_of(rows: pa.Table, traits: TableTraits) -> SequenceOrder | None:
+    """Comparable columns of option `sequence.field`, None without it."""
+    names = traits.sequence_fields
+    if not names:
+        return None
+    return SequenceOrder.of(order_columns(rows, names), descending=traits.is_sequence_descending)
+
+
+def batch_of(rows: pa.Table, kinds: npt.NDArray[np.int8] | None, traits: TableTraits) -> Batch:
+    """Rows in the order of their arrival. Raises FixData TS1601 for repeated keys that nothing orders."""
+    keys = order_columns(rows, traits.schema.trimmed_primary_keys)
+    if (
+        kinds is not None
+        and not traits.merge_engine.combines
+        and bool((kinds == RowKind.UPDATE_BEFORE).any())
+    ):
+        keep = without_update_before(keys, kinds)
+        rows, kinds, keys = rows.filter(pa.array(keep)), kinds[keep], keys.filter(pl.Series(keep))
+    deletes = np.zeros(rows.num_rows, dtype=np.bool_) if kinds is None else retracts(kinds)
+    field = sequence_of(rows, traits)
+    versions = sort_versions(keys, deletes, field, rows if traits.merge_engine.combines else None)
+    if not versions.are_single and not traits.last_wins:
+        tied = traits.merge_engine.find_ties(versions)
+        if len(tied):
+            raise _tied(rows, traits, tied)
+    return _merged(rows, keys, versions, field, traits)
+
+
+def batch_of_stored(
+    rows: pa.Table, kinds: npt.NDArray[np.int8], numbers: npt.NDArray[np.int64], traits: TableTraits
+) -> Batch:
+    """Rows in any order; their numbers and their kinds order them. A row keeps the number of its version."""
+    deletes = retracts(kinds)
+    keys, field = order_columns(rows, traits.schema.trimmed_primary_keys), sequence_of(rows, traits)
+    order = SequenceOrder.of_stored(field, numbers, ~deletes)
+    versions = sort_versions(keys, deletes, order, rows if traits.merge_engine.combines else None)
+    return _merged(rows, keys, versions, field, traits, numbers)
+
+
+def _merged(
+    rows: pa.Table,
+    keys: pl.DataFrame,
+    versions: Versions,
+    field: SequenceOrder | None,
+    traits: TableTraits,
+    numbers: npt.NDArray[np.int64] | None = None,
+) -> Batch:
+    merged = merge_versions(traits.merge_engine, versions)
+    winners = merged.winners
+    source, at = (merged_rows(rows, merged), None) if merged.columns else (rows, winners)
+    if keeps_all(winners, rows.num_rows):
+        at = None
+    else:
+        keys, field = keys[winners], None if field is None else field.at(winners)
+    if merged.columns:
+        field = sequence_of(source, traits)
+    return Batch(source, at, keys, merged.deletes, field, None if numbers is None else numbers[winners])
+
+
+def _tied(rows: pa.Table, traits: TableTraits, tied: npt.NDArray[np.int64]) -> FixData:
+    samples = frame_samples(rows, traits.schema.primary_keys, tied)
+    keys_occur = count_of(len(tied), "key occurs", "keys occur")
+    return FixData(
+        "TS1601",
+        f"{keys_occur} more than once with nothing to order their rows",
+        why=f"keys with equal order, {min(len(tied), SAMPLES)} of {len(tied)}: "
+        + "; ".join(map(sql_row, samples)),
+        fix="make the keys unique, set sequence_field to a column that orders the rows, "
+        "or accept the last row with duplicates='last'",
+        keys=samples,
+    )

@@ -1,0 +1,112 @@
+"""Rows on their way to (partition, bucket): one pass, order within a bucket kept.
+
+Names      RoutedRows   rows of one bucket
+           first_values partition values of a row
+           route_rows   rows of one batch → RoutedRows, ordered by partition bytes and bucket
+Steps      conform → partition codes and bucket numbers per row → stable sort by group → slices
+INVARIANT  every rule that rows can break is checked here, before the first file is written (P7), and nowhere again:
+           but for repeated keys, which only sorting finds (incoming_batch).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore_engine.format.bucket import assign_buckets
+from tablestore_engine.format.partition import PartitionSpec
+from tablestore_engine.format.scalar import python_values
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.lsm.key_versions import retracts
+from tablestore_engine.lsm.take_rows import take_rows
+from tablestore_engine.store.rows.conformed_rows import conform
+from tablestore_engine.store.traits.table_traits import TableTraits
+
+Kinds = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class RoutedRows:
+    """Rows of one bucket in their order of arrival; `kinds` None means that all rows add."""
+
+    partition: tuple[object, ...]
+    partition_bytes: bytes
+    bucket: int
+    rows: pa.Table
+    kinds: Kinds | None
+
+
+def route_rows(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> tuple[RoutedRows, ...]:
+    """Split a batch. Raises what conformed_rows.conform raises: FixData TS1602, TS1603, TS1604."""
+    made = conform(rows, schema, None if kinds is None else retracts(kinds))
+    if not made.num_rows:
+        return ()
+    groups, count = _groups(made, schema)
+    if count == 1:
+        return (_routed(made, kinds, schema),)
+    order = np.argsort(groups, kind="stable")
+    made = take_rows(made, order)
+    kinds = None if kinds is None else kinds[order]
+    cuts = [0, *(np.flatnonzero(np.diff(groups[order])) + 1).tolist(), made.num_rows]
+    parts = [
+        _routed(
+            made.slice(start, stop - start),
+            None if kinds is None else kinds[start:stop],
+            schema,
+        )
+        for start, stop in pairwise(cuts)
+    ]
+    return tuple(sorted(parts, key=lambda part: (part.partition_bytes, part.bucket)))
+
+
+def _groups(rows: pa.Table, schema: TableSchema) -> tuple[npt.NDArray[np.int64], int]:
+    """A dense group number per row: equal partition values (NULL is a value) and bucket."""
+    codes: npt.NDArray[np.int64] = np.zeros(rows.num_rows, np.int64)
+    columns = [_codes(rows.column(name)) for name in schema.partition_keys]
+    if schema.bucket_count > 1:
+        columns.append(_buckets(rows, schema).astype(np.int64))
+    count = 1
+    for column in columns:  # renumbered after each column, so that the combined number never overflows
+        codes = codes * (int(column.max()) + 1) + column
+        unique, codes = np.unique(codes, return_inverse=True)
+        codes, count = codes.reshape(-1).astype(np.int64), len(unique)
+    return codes, count
+
+
+def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    encoded = pc.dictionary_encode(column, null_encoding="encode").unify_dictionaries()
+    codes = [np.asarray(chunk.indices) for chunk in encoded.chunks]
+    return np.concatenate(codes).astype(np.int64)
+
+
+def _buckets(rows: pa.Table, schema: TableSchema) -> npt.NDArray[np.int32]:
+    fields = schema.fields_of(schema.bucket_keys)
+    return assign_buckets(
+        [rows.column(field.name) for field in fields],
+        [field.type for field in fields],
+        schema.bucket_count,
+        TableTraits(schema).bucket_function,
+    )
+
+
+def _routed(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> RoutedRows:
+    first = rows.slice(0, 1)
+    values = first_values(first, schema)
+    return RoutedRows(
+        partition=values,
+        partition_bytes=PartitionSpec.of(schema).encode(values),
+        bucket=int(_buckets(first, schema)[0]) if schema.bucket_count > 1 else 0,
+        rows=rows,
+        kinds=kinds,
+    )
+
+
+def first_values(rows: pa.Table, schema: TableSchema) -> tuple[object, ...]:
+    """Partition values of the first row."""
+    fields = schema.fields_of(schema.partition_keys)
+    return tuple(python_values(rows.column(field.name), field.type)[0] for field in fields)

@@ -1,0 +1,1 @@
+"""Snapshots that wait on a branch until they are tested."""

@@ -1,0 +1,358 @@
+"""Staged snapshots: the next snapshot of a table lies in a branch until its tests are green (decision 0004).
+
+    branch/branch-ts_staged_<name>/schema/…                 copies, and a new schema if the write changes it
+                                  /snapshot/snapshot-<N>    copy of main's newest snapshot: the base
+                                  /snapshot/snapshot-<N+1>  the staged one
+                                  /based                    when the base is snapshot-1: alone it is no staged one
+                                  /audit/<hash>             one file per test: its last outcome
+                                  /turn/<uuid>              further writes into the same stage (stage_more)
+
+Names      Staging             list, publish, discard, outcomes
+           StagedDestination   where a staged commit is claimed
+Steps      publish: no further writes → main still at the base? → schema → exclusive create of main's snapshot-(N+1)
+           with that very content → LATEST → branch removed. Main was compacted meanwhile → the same rows on top
+           (stage_rebase).
+           Main's rows or columns changed → RetryError TS1308: plan and test again
+INVARIANT  nothing in main's snapshot folder changes before publishing (folds before the write apart); the claim
+           itself is the compare-and-set: what the tests saw is what is published.
+INVARIANT  a schema that a staged snapshot brings counts for nobody before main's snapshot names it (schemas).
+INVARIANT  a branch counts as staged while both its snapshots are there. What they need is written before them and
+           deleted after them, the base before the staged one: a process that dies half-way leaves nothing that counts.
+CRASH      staged, not published: the branch waits. Published, branch still there: publishing again sees the same
+           (user, identifier) in main and only removes the branch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from tablestore_engine.errors import FixData, NotFound, RetryError
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.json_file import DAMAGE, parse_object
+from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.seal import check_seal, sealed_json
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.commit.commit import Committer
+from tablestore_engine.store.commit.commit_report import CommitIdentity, CommitReport, report_of
+from tablestore_engine.store.commit.snapshot_claim import Committed, MainDestination, NumberTakenError
+from tablestore_engine.store.metadata.commit_history import find_pair
+from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, publish_rebased
+
+STAGED_PREFIX = "ts_staged_"
+CLOSED = b"closed"
+_TEST_AGAIN = "delete it and run the tests again"
+_BRANCH_FOLDER = "branch-" + STAGED_PREFIX
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test said of a staged snapshot."""
+
+    test_id: str
+    status: str
+    details: str
+    time_millis: int
+
+
+def turn_folder(layout: TableLayout) -> str:
+    """Of a branch whose stage takes further writes."""
+    return f"{layout.root}/turn"
+
+
+def turn_path(layout: TableLayout, replaced: Snapshot) -> str:
+    """What takes the place of this staged snapshot, or CLOSED."""
+    return f"{turn_folder(layout)}/{replaced.uuid}"
+
+
+def staged_branch(name: str) -> str:
+    """The branch of a staged snapshot."""
+    return STAGED_PREFIX + name
+
+
+def find_stage_name(branch: str) -> str | None:
+    """The name of the staged snapshot that a branch holds; None for other branches."""
+    return branch.removeprefix(STAGED_PREFIX) if branch.startswith(STAGED_PREFIX) else None
+
+
+@dataclass(frozen=True)
+class StagedDestination:
+    """Claims in the branch; everything else of the commit is as on main. `takes_more`: further writes may follow."""
+
+    main: Parts
+    name: str
+    on_main: MainDestination
+    takes_more: bool = False
+
+    @property
+    def branch(self) -> Parts:
+        """The branch's schemas and snapshots."""
+        return self.main.on_branch(staged_branch(self.name))
+
+    def find_committed(
+        self, identity: CommitIdentity, base: Snapshot | None, after: int | None
+    ) -> Committed | None:
+        """Published already, or staged on the same base."""
+        published = self.on_main.find_committed(identity, base, after)
+        if published is not None:
+            return published
+        staged = find_staged(self.main, self.name)
+        if staged is None or staged.base != base:
+            return None
+        same = (staged.snapshot.commit_user, staged.snapshot.commit_identifier)
+        is_ours = same == (identity.user, identity.identifier)
+        return Committed(staged.snapshot, self.name) if is_ours else None
+
+    def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
+        """A new branch with base and staged snapshot; an older one of that name is dropped.
+
+        False when main moved since the plan was made: then it is not worth testing.
+        """
+        newest = self.main.snapshots.find_latest()
+        if (0 if newest is None else newest.id) != snapshot.id - 1:
+            return False
+        branch, check = self.branch, self.main.guard.check
+
+        def check_files() -> None:
+            check()
+            branch.sweeps.check(snapshot, newest)
+
+        if branch.snapshots.find(snapshot.id) != snapshot:
+            check()
+            _remove(branch)
+            branch.fileio.mkdirs(branch.layout.schema_dir)
+            branch.snapshots.make_folder(check)
+            for known in self._schemas_of(snapshot):
+                branch.schemas.claim(known, check)
+            if schema is not None:
+                branch.schemas.claim_or_find(schema, check)
+            if self.takes_more:
+                branch.fileio.mkdirs(turn_folder(branch.layout))
+            if newest is not None and newest.id == 1:
+                branch.fileio.write(_based_path(branch.layout), b"")
+            if newest is not None:
+                branch.snapshots.claim(newest, check)
+        return branch.snapshots.claim(snapshot, check_files)
+
+    def _schemas_of(self, snapshot: Snapshot) -> list[TableSchema]:
+        """Main's schemas that count: files may be written with any of them."""
+        known = [self.main.schemas.get(number) for number in self.main.schemas.list_ids()]
+        return [one for one in known if one.claim is None or one.id <= snapshot.schema_id]
+
+    def find_claimed(self, snapshot_id: int) -> Snapshot | None:
+        """The staged snapshot of that id; when main has moved, main's."""
+        return self.branch.snapshots.find(snapshot_id) or self.main.snapshots.find(snapshot_id)
+
+    def settle(self, snapshot: Snapshot) -> str | None:
+        """The branch's LATEST."""
+        self.main.runtime.crash_point("stage.claimed")
+        self.branch.snapshots.write_hints(snapshot.id)
+        return self.name
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The staged snapshots of one table."""
+
+    parts: Parts
+    committer: Committer
+
+    def list_all(self) -> tuple[StagedSnapshot, ...]:
+        """Staged snapshots, oldest first."""
+        found = [
+            staged
+            for status in self.parts.fileio.list(self.parts.layout.branches_dir)
+            if status.is_dir and status.name.startswith(_BRANCH_FOLDER)
+            if (staged := find_staged(self.parts, status.name.removeprefix(_BRANCH_FOLDER))) is not None
+        ]
+        return tuple(sorted(found, key=lambda one: (one.snapshot.time_millis, one.name)))
+
+    def find(self, name: str) -> StagedSnapshot | None:
+        """One staged snapshot, or None."""
+        return find_staged(self.parts, name)
+
+    def get(self, name: str) -> StagedSnapshot:
+        """One staged snapshot. Raises NotFound TS1316."""
+        found = self.find(name)
+        if found is None:
+            known = ", ".join(one.name for one in self.list_all()) or "none"
+            raise NotFound(
+                "TS1316",
+                f"{self.parts.layout.location} has no staged snapshot {name!r}",
+                why=f"staged: {known}",
+                fix="it may be published or discarded already; else build the model again",
+            )
+        return found
+
+    def is_out(self, name: str) -> bool:
+        """Whether main has its commit already, and only the log and the branch are left to do."""
+        staged = self.find(name)
+        return staged is not None and self._find_in_main(staged) is not None
+
+    def publish(self, name: str, *, keep: bool = False, only: str | None = None) -> CommitReport:
+        """Make it main's next snapshot; `keep` leaves the branch, for a caller who still has to send its log.
+
+        `only`: the uuid of the staged snapshot that was tested.
+
+        Raises NotFound TS1316, RetryError TS1308, TS1365, TS1389, OutcomeUnknown TS1306.
+        """
+        staged = self.get(name)
+        self._close(staged, only)
+        report = self._find_published(staged) or self._publish_as_is(staged) or self._publish_rebased(staged)
+        self.parts.runtime.crash_point("stage.published")
+        if not keep:
+            self.discard(name)
+        return report
+
+    def discard(self, name: str) -> None:
+        """Forget it; its data files are left to orphan cleaning. A name that does not exist is fine."""
+        _remove(self.parts.on_branch(staged_branch(name)))
+
+    def forget_outcomes(self, name: str) -> None:
+        """The rows change: what tests said is about others."""
+        self.parts.fileio.delete_tree(_audit_folder(self.parts.layout, name))
+
+    def record_outcome(self, name: str, test_id: str, status: str, details: str = "") -> None:
+        """Keep the last outcome of a test. Raises NotFound TS1316."""
+        self.get(name)
+        fileio = self.parts.fileio
+        made = {
+            "test": test_id,
+            "status": status,
+            "details": details,
+            "timeMillis": self.parts.runtime.now_ms(),
+        }
+        folder = _audit_folder(self.parts.layout, name)
+        path = f"{folder}/{hashlib.sha256(test_id.encode()).hexdigest()[:32]}"
+        fileio.replace(path, sealed_json(made))
+
+    def read_outcomes(self, name: str) -> tuple[Outcome, ...]:
+        """Outcomes by test id."""
+        return _read_outcomes(self.parts.fileio, self.parts.layout, name)
+
+    # --------------------------------------------------------------------------------------------------------
+
+    def _close(self, staged: StagedSnapshot, only: str | None) -> None:
+        """From now on nobody writes into it: both take the same turn. Raises RetryError TS1389."""
+        layout, fileio = self._branch(staged).layout, self.parts.fileio
+        path, is_moved = turn_path(layout, staged.snapshot), only not in (None, staged.snapshot.uuid)
+        if not is_moved and fileio.exists(turn_folder(layout)):
+            won = fileio.create_exclusive(path, CLOSED, check=self.parts.guard.check)
+            is_moved = not won and fileio.read(path) != CLOSED
+        if is_moved:
+            raise RetryError(
+                "TS1389",
+                f"staged snapshot {staged.name} of {self.parts.layout.location} is being written",
+                why="another process adds rows to it, which no test has read",
+                fix="wait until that run ends: its tests publish it",
+            )
+
+    def _find_published(self, staged: StagedSnapshot) -> CommitReport | None:
+        """The report of an earlier call that died behind its claim."""
+        found = self._find_in_main(staged)
+        if found is None:
+            return None
+        if found == self.parts.snapshots.find_latest():
+            self.committer.main.settle(found)
+        return report_of(found)
+
+    def _find_in_main(self, staged: StagedSnapshot) -> Snapshot | None:
+        newest, own = self.parts.snapshots.find_latest(), staged.snapshot
+        if newest is None:
+            return None
+        return find_pair(
+            self.parts.snapshots, newest, own.commit_user, own.commit_identifier, after=staged.base_id
+        )
+
+    def _publish_as_is(self, staged: StagedSnapshot) -> CommitReport | None:
+        """Bit for bit, while main is where it was; None when it is not."""
+        main = self.committer.main
+        if self.parts.snapshots.find_latest() != staged.base:
+            return None
+        schema = self._branch(staged).schemas.get(staged.snapshot.schema_id)
+        known = staged.base is not None and schema.id == staged.base.schema_id
+        try:
+            won = self.committer.claim(
+                main, staged.snapshot, None if known or schema.claim is None else schema
+            )
+        except NumberTakenError:
+            won = False
+        if not won:
+            main.cover_schemas()
+            return None
+        main.settle(staged.snapshot)
+        return report_of(staged.snapshot)
+
+    def _publish_rebased(self, staged: StagedSnapshot) -> CommitReport:
+        return publish_rebased(self.parts, self._branch(staged), self.committer, staged)
+
+    def _branch(self, staged: StagedSnapshot) -> Parts:
+        return self.parts.on_branch(staged_branch(staged.name))
+
+
+def find_staged(parts: Parts, name: str) -> StagedSnapshot | None:
+    """What lies in the branch, or None while it is not complete."""
+    branch = parts.on_branch(staged_branch(name))
+    ids = branch.snapshots.list_ids()
+    if not ids:
+        return None
+    newest, base = branch.snapshots.find(ids[-1]), None
+    if len(ids) > 1:
+        base = branch.snapshots.find(ids[-2])
+    if newest is None or (newest.id > 1) != (base is not None):
+        return None  # one of the two is not there yet, or not any more
+    if base is None and parts.fileio.exists(_based_path(branch.layout)):
+        return None  # snapshot-1 is the copy of the base
+    outcomes = {one.test_id: one.status for one in _read_outcomes(parts.fileio, parts.layout, name)}
+    return StagedSnapshot(name, newest, base, outcomes)
+
+
+def _remove(branch: Parts) -> None:
+    """See INVARIANT: snapshots first, in ascending order."""
+    for number in branch.snapshots.list_ids():
+        branch.fileio.delete(branch.layout.snapshot_path(number))
+    branch.fileio.delete_tree(branch.layout.root)
+
+
+def _based_path(layout: TableLayout) -> str:
+    return f"{layout.root}/based"
+
+
+def staged_parts(parts: Parts, name: str) -> Parts:
+    """The branch's stores, to read it. Raises NotFound TS1317."""
+    if find_staged(parts, name) is None:
+        raise NotFound(
+            "TS1317",
+            f"{parts.layout.location} has no staged snapshot {name!r} to read",
+            why="there is no complete branch of that name",
+            fix="it may be published or discarded already; read the table itself",
+        )
+    return parts.on_branch(staged_branch(name))
+
+
+def _audit_folder(layout: TableLayout, name: str) -> str:
+    return f"{layout.branch_dir(staged_branch(name))}/audit"
+
+
+def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[Outcome, ...]:
+    found = []
+    for file in fileio.list(_audit_folder(layout, name)):
+        try:
+            data = fileio.read(file.path)
+            check_seal(data, "outcome file", file.path, again=_TEST_AGAIN)
+            value = parse_object(data)
+            test, status, details = (str(value[key]) for key in ("test", "status", "details"))
+            outcome = Outcome(test, status, details, int(value["timeMillis"]))
+        except NotFound:
+            continue
+        except DAMAGE as wrong:
+            raise FixData(
+                "TS1318",
+                f"the outcome file {file.path} cannot be read",
+                why=str(wrong),
+                fix=_TEST_AGAIN,
+            ) from wrong
+        found.append(outcome)
+    return tuple(sorted(found, key=lambda one: one.test_id))

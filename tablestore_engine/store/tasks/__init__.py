@@ -1,0 +1,1 @@
+"""Work on a bucket as a value: planned, sized, performed."""

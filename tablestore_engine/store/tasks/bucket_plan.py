@@ -1,0 +1,221 @@
+"""Which work the buckets of a table need: a snapshot's states, and rows, become tasks. Pure: no file is opened.
+
+Names      plan_bucket        one bucket and its rows → its task: the only place that decides by key or no key
+           plan_write         all tasks of a write: plan_rows, then plan_replaced
+           plan_rows          the tasks of buckets that get rows
+           plan_replaced      the tasks of buckets that get none and lose what the write replaces
+           plan_preparation   keyed, before a write: the folds that are due, then level 0
+           plan_compaction    keyed, when asked for: everything into one run per bucket
+           plan_joins         append-only: which files to join, bucket by bucket
+           plan_small_files   the same for one bucket
+           levels_of          the sorted runs of a bucket
+Steps      a bucket without a free level, with too many runs or mostly dead files is folded first; only then can its
+           level 0 be taken in, in a further snapshot
+INVARIANT  equal inputs give equal tasks in equal order, so that planning again on the same base changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tablestore_engine.errors import EngineBug
+from tablestore_engine.format.data_file import DataFileMeta
+from tablestore_engine.lsm.compaction_choice import needs_fold, pick, pick_full
+from tablestore_engine.lsm.levels import FileSummary, Levels, get_free_level
+from tablestore_engine.store.files.bucket_state import BucketId, BucketState, empty_bucket
+from tablestore_engine.store.merge.lookup import key_range
+from tablestore_engine.store.rows.routing import RoutedRows
+from tablestore_engine.store.rows.row_filter import RowFilter
+from tablestore_engine.store.tasks.bucket_task import (
+    Append,
+    BucketTask,
+    Fold,
+    Join,
+    Replace,
+    TakeIn,
+    TaskTable,
+    Upsert,
+)
+from tablestore_engine.store.traits.table_traits import TableTraits
+
+SMALL_FILE_SHARE = 0.7  # of the target size: smaller files are worth joining
+_TIER_ROWS, _TIER_FACTOR = 4_096, 4
+
+# ---- writes ------------------------------------------------------------------------------------------------
+
+
+def plan_write(
+    table: TaskTable,
+    routed: Sequence[RoutedRows],
+    states: Mapping[BucketId, BucketState],
+    picks: RowFilter | None,
+) -> tuple[BucketTask, ...]:
+    """The tasks of a write that has all its rows at hand; `states`: the buckets that it may change.
+
+    A process that has some of the rows only asks for plan_rows: a bucket without rows there may have some elsewhere.
+    """
+    tasks = plan_rows(table, routed, states, picks)
+    if picks is None:
+        return tasks
+    seen = {(one.partition_bytes, one.bucket) for one in routed}
+    return tasks + plan_replaced(table, [state for key, state in states.items() if key not in seen], picks)
+
+
+def plan_rows(
+    table: TaskTable,
+    routed: Sequence[RoutedRows],
+    states: Mapping[BucketId, BucketState],
+    picks: RowFilter | None,
+) -> tuple[BucketTask, ...]:
+    """One task for each bucket that has rows, in their order; a bucket without a state has no files yet."""
+    tasks = []
+    for one in routed:
+        state = states.get((one.partition_bytes, one.bucket))
+        if state is None:
+            state = empty_bucket(table.schema, one.partition, one.bucket)
+        tasks.append(plan_bucket(table, state, one, picks))
+    return tuple(tasks)
+
+
+def plan_replaced(
+    table: TaskTable, states: Iterable[BucketState], picks: RowFilter
+) -> tuple[BucketTask, ...]:
+    """Buckets without rows: what `picks` picks there gives way to nothing."""
+    return tuple(plan_bucket(table, state, None, picks) for state in states)
+
+
+def plan_bucket(
+    table: TaskTable, state: BucketState, routed: RoutedRows | None, picks: RowFilter | None
+) -> BucketTask:
+    """The task of one bucket; `routed` None: no row came. REQUIRES rows or picks.
+
+    Raises EngineBug TS1650 (keyed: no free level, fold first), TS1653 (level 0, take it in first).
+    """
+    rows, kinds = (None, None) if routed is None else (routed.rows, routed.kinds)
+    if table.schema.is_keyed:
+        _check_inbox_is_empty(state)
+        return Upsert(table, state, _free_level(table, state), rows, kinds, picks)
+    # without fixed buckets any number of writers append at once, rebased without looking: numbers begin at 0 in each
+    first = state.next_sequence if table.schema.bucket_count > 0 else 0
+    if picks is not None:
+        return Replace(table, state, picks, rows, first)
+    assert rows is not None
+    return Append(table, replace(state, files=()), rows, first)
+
+
+def _free_level(table: TaskTable, state: BucketState) -> int:
+    return get_free_level((file.meta.level for file in state.files), table.traits.level_count)
+
+
+def _check_inbox_is_empty(state: BucketState) -> None:
+    if any(file.meta.level == 0 for file in state.files):
+        raise EngineBug(
+            "TS1653",
+            f"bucket {state.bucket} still has level 0 files",
+            why="rows of other writers must be taken in before an upsert can look up keys",
+            fix="commit the TakeIn task of the bucket first; please report this",
+        )
+
+
+# ---- keyed tables ------------------------------------------------------------------------------------------
+
+
+def plan_preparation(
+    table: TaskTable, states: Iterable[BucketState], *, asked: bool = False
+) -> tuple[BucketTask, ...]:
+    """For each bucket a fold if one is due, else taking in its level 0, else nothing.
+
+    Where folding is left to compactions (`asked`), a writer folds only the bucket that has no free level.
+    """
+    tasks: list[BucketTask] = []
+    leaves = table.traits.leaves_compaction and not asked
+    for state in states:
+        levels = levels_of(state, table.traits)
+        unit = None
+        if not leaves or needs_fold(levels):
+            unit = pick(
+                levels,
+                target_bytes=table.traits.target_bytes,
+                amplification_max=table.traits.amplification_max,
+            )
+        if unit is not None:
+            tasks.append(Fold(table, state, unit))
+        elif any(file.meta.level == 0 for file in state.files):
+            tasks.append(TakeIn(table, state, _free_level(table, state)))
+    return tuple(tasks)
+
+
+def plan_compaction(table: TaskTable, states: Iterable[BucketState]) -> tuple[BucketTask, ...]:
+    """One run on the top level, without dead rows, for each bucket that is not so already. REQUIRES no level 0."""
+    tasks = []
+    for state in states:
+        # a unit without files can come of runs that are fine where they lie: nothing to commit
+        unit = pick_full(levels_of(state, table.traits), target_bytes=table.traits.target_bytes)
+        if unit is not None and unit.file_names:
+            tasks.append(Fold(table, state, unit))
+    return tuple(tasks)
+
+
+def levels_of(state: BucketState, traits: TableTraits) -> Levels:
+    """The bucket's shape by its metadata, for lsm.compaction."""
+    summaries = []
+    for file in state.files:
+        low, high = key_range(traits.schema, file)
+        meta = file.meta
+        summaries.append(
+            FileSummary(
+                meta.file_name, meta.level, meta.row_count, file.dead_count, meta.file_size, low, high
+            )
+        )
+    return Levels.of(summaries, traits.level_count)
+
+
+# ---- append-only tables ------------------------------------------------------------------------------------
+
+
+def plan_joins(
+    table: TaskTable, states: Iterable[BucketState], *, files_min: int | None = None
+) -> tuple[BucketTask, ...]:
+    """Joins of small files. `files_min` given: asked for, so all tiers count, and files with dead rows go along."""
+    least = files_min or table.traits.joined_files_min
+    tasks = []
+    for state in states:
+        names = plan_small_files(
+            [file.meta for file in state.files],
+            target_bytes=table.traits.target_bytes,
+            files_min=least,
+            all_tiers=files_min is not None,
+        )
+        if files_min is not None:
+            wanted = {*names, *state.deletion_vectors}
+            names = tuple(file.meta.file_name for file in state.files if file.meta.file_name in wanted)
+        if names:
+            tasks.append(Join(table, state, names))
+    return tuple(tasks)
+
+
+def plan_small_files(
+    files: Sequence[DataFileMeta], *, target_bytes: int, files_min: int, all_tiers: bool = False
+) -> tuple[str, ...]:
+    """Names of files to join, in order: the lowest size tier with `files_min` files, and all smaller files.
+
+    Tiers grow by a factor, so that a row is rewritten O(log n) times however long a table is appended to.
+    """
+    small = [file for file in files if file.file_size < SMALL_FILE_SHARE * target_bytes]
+    if all_tiers:
+        return tuple(file.file_name for file in small) if len(small) >= files_min else ()
+    tiers: dict[int, int] = {}
+    for file in small:
+        tiers[_tier(file)] = tiers.get(_tier(file), 0) + 1
+    full = [tier for tier, count in tiers.items() if count >= files_min]
+    if not full:
+        return ()
+    return tuple(file.file_name for file in small if _tier(file) <= max(full))
+
+
+def _tier(file: DataFileMeta) -> int:
+    tier, bound = 0, _TIER_ROWS
+    while file.row_count >= bound:
+        tier, bound = tier + 1, bound * _TIER_FACTOR
+    return tier

@@ -1,0 +1,127 @@
+"""Performing bucket work: the one place where a task becomes files and a change. Threads, Spark tasks and jobs call it.
+
+Names      FileAccess   what the outside gives: file system, clock and ids, memory of key columns
+           run_task     one task → BucketChange
+           RunTasks     the port: tasks and access → changes in their order. spark/executors.py is the other one
+           run_tasks    the one of this process: a few threads
+Steps      upsert: one row per key → find the visible stored rows → decide → new run, vectors, changelog
+INVARIANT  a change is complete: with it, readers see every key once, and the changelog turns the old rows into the new.
+INVARIANT  nothing is committed here: a change that is thrown away leaves only files that nothing names. A task that
+           runs twice gives equal changes under other file names; only one of them may be committed.
+CRASH      the same; orphan cleaning finds them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from tablestore_engine.errors import StorageError
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.data_file import SOURCE_COMPACT
+from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.files.data_files import DataFiles
+from tablestore_engine.store.merge.compact_runs import fold_unit
+from tablestore_engine.store.merge.file_join import join_files
+from tablestore_engine.store.merge.level_zero import read_level_zero
+from tablestore_engine.store.merge.lookup import KeyCache
+from tablestore_engine.store.merge.merge_on_write import Target, merge_batch
+from tablestore_engine.store.merge.replace_rows import replace_rows
+from tablestore_engine.store.rows.incoming_batch import batch_of
+from tablestore_engine.store.tasks.bucket_task import Append, BucketTask, Fold, Join, Replace, TakeIn, Upsert
+
+THREADS_MAX = 4
+
+
+@dataclass(frozen=True)
+class FileAccess:
+    """`key_cache` None: a process that sees each file once remembers nothing."""
+
+    fileio: FileIO
+    runtime: Runtime
+    key_cache: KeyCache | None = None
+
+
+RunTasks = Callable[[Sequence[BucketTask], FileAccess], list[BucketChange]]
+
+
+def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
+    """Perform one task; the caller commits the change.
+
+    Raises FixData TS1601 (repeated keys), EngineBug TS1652, TS1654 (a key is visible twice), StorageError when the disk
+    refuses a file, and what reading a file can raise (file_read).
+    """
+    files = _files(task, access)
+    match task:
+        case Upsert():
+            return _upsert(files, task, access.key_cache)
+        case Append():
+            return _append(files, task)
+        case Replace(state=state, picks=picks):
+            rows = files.schema.arrow_schema().empty_table() if task.rows is None else task.rows
+            return replace_rows(files, state, rows, picks, first_sequence=task.first_sequence)
+        case Fold(state=state, unit=unit):
+            return fold_unit(files, state, unit)
+        case TakeIn():
+            return _take_in(files, task, access.key_cache)
+        case Join(state=state, file_names=names):
+            return join_files(files, state, names)
+
+
+def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChange]:
+    """Changes in order; a few threads, since Parquet, sorting and hashing leave Python alone.
+
+    When the disk refuses one of them (StorageError), the files of the others are deleted: nobody will name them.
+    """
+    done: list[tuple[BucketTask, BucketChange]] = []
+
+    def run(task: BucketTask) -> BucketChange:
+        change = run_task(task, access)
+        done.append((task, change))
+        return change
+
+    threads = min(THREADS_MAX, os.cpu_count() or 1, len(tasks))
+    try:
+        if threads <= 1:
+            return [run(task) for task in tasks]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(run, tasks))
+    except StorageError:
+        for task, change in done:  # all threads have ended: the pool waits for them
+            _files(task, access).discard(task.state, change.created)
+        raise
+
+
+def _files(task: BucketTask, access: FileAccess) -> DataFiles:
+    return DataFiles(access.fileio, task.table.layout, task.table.traits, access.runtime)
+
+
+def _upsert(files: DataFiles, task: Upsert, cache: KeyCache | None) -> BucketChange:
+    rows = files.schema.arrow_schema().empty_table() if task.rows is None else task.rows
+    target = Target(
+        level=task.level,
+        picks=task.picks,
+        skip_identical=task.picks is not None or files.traits.skips_identical,
+    )
+    return merge_batch(files, task.state, batch_of(rows, task.kinds, files.traits), target, cache)
+
+
+def _append(files: DataFiles, task: Append) -> BucketChange:
+    return BucketChange(
+        task.state.partition_bytes,
+        task.state.bucket,
+        added=files.write_append(task.state, task.rows, task.first_sequence),
+        inserted=task.rows.num_rows,
+    )
+
+
+def _take_in(files: DataFiles, task: TakeIn, cache: KeyCache | None) -> BucketChange:
+    """Level 0 files become one batch, which is merged into what lies below them."""
+    taken = [file for file in task.state.files if file.meta.level == 0]
+    below = replace(task.state, files=tuple(file for file in task.state.files if file.meta.level > 0))
+    batch = read_level_zero(files, taken)
+    change = merge_batch(files, below, batch, Target(level=task.level, source=SOURCE_COMPACT), cache)
+    return replace(change, removed=tuple(file.meta for file in taken))

@@ -1,0 +1,69 @@
+"""How much work a bucket task is, by metadata alone: what decides where it runs. Pure: no file is opened.
+
+Names      input_bytes    bytes of the stored files that a task reads from end to end
+           carried_bytes  bytes of the rows that travel with the task
+           first_portion  the first tasks of a list up to a size
+WHY        rows that only look up their keys (Upsert, Append without picks) read pages, not files: they count nothing,
+           so that a hundred rows into a large table stay the small write that they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from tablestore_engine.store.files.bucket_state import BucketState
+from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.rows.row_filter import EveryRow, RowFilter, RowPositions, SameKeys
+from tablestore_engine.store.tasks.bucket_task import Append, BucketTask, Fold, Join, Replace, TakeIn, Upsert
+
+
+def input_bytes(task: BucketTask) -> int:
+    """An upper bound: filters may skip files by their statistics, which costs decoding them here."""
+    match task:
+        case Fold(state=state, unit=unit):
+            return _bytes_of(state, unit.file_names.difference(unit.dropped))
+        case Join(state=state, file_names=names):
+            return _bytes_of(state, names)
+        case TakeIn(state=state):
+            return _sum(file for file in state.files if file.meta.level == 0)
+        case Replace(picks=EveryRow(), rows=None):
+            return 0  # whole files go, unread
+        case Upsert(state=state, picks=picks) | Replace(state=state, picks=picks):
+            return 0 if picks is None else _picked_bytes(state, picks)
+        case Append():
+            return 0
+
+
+def carried_bytes(task: BucketTask) -> int:
+    """In memory, as Arrow; 0 for tasks that only read what is stored."""
+    match task:
+        case Upsert(rows=rows) | Append(rows=rows) | Replace(rows=rows):
+            return 0 if rows is None else int(rows.nbytes)
+        case _:
+            return 0
+
+
+def first_portion(tasks: Sequence[BucketTask], bytes_max: int) -> Sequence[BucketTask]:
+    """As many of them, in order, as read `bytes_max`; the first one however much it reads."""
+    total = 0
+    for number, task in enumerate(tasks):
+        total += input_bytes(task)
+        if number and total > bytes_max:
+            return tasks[:number]
+    return tasks
+
+
+def _picked_bytes(state: BucketState, picks: RowFilter) -> int:
+    if isinstance(picks, RowPositions):
+        return _bytes_of(state, picks.by_file)
+    if isinstance(picks, SameKeys) and (picks.keys is None or not picks.keys.num_rows):
+        return 0
+    return _sum(state.files)
+
+
+def _bytes_of(state: BucketState, names: Collection[str]) -> int:
+    return _sum(file for file in state.files if file.meta.file_name in names)
+
+
+def _sum(files: Iterable[StoredFile]) -> int:
+    return sum(file.meta.file_size for file in files)

@@ -1,0 +1,1 @@
+"""What the options of a table mean, parsed once."""

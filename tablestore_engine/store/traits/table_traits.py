@@ -1,0 +1,218 @@
+"""What a table's options mean for its rows and files: each option is read here, and nowhere else in `store`.
+
+Names      TableTraits   one schema (and what a write says otherwise) → answers, parsed when first asked for
+           has_log       the same answer from options that have no schema yet
+INVARIANT  a value like its schema: equal schemas have equal traits, wherever they are computed.
+INVARIANT  absent on disk is not absent in our option table: what other engines decide by an absent option
+           (`changelog-producer`, `deletion-vectors.enabled`) has the format's default here. Tables of ours name both.
+WHY        parsed when asked: a strange value of an option that a reader does not need must not keep it from reading.
+Elsewhere  which values are refused: format.capability, options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tablestore_engine.format.manifest_compaction import MergeLimits
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.lsm.changelog_producer import ChangelogProducer, get_producer
+from tablestore_engine.lsm.levels import level_count
+from tablestore_engine.lsm.merge_engine import MergeEngine
+from tablestore_engine.lsm.merge_engine_registry import get_engine
+from tablestore_engine.options import OptionSet, StatsMode, check_expiration_strategy
+from tablestore_engine.store.traits.expiry_rules import Retention
+from tablestore_engine.store.traits.partition_time import PartitionRule
+
+KEYED_FILE_BYTES = 128 << 20
+APPEND_FILE_BYTES = 256 << 20
+APPEND_GROUP_ROWS = 131_072
+
+
+def has_log(options: Mapping[str, str]) -> bool:
+    """Whether a table of these options publishes its changelog."""
+    return options.get("log.system", "none") != "none"
+
+
+@dataclass(frozen=True)
+class TableTraits:
+    """`overrides`: options of one write, which go before the table's. Answers raise what OptionSet raises."""
+
+    schema: TableSchema
+    overrides: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @cached_property
+    def _options(self) -> OptionSet:
+        return OptionSet({**self.schema.options, **self.overrides})
+
+    def _stored(self, key: str, default: str) -> str:
+        """As the table says; `default` is the format's, since the table may be another engine's."""
+        return self.schema.options.get(key, default)
+
+    # ---- merging -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def has_vectors(self) -> bool:
+        """Whether readers look for deletion vectors."""
+        return self._stored("deletion-vectors.enabled", "false").strip().lower() == "true"
+
+    @property
+    def has_inbox(self) -> bool:
+        """Whether level 0 is other writers' inbox: keyed with vectors. Else readers merge, and we do not write."""
+        return self.schema.is_keyed and self.has_vectors
+
+    @property
+    def changelog_producer(self) -> ChangelogProducer:
+        """Where the changelog of a keyed table comes from."""
+        return get_producer(self._stored("changelog-producer", "none"))
+
+    @property
+    def merge_engine(self) -> MergeEngine:
+        """How versions of a key become one. Raises Unsupported TS1655."""
+        return get_engine(self._stored("merge-engine", "deduplicate"))
+
+    @cached_property
+    def sequence_fields(self) -> tuple[str, ...]:
+        """Columns that say which row of a key is newer; () without."""
+        return self._options.columns("sequence.field")
+
+    @cached_property
+    def is_sequence_descending(self) -> bool:
+        """Whether the smaller value is newer."""
+        return self._options.text("sequence.field.sort-order") == "descending"
+
+    @cached_property
+    def skips_identical(self) -> bool:
+        """Whether an update that changes nothing is left out."""
+        return self._options.boolean("changelog-producer.row-deduplicate")
+
+    @cached_property
+    def last_wins(self) -> bool:
+        """Whether of repeated keys with nothing to order them the last is taken, instead of a refusal."""
+        return self._options.text("tablestore.duplicates") == "last"
+
+    @cached_property
+    def level_count(self) -> int:
+        """Levels of a keyed table. Raises FixRequest TS1651."""
+        return level_count(self.schema.options)
+
+    @cached_property
+    def amplification_max(self) -> int | None:
+        """Percent: upper runs with more bytes than this share of the lowest are folded into it."""
+        return self._options.find_integer("compaction.max-size-amplification-percent")
+
+    @cached_property
+    def leaves_compaction(self) -> bool:
+        """Whether writers leave folds and joins to compactions that somebody runs."""
+        return self._options.text("tablestore.compaction") == "dedicated"
+
+    @cached_property
+    def joined_files_min(self) -> int:
+        """So many small files of an append-only table are joined."""
+        return self._options.integer("compaction.min.file-num")
+
+    @cached_property
+    def retention(self) -> Retention:
+        """How long snapshots stay."""
+        return Retention(
+            keep_min=self._options.integer("snapshot.num-retained.min"),
+            keep_max=self._options.find_integer("snapshot.num-retained.max"),
+            retained_ms=self._options.duration_ms("snapshot.time-retained"),
+            grace_ms=self._options.duration_ms("tablestore.expire-grace"),
+            limit=self._options.integer("snapshot.expire.limit"),
+        )
+
+    @cached_property
+    def partition_rule(self) -> PartitionRule | None:
+        """Which partitions expire; None: none does. Raises Unsupported TS1136, TS1137 for rules that are not built."""
+        if self._options.find("partition.expiration-time") is None or not self.schema.partition_keys:
+            return None
+        check_expiration_strategy(self._options)
+        return PartitionRule(
+            retained_ms=self._options.duration_ms("partition.expiration-time"),
+            pattern=self._options.find("partition.timestamp-pattern"),
+            time_format=self._options.time_format("partition.timestamp-formatter"),
+            most=self._options.integer("partition.expiration-max-num"),
+        )
+
+    @cached_property
+    def partition_interval_ms(self) -> int:
+        """How long a process lets pass between two looks for expired partitions; 0: none."""
+        return self._options.duration_ms("partition.expiration-check-interval")
+
+    @cached_property
+    def expires_on_commit(self) -> bool:
+        """Whether each commit takes away what is due. `write-only` of another engine's table says that a job does."""
+        said = self._options.find("tablestore.expire-on-commit")
+        if said is not None:
+            return self._options.boolean("tablestore.expire-on-commit")
+        is_ours = "tablestore.table-uuid" in self.schema.options
+        return is_ours or self._stored("write-only", "false").strip().lower() != "true"
+
+    # ---- places --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def bucket_function(self) -> str:
+        """Which hash finds the bucket of a row."""
+        return self._stored("bucket-function.type", "default")
+
+    @cached_property
+    def has_log(self) -> bool:
+        """Whether changes go to a log, which has one partition per bucket."""
+        return has_log(self.schema.options)
+
+    @cached_property
+    def retries_max(self) -> int:
+        """How often a commit that others overtook is planned again."""
+        return self._options.integer("commit.max-retries")
+
+    # ---- manifests -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def manifest_compression(self) -> str:
+        """Codec of manifests and their lists."""
+        return self._options.text("manifest.compression")
+
+    @cached_property
+    def manifest_bytes(self) -> int:
+        """Size at which a manifest is closed."""
+        return self._options.size_bytes("manifest.target-file-size")
+
+    @cached_property
+    def manifest_limits(self) -> MergeLimits:
+        """When manifests of the base list are written anew."""
+        return MergeLimits(
+            target_bytes=self.manifest_bytes,
+            full_bytes=self._options.size_bytes("manifest.full-compaction-threshold-size"),
+            merge_min_count=self._options.integer("manifest.merge-min-count"),
+        )
+
+    # ---- files ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def target_bytes(self) -> int:
+        """Size at which a file is closed: option `target-file-size`, 128 MB for keyed and 256 MB for append tables."""
+        if self._options.find("target-file-size") is None:
+            return KEYED_FILE_BYTES if self.schema.is_keyed else APPEND_FILE_BYTES
+        return self._options.size_bytes("target-file-size")
+
+    @cached_property
+    def group_rows(self) -> int:
+        """Rows of a row group: few where single keys are looked up."""
+        return self._options.integer("parquet.row-group-rows") if self.schema.is_keyed else APPEND_GROUP_ROWS
+
+    @cached_property
+    def compression(self) -> str:
+        """Codec of data files."""
+        return self._options.text("file.compression")
+
+    @cached_property
+    def compression_level(self) -> int | None:
+        """Level of the codec; None where it has none."""
+        return self._options.integer("file.compression.zstd-level") if self.compression == "zstd" else None
+
+    @cached_property
+    def stats_modes(self) -> tuple[StatsMode, ...]:
+        """How much of each column's values goes into the metadata, in the order of the columns."""
+        return tuple(self._options.stats_mode(column.name) for column in self.schema.fields)

@@ -1,0 +1,1 @@
+"""A write and a compaction from request to plan, on whatever base there is."""

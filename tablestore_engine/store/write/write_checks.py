@@ -1,0 +1,123 @@
+"""May this request be written on this base, and with which schema? Asked on every base anew, before a file is written.
+
+Names      check_unmoved        rows that were computed from a snapshot are right on it only
+           target_schema        the schema to write with: the table's, or the one that the request brings
+           check_table_writable what we do not write, and so do not compact either
+           check_picks          the files that row positions name are there
+           check_bucket_count   whether a write rewrites its extent for another bucket count
+INVARIANT  nothing is written here. A refusal on this base may be an agreement on the next one: others commit meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tablestore_engine.errors import FixRequest, RetryError, Unsupported
+from tablestore_engine.format.capability import check_writable
+from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.files.bucket_state import BucketId, BucketState
+from tablestore_engine.store.metadata.schemas import is_same_schema
+from tablestore_engine.store.rows.row_filter import RowPositions, check_positions
+from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.write.write_request import Extent, WriteRequest
+
+
+def check_unmoved(parts: Parts, base: Snapshot | None, request: WriteRequest) -> None:
+    """Rows of an UPDATE, DELETE or MERGE are right on their snapshot only; folds since then change no row.
+
+    Raises RetryError TS1324 when somebody committed rows meanwhile, or took that snapshot back.
+    """
+    start = request.computed_from
+    if start is None:
+        return
+    newest = 0 if base is None else base.id
+    if start > newest:
+        raise _moved(parts, start, f"it was taken back, the newest is {newest or 'none'} now")
+    if start and request.computed_from_unique is not None:
+        found = parts.snapshots.find(start)
+        if found is not None and found.unique != request.computed_from_unique:
+            raise _moved(parts, start, "it was taken back, another one has its number now")
+    for number in range(start + 1, newest + 1):
+        snapshot = parts.snapshots.get(number)
+        if snapshot.commit_kind is not CommitKind.COMPACT or snapshot.changelog_manifest_list is not None:
+            raise _moved(parts, start, f"snapshot {number} came since")
+
+
+def _moved(parts: Parts, start: int, why: str) -> RetryError:
+    return RetryError(
+        "TS1324",
+        f"{parts.layout.location} changed while the statement ran",
+        why=f"its rows were computed from snapshot {start}; {why}",
+        fix="run the statement again",
+    )
+
+
+def target_schema(parts: Parts, base: Snapshot | None, request: WriteRequest, claim: str) -> TableSchema:
+    """The schema to write with, on this base. Raises Unsupported TS1127, TS1309, RetryError TS1307."""
+    current, wanted = parts.schema_at(base), request.new_schema
+    if wanted is None or is_same_schema(wanted, current):
+        schema = current
+    elif wanted.id != current.id + 1:
+        raise _schema_changed(parts.layout, wanted, current)
+    else:
+        changed = replace(wanted, time_millis=parts.runtime.now_ms())
+        schema = parts.schemas.numbered(changed, claim, above=current)
+    check_table_writable(parts.layout, schema)
+    return schema
+
+
+def check_table_writable(layout: TableLayout, schema: TableSchema) -> None:
+    """Also before a compaction. Raises Unsupported TS1127, TS1309."""
+    check_writable(schema)
+    if schema.is_keyed and not TableTraits(schema).has_inbox:
+        raise Unsupported(
+            "TS1309",
+            f"{layout.location} cannot be written",
+            why="it has a primary key but no deletion vectors; writing needs deletion-vectors.enabled=true",
+            fix="write it with the engine that made it, or copy it into a new table",
+        )
+
+
+def _schema_changed(layout: TableLayout, wanted: TableSchema, current: TableSchema) -> RetryError:
+    """TS1307: the new schema was made from one that is not the table's any more."""
+    return RetryError(
+        "TS1307",
+        f"the schema of {layout.location} was changed by somebody else",
+        why=f"this commit changes schema {wanted.id - 1}, the table has schema {current.id} now",
+        fix="run the command again: it plans on the new schema",
+    )
+
+
+def check_picks(extent: Extent, states: Mapping[BucketId, BucketState]) -> None:
+    """Raises RetryError TS1386 when picked positions are no longer where they were."""
+    if isinstance(extent.picks, RowPositions):
+        check_positions(extent.picks, states.values())
+
+
+def check_bucket_count(
+    parts: Parts, base: Snapshot | None, schema: TableSchema, extent: Extent, partitions: frozenset[bytes]
+) -> bool:
+    """Whether the extent has to be rescaled. Raises FixRequest TS1314 where that is not possible."""
+    if base is None or schema.bucket_count <= 0:
+        return False
+    others = {
+        entry.total_buckets
+        for entry in parts.scanner.live_entries(base)
+        if entry.partition in partitions
+        or (extent.rewrites and extent.covers((entry.partition, entry.bucket)))
+    } - {schema.bucket_count}
+    if not others:
+        return False
+    if not extent.rewrites or TableTraits(schema).has_log:
+        raise FixRequest(
+            "TS1314",
+            f"rows cannot be written into {schema.bucket_count} buckets",
+            why=f"the partition has files of {min(others)} buckets"
+            + (" and the log has one partition per bucket" if extent.rewrites else ""),
+            fix="overwrite the whole partition (tables without log), or set bucket back",
+        )
+    return True

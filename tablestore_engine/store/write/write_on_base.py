@@ -1,0 +1,262 @@
+"""One write on one base, called by the committer until its claim is won: plan, perform, say what changes.
+
+Names      RowsWrite      rows in the driver
+           ChangesWrite   changes computed elsewhere (Spark tasks)
+           MakeChanges    how those come about
+Steps      schema → routed rows → extent → a step before it, if due (compact_snapshot) → states → tasks (bucket_plan)
+           → changes (Parts.run) → what the snapshot changes
+           keyed: an overwrite is a difference, so that its changelog is exact (decision 0002)
+           append-only: new files; what an overwrite or a filter picks goes, equal rows stay (kind OVERWRITE)
+           another bucket count: everything is written anew (kind OVERWRITE), no changelog
+INVARIANT  what rows can break is found (routing) before the first file of theirs is written (P7).
+INVARIANT  all buckets of one partition have the same bucket count, except right after an overwrite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.commit.snapshot_files import Planned
+from tablestore_engine.store.files.bucket_state import BucketChange, BucketId, BucketState
+from tablestore_engine.store.rows.routing import RoutedRows, route_rows
+from tablestore_engine.store.rows.row_filter import RowFilter, SameKeys
+from tablestore_engine.store.tasks.bucket_plan import plan_replaced, plan_rows, plan_write
+from tablestore_engine.store.tasks.bucket_task import TaskTable
+from tablestore_engine.store.write.compact_snapshot import preparing_step
+from tablestore_engine.store.write.write_checks import (
+    check_bucket_count,
+    check_picks,
+    check_unmoved,
+    target_schema,
+)
+from tablestore_engine.store.write.write_request import (
+    Extent,
+    WriteMode,
+    WriteRequest,
+    checked_kinds,
+    plan_extent,
+    with_constants,
+)
+
+MakeChanges = Callable[[Snapshot | None, TableSchema], Sequence[BucketChange]]
+"""The base None: into empty buckets, whatever lies there."""
+
+
+@dataclass
+class RowsWrite:
+    """Rows are routed once per schema, however often others overtake. `claim` marks this request's schema files."""
+
+    parts: Parts
+    request: WriteRequest
+    claim: str = field(init=False)
+    _routed: dict[int, tuple[RoutedRows, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.claim = self.parts.runtime.new_uuid()
+
+    def __call__(self, base: Snapshot | None) -> Planned:
+        """The changes on `base`, or a step before. Raises TS1309, TS1312-TS1314, TS1127 and what rows can break."""
+        check_unmoved(self.parts, base, self.request)
+        schema = target_schema(self.parts, base, self.request, self.claim)
+        routed = self._route(schema)
+        extent = plan_extent(
+            self.request.mode,
+            schema,
+            [
+                *((one.partition_bytes, one.bucket) for one in routed),
+                *((one, 0) for one in self.request.emptied),
+            ],
+            self.request.partition,
+            self._filter(),
+        )
+        # replaced rows are compared with stored ones: often nothing is left to do, and nothing may be joined then
+        joins_later = not schema.is_keyed and extent.picks is not None
+        step = None if joins_later else preparing_step(self.parts, base, extent)
+        if step is not None:
+            return step
+        states = self.parts.scanner.bucket_states(base, schema, extent.covers)
+        check_picks(extent, states)
+        table = self._table(schema)
+        if check_bucket_count(self.parts, base, schema, extent, _partitions(routed)):
+            changes = self.parts.run(plan_rows(table, routed, {}, extent.picks))
+            return _written_anew(self.parts, self.request, schema, extent, changes, states, self.claim)
+        changes = self.parts.run(plan_write(table, routed, states, extent.picks))
+        made = _planned(self.request, schema, extent, changes, self.claim)
+        return self._after_joining(base, extent, made) if joins_later else made
+
+    def _after_joining(self, base: Snapshot | None, extent: Extent, made: Planned) -> Planned:
+        """The changes, or the joining of files that is due before them; nothing is joined for what changes nothing.
+
+        That has to be known first, so the files of the changes are written, and deleted when a step comes before.
+        """
+        step = None if made.is_nothing else preparing_step(self.parts, base, extent)
+        if step is None:
+            return made
+        _discard(self.parts, made)
+        return step
+
+    def _filter(self) -> RowFilter | None:
+        """The request's filter; keys are those of the rows when it names none."""
+        asked, rows = self.request.replaces, self.request.rows
+        return (
+            asked.among(rows)
+            if isinstance(asked, SameKeys) and asked.keys is None and rows is not None
+            else asked
+        )
+
+    def _route(self, schema: TableSchema) -> tuple[RoutedRows, ...]:
+        if schema.id not in self._routed:
+            rows = self.request.rows
+            if rows is None:
+                rows = schema.arrow_schema().empty_table()
+            kinds = checked_kinds(self.request, schema)
+            if self.request.mode is WriteMode.OVERWRITE_STATIC:
+                rows = with_constants(rows, schema, self.request.partition)
+            self._routed[schema.id] = route_rows(rows, kinds, schema)
+        return self._routed[schema.id]
+
+    def _table(self, schema: TableSchema) -> TaskTable:
+        chosen = self.request.duplicates
+        return self.parts.task_table(schema, None if chosen is None else {"tablestore.duplicates": chosen})
+
+
+@dataclass
+class ChangesWrite:
+    """A commit of changes that were computed for a base outside of this process.
+
+    `make_changes` writes with the given schema and returns one change for each bucket that has rows.
+    Keyed overwrites: buckets of the extent without rows are emptied here. Append-only
+    overwrites: the old files are removed here. A whole table or partition that gets another bucket count is written
+    into empty buckets.
+    """
+
+    parts: Parts
+    request: WriteRequest
+    make_changes: MakeChanges
+    claim: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.claim = self.parts.runtime.new_uuid()
+
+    def __call__(self, base: Snapshot | None) -> Planned:
+        """The changes on `base`; folds of all buckets come first, since the rows' buckets are not known before."""
+        check_unmoved(self.parts, base, self.request)
+        schema = target_schema(self.parts, base, self.request, self.claim)
+        whole = plan_extent(WriteMode.OVERWRITE_TABLE, schema, (), {})
+        step = preparing_step(self.parts, base, whole)
+        if step is not None:
+            return step
+        is_anew = self._is_rescale(base, schema)
+        changes = list(self.make_changes(None if is_anew else base, schema))
+        # from here on files lie there: a refusal leaves them unnamed
+        buckets = [(change.partition_bytes, change.bucket) for change in changes]
+        extent = plan_extent(
+            self.request.mode, schema, buckets, self.request.partition, self.request.replaces
+        )
+        states = self.parts.scanner.bucket_states(base, schema, extent.covers)
+        if is_anew:
+            return _written_anew(self.parts, self.request, schema, extent, changes, states, self.claim)
+        check_picks(extent, states)
+        partitions = frozenset(one for one, _ in buckets)
+        if check_bucket_count(self.parts, base, schema, extent, partitions):
+            raise FixRequest(
+                "TS1313",
+                "the bucket count of partitions cannot change in a distributed write of their rows",
+                why="which partitions are overwritten is known when their rows are written already",
+                fix="overwrite the whole table, or the partition by its name",
+            )
+        if extent.picks is not None:
+            changes = self._with_replaced(schema, changes, states, extent.picks)
+        return _planned(self.request, schema, extent, changes, self.claim)
+
+    def _is_rescale(self, base: Snapshot | None, schema: TableSchema) -> bool:
+        """Asked before a file is written, where the rows are not needed to know. Raises FixRequest TS1314."""
+        mode = self.request.mode
+        if not mode.is_overwrite or mode is WriteMode.REPLACE:
+            return False
+        if mode is WriteMode.OVERWRITE_PARTITIONS and schema.partition_keys:
+            return False
+        extent = plan_extent(mode, schema, (), self.request.partition)
+        return check_bucket_count(self.parts, base, schema, extent, frozenset())
+
+    def _with_replaced(
+        self,
+        schema: TableSchema,
+        changes: list[BucketChange],
+        states: Mapping[BucketId, BucketState],
+        picks: RowFilter,
+    ) -> list[BucketChange]:
+        """Also what no task has seen: buckets without rows; the stored rows of append-only tables, uncompared."""
+        table, run = self.parts.task_table(schema), self.parts.run
+        if not schema.is_keyed:  # what goes comes first, as in a write of the driver
+            return [*run(plan_replaced(table, states.values(), picks)), *changes]
+        seen = {(change.partition_bytes, change.bucket) for change in changes}
+        rest = [state for key, state in states.items() if key not in seen]
+        return changes + run(plan_replaced(table, rest, picks))
+
+
+def _partitions(routed: Iterable[RoutedRows]) -> frozenset[bytes]:
+    return frozenset(one.partition_bytes for one in routed)
+
+
+def _planned(
+    request: WriteRequest, schema: TableSchema, extent: Extent, changes: Sequence[BucketChange], claim: str
+) -> Planned:
+    """The plan of these changes; append-only ones that take rows away are OVERWRITE, all else is APPEND."""
+    removes = any(change.removed or change.deletion_vectors is not None for change in changes)
+    claims_schema = schema.claim == claim
+    return Planned(
+        kind=CommitKind.OVERWRITE if removes and not schema.is_keyed else CommitKind.APPEND,
+        schema=schema,
+        changes=tuple(changes),
+        scope=extent.scope,
+        is_forced=claims_schema or request.always,
+        claims_schema=claims_schema,
+        operation=request.operation,
+    )
+
+
+def _written_anew(
+    parts: Parts,
+    request: WriteRequest,
+    schema: TableSchema,
+    extent: Extent,
+    changes: Sequence[BucketChange],
+    states: Mapping[BucketId, BucketState],
+    claim: str,
+) -> Planned:
+    """All files of the extent give way to these, of another bucket count: their tasks began with empty buckets."""
+    if schema.is_keyed:
+        # every row was put into an empty bucket, so every row is in this changelog: nobody may read it
+        unused = [replace(change, added=()) for change in changes]
+        _discard(parts, _planned(request, schema, extent, unused, claim))
+        changes = [replace(change, changelog=(), deletion_vectors=None) for change in changes]
+    made = _planned(request, schema, extent, _with_removals(changes, states), claim)
+    return replace(made, kind=CommitKind.OVERWRITE)
+
+
+def _discard(parts: Parts, plan: Planned) -> None:
+    for path in plan.file_paths(parts.layout):
+        parts.fileio.delete(path)
+
+
+def _with_removals(
+    changes: Sequence[BucketChange], states: Mapping[BucketId, BucketState]
+) -> list[BucketChange]:
+    """The changes, and all files of the states removed with their vectors."""
+    removed = [
+        BucketChange(
+            state.partition_bytes,
+            state.bucket,
+            removed=tuple(file.meta for file in state.files),
+            deletion_vectors={} if state.deletion_vectors else None,
+            deleted=sum(file.meta.row_count - file.dead_count for file in state.files),
+        )
+        for state in states.values()
+    ]
+    return [*removed, *changes]

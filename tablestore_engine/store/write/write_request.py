@@ -1,0 +1,214 @@
+"""What a write asks for, and which part of the table it is about.
+
+Names      WriteMode      UPSERT, APPEND, OVERWRITE_TABLE, OVERWRITE_PARTITIONS (dynamic), OVERWRITE_STATIC, REPLACE
+           WriteRequest   rows, mode, identity, schema change, staging
+           Extent         the buckets that a write reads and may change, and the scope of conflicts
+           plan_extent    mode and rows → Extent; pure
+           with_constants rows of a static partition overwrite, their partition columns filled in and checked
+INVARIANT  a request is checked completely before a file is written (P7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.format.partition import PartitionSpec
+from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.sql_literal import count_of, sql_literal
+from tablestore_engine.format.type_arrow import type_to_arrow
+from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.files.bucket_state import BucketId
+from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter, RowPositions, check_filter
+
+
+class WriteMode(StrEnum):
+    """What happens to the rows that are there. UPSERT and APPEND are one: a key decides."""
+
+    UPSERT = "upsert"
+    APPEND = "append"
+    OVERWRITE_TABLE = "overwrite_table"
+    OVERWRITE_PARTITIONS = "overwrite_partitions"  # those that occur in the rows
+    OVERWRITE_STATIC = "overwrite_static"  # those that the request names
+    REPLACE = "replace"  # the stored rows that the request's filter picks
+
+    @property
+    def is_overwrite(self) -> bool:
+        """Whether stored rows may go that no row names."""
+        return self not in (WriteMode.UPSERT, WriteMode.APPEND)
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """One write, which becomes at most one snapshot (besides folds before it).
+
+    kinds         int8 per row as RowKind; None: all rows are put. Append-only tables take +I only
+    partition     OVERWRITE_STATIC: partition column → value; rows may leave these columns out
+    commit_user, commit_identifier   both: the same pair never writes twice. A user alone is a prefix
+    duplicates    'refuse' or 'last': replaces the table's option for this write
+    new_schema    made from the table's schema N, with id N + 1; committed with the rows, under the next free number
+    properties    kept in the snapshot, if there is anything to commit
+    stage         name of a staged snapshot to write instead of the next one of main
+    always        commit even when no row changes
+    computed_from the rows were computed from this snapshot (0: from the empty table) and are right on it only;
+                  `computed_from_unique` (Snapshot.unique): and it must still be that very one
+    identity      the rows were made for the table of this identity only (TableStore.identity)
+    builds_on_stage  build on the staged snapshot of that name when there is one, instead of replacing it
+    replaces      REPLACE: the stored rows that give way to the new ones; what equals a new row stays
+    emptied       OVERWRITE_PARTITIONS: partitions (bytes) whose rows go though no row of the write lies there
+    """
+
+    rows: pa.Table | None = None
+    kinds: pa.Array | npt.NDArray[np.int8] | None = None
+    mode: WriteMode = WriteMode.UPSERT
+    partition: Mapping[str, object] = field(default_factory=dict)
+    commit_user: str | None = None
+    commit_identifier: int | None = None
+    duplicates: str | None = None
+    new_schema: TableSchema | None = None
+    properties: Mapping[str, str] | None = None
+    stage: str | None = None
+    always: bool = False
+    operation: str | None = None
+    computed_from: int | None = None
+    computed_from_unique: str | None = None
+    identity: str | None = None
+    replaces: RowFilter | None = None
+    builds_on_stage: bool = False
+    emptied: frozenset[bytes] = frozenset()
+
+
+@dataclass(frozen=True)
+class Extent:
+    """`covers`: the buckets with files that the write reads and may change; `picks`: their rows that give way."""
+
+    scope: Scope
+    covers: Callable[[BucketId], bool]
+    picks: RowFilter | None = None
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether every stored row of the extent gives way."""
+        return self.picks == EVERY_ROW
+
+    @property
+    def needs_positions(self) -> bool:
+        """Whether files must lie as they were: nothing may be joined before this write."""
+        return isinstance(self.picks, RowPositions)
+
+
+def plan_extent(
+    mode: WriteMode,
+    schema: TableSchema,
+    buckets: Collection[BucketId],
+    partition: Mapping[str, object],
+    replaces: RowFilter | None = None,
+) -> Extent:
+    """The part of the table that a write with rows in `buckets` is about. Raises FixRequest TS1311, TS1385, TS1387."""
+    if mode is WriteMode.OVERWRITE_STATIC and partition:
+        return _static_extent(schema, partition)
+    if mode is WriteMode.REPLACE:
+        if replaces is None:
+            raise FixRequest(
+                "TS1387",
+                "a replacing write does not say which rows it replaces",
+                why="mode replace goes with a filter: an interval, keys or positions",
+                fix="set replaces, or use mode overwrite_table to replace all rows",
+            )
+        return Extent(Scope(everything=True), lambda _: True, check_filter(replaces, schema))
+    dynamic = mode is WriteMode.OVERWRITE_PARTITIONS and bool(schema.partition_keys)
+    if dynamic:
+        partitions = frozenset(one for one, _ in buckets)
+        return Extent(Scope(partitions=partitions), lambda key: key[0] in partitions, EVERY_ROW)
+    if mode.is_overwrite:
+        return Extent(Scope(everything=True), lambda _: True, EVERY_ROW)
+    if not schema.is_keyed and schema.bucket_count <= 0:
+        return Extent(Scope(), lambda _: False)
+    wanted = frozenset(buckets)
+    return Extent(Scope(buckets=wanted), lambda key: key in wanted)
+
+
+def _static_extent(schema: TableSchema, partition: Mapping[str, object]) -> Extent:
+    """One partition when all keys are given, else all that agree (new ones may appear: everything conflicts)."""
+    values = static_values(schema, partition)
+    spec = PartitionSpec.of(schema)
+    if len(values) == len(schema.partition_keys):
+        only = spec.encode([values[name] for name in schema.partition_keys])
+        return Extent(Scope(partitions=frozenset([only])), lambda key: key[0] == only, EVERY_ROW)
+
+    def covers(key: BucketId) -> bool:
+        found = dict(zip(schema.partition_keys, spec.decode(key[0]), strict=True))
+        return all(found[name] == value for name, value in values.items())
+
+    return Extent(Scope(everything=True), covers, EVERY_ROW)
+
+
+def static_values(schema: TableSchema, partition: Mapping[str, object]) -> dict[str, object]:
+    """Values as their columns have them. Raises FixRequest TS1311 for an unknown column or a bad value."""
+    made: dict[str, object] = {}
+    for name, value in partition.items():
+        if name not in schema.partition_keys:
+            raise FixRequest(
+                "TS1311",
+                f"{name!r} is no partition column",
+                why=f"the table is partitioned by {', '.join(schema.partition_keys) or 'nothing'}",
+                fix="name partition columns only",
+            )
+        type_ = type_to_arrow(schema.field(name).type)
+        try:
+            made[name] = pa.array([value]).cast(type_)[0].as_py() if value is not None else None
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as wrong:
+            raise FixRequest(
+                "TS1311",
+                f"partition {name}={sql_literal(value)} is no {type_}",
+                why=str(wrong),
+                fix="write a value of the column's type",
+            ) from wrong
+    return made
+
+
+def with_constants(rows: pa.Table, schema: TableSchema, partition: Mapping[str, object]) -> pa.Table:
+    """Rows with the static partition columns filled in. Raises FixData TS1620 for rows of another partition."""
+    for name, value in static_values(schema, partition).items():
+        type_ = type_to_arrow(schema.field(name).type)
+        constant = pa.scalar(value, type_)
+        if name not in rows.column_names:
+            rows = rows.append_column(name, pa.repeat(constant, rows.num_rows))
+            continue
+        column = rows.column(name).cast(type_)
+        fits = column.is_null() if value is None else pc.equal(column, constant).fill_null(False)
+        outside = rows.num_rows - int(pc.sum(fits).as_py() or 0)
+        if outside:
+            rows_do = count_of(outside, "row does", "rows do")
+            raise FixData(
+                "TS1620",
+                f"{rows_do} not lie in the partition that is overwritten",
+                why=f"{name} must be {sql_literal(value)} in all rows",
+                fix="filter the rows, or overwrite the partitions that occur in them",
+            )
+    return rows
+
+
+def checked_kinds(request: WriteRequest, schema: TableSchema) -> npt.NDArray[np.int8] | None:
+    """The row kinds of a request. Raises FixRequest TS1312 for deletes without a key."""
+    if request.kinds is None:
+        return None
+    kinds = np.asarray(request.kinds).astype(np.int8)
+    if not schema.is_keyed:
+        if bool((kinds != RowKind.INSERT).any()):
+            raise FixRequest(
+                "TS1312",
+                "rows of an append-only table cannot be updated or deleted by kind",
+                why="without a primary key nothing says which row is meant",
+                fix="give the table a primary key, or overwrite its partitions",
+            )
+        return None
+    return None if bool((kinds == RowKind.INSERT).all()) else kinds
