@@ -32,7 +32,7 @@ from tablestore_engine.spark.bucket_expression import bucket_query, is_native
 from tablestore_engine.spark.task_outcomes import discard, gather
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
 from tablestore_engine.store.files.bucket_state import BucketChange
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 TASK_COLUMN = "__ts_task"
 SMALL_ROWS = 1_000_000

@@ -26,10 +26,10 @@ from tablestore_engine.spark.task_outcomes import encode_change, encode_failure
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.rows.routing import RoutedRows, route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_plan import plan_rows
 from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
 from tablestore_engine.store.tasks.task_runner import FileAccess, run_task
-from tablestore_engine.store.traits.table_traits import TableTraits
 
 BUCKET_COLUMN = "__ts_bucket"
 OUTCOME_DDL = "outcome binary"

@@ -22,7 +22,7 @@ from tablestore_engine.store.commit.commit import CommitIdentity, Committer
 from tablestore_engine.store.commit.conflict import Scope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.metadata.schemas import is_described, is_same_schema
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 SchemaChange = Callable[[TableSchema], TableSchema]
 _ATTEMPTS = 20

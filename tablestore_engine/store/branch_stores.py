@@ -26,9 +26,9 @@ from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.read.scan import Scanner
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
 from tablestore_engine.store.tasks.task_runner import FileAccess, RunTasks, run_tasks
-from tablestore_engine.store.traits.table_traits import TableTraits
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.rows.row_equality import numbered_rows
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.snapshot_claim import MainDestination
 from tablestore_engine.store.metadata.commit_history import follows
 from tablestore_engine.store.metadata.tags import TagStore
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 
 def roll_back(parts: Parts, snapshot_id: int, *, confirm: Callable[[], bool] | None = None) -> int:

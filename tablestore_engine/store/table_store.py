@@ -29,6 +29,7 @@ from tablestore_engine.store.commit.snapshot_claim import MainDestination
 from tablestore_engine.store.commit.snapshot_files import SnapshotFiles
 from tablestore_engine.store.expiry.expire import ExpireReport, expire_snapshots
 from tablestore_engine.store.expiry.expire_tag import delete_tag
+from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.expiry.partition_expiry import PartitionReport, expire_partitions
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.files.parquet_input import FooterChecks
@@ -40,6 +41,7 @@ from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.read.filtered_read import Condition, parse_conditions, read_matching
 from tablestore_engine.store.read.scan import PartitionFilter, ScanPlan
 from tablestore_engine.store.read.scan_rows import read_batches, read_plan
+from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.stage.stage_more import More, write_more
 from tablestore_engine.store.stage.staging import (
@@ -49,9 +51,8 @@ from tablestore_engine.store.stage.staging import (
     staged_branch,
     staged_parts,
 )
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.task_runner import RunTasks, run_tasks
-from tablestore_engine.store.traits.expiry_rules import Hold, Retention
-from tablestore_engine.store.traits.table_traits import TableTraits
 from tablestore_engine.store.verify import verify_table
 from tablestore_engine.store.write.requested_compaction import (
     CompactionReport,

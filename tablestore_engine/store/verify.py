@@ -28,7 +28,7 @@ from tablestore_engine.store.files.parquet_input import ParquetInput, verify_par
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.key_facts import count_repeats, read_key_facts
 from tablestore_engine.store.merge.lookup import key_range
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 
 def verify_table(parts: Parts, *, deep: bool = True) -> tuple[str, ...]:

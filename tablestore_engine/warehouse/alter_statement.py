@@ -30,7 +30,7 @@ from tablestore_engine.sql.statement import (
     SetProperties,
     UnsetProperties,
 )
-from tablestore_engine.store.traits.partition_time import check_rule
+from tablestore_engine.store.expiry.partition_time import check_rule
 
 
 def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataField, ...]) -> TableSchema:

@@ -18,10 +18,11 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, PublishPending, Stopped, TablestoreError
 from tablestore_engine.store.expiry.expire import ExpireReport
+from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.expiry.partition_expiry import PartitionReport
+from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.traits.expiry_rules import Hold, Retention
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.compact_report import CompactReport
 from tablestore_engine.warehouse.logs import Logs
 from tablestore_engine.warehouse.partition_expiry import PartitionExpiry

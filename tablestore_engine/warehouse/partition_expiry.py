@@ -20,7 +20,7 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.expiry.partition_expiry import PartitionReport
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.logs import Logs
 from tablestore_engine.warehouse.write_report import WriteReport
 

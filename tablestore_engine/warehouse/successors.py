@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.succession import REPLACES
 from tablestore_engine.errors import Unsupported
-from tablestore_engine.store.traits.table_traits import has_log
+from tablestore_engine.store.table_traits import has_log
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
 from tablestore_engine.warehouse.write_spec import WriteSpec

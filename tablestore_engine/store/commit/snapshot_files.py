@@ -29,7 +29,7 @@ from tablestore_engine.store.commit.base_list import merge_manifests
 from tablestore_engine.store.commit.conflict import Scope
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketId
 from tablestore_engine.store.metadata.manifests import ManifestStore
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 WRITER_VERSION = "dbt-tablestore"
 

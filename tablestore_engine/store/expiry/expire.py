@@ -33,6 +33,7 @@ from tablestore_engine.format.layout import find_floor_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.expiry.expiry_holds import find_holds, find_kept, has_own_changelog
+from tablestore_engine.store.expiry.expiry_rules import Choice, Hold, pick_expired
 from tablestore_engine.store.expiry.named_files import (
     Files,
     NamedFiles,
@@ -40,8 +41,8 @@ from tablestore_engine.store.expiry.named_files import (
     dropped_data,
     metadata_files,
 )
-from tablestore_engine.store.traits.expiry_rules import Choice, Hold, Retention, pick_expired
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.retention import Retention
+from tablestore_engine.store.table_traits import TableTraits
 
 _OTHERS = "another expiry or a rollback is at work"
 

@@ -25,8 +25,8 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitReport
-from tablestore_engine.store.traits.partition_time import pick_expired_partitions, shown_partition
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.expiry.partition_time import pick_expired_partitions, shown_partition
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.requested_compaction import CompactionRequest, compact_table
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 

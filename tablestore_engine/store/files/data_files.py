@@ -35,7 +35,7 @@ from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.file_facts import AppendFacts, Counter, FactsOf, KeyedFacts
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.rolling_writer import RollingWriter, Shape
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 DICTIONARY_PAGE_BYTES = 128 << 10  # a row group whose values do not repeat gives up its dictionary early
 DICTIONARY_SHARE = (

@@ -23,7 +23,7 @@ from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.range_read import FilePiece, read_ranges
 from tablestore_engine.store.rows.incoming_batch import sequence_of
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 
 def merged_positions(reader: FileReader, files: Sequence[StoredFile]) -> Mapping[str, BitMap]:

@@ -41,7 +41,7 @@ from tablestore_engine.store.read.predicate import (
     comparable,
     pinned,
 )
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 _KEYS_MAX = 256  # combinations of key values that are hashed to find buckets
 _HASHED_AS_COMPARED = (*INTEGER_ROOTS, "BOOLEAN", "DECIMAL", "VARCHAR", "DATE", *TIMESTAMP_ROOTS)

@@ -34,7 +34,7 @@ from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.hidden_positions import merged_positions
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.schemas import SchemaStore
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 PartitionFilter = Callable[[tuple[object, ...]], bool]
 _REMEMBERED = 4

@@ -31,7 +31,7 @@ from tablestore_engine.lsm.merge import merge_versions, merged_rows
 from tablestore_engine.lsm.sequence_field import SequenceOrder
 from tablestore_engine.lsm.take_rows import keeps_all, take_rows
 from tablestore_engine.store.rows.conformed_rows import SAMPLES, frame_samples
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 
 @dataclass(frozen=True)

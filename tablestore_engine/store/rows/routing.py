@@ -25,7 +25,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.key_versions import retracts
 from tablestore_engine.lsm.take_rows import take_rows
 from tablestore_engine.store.rows.conformed_rows import conform
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 Kinds = npt.NDArray[np.int8]
 

@@ -39,7 +39,7 @@ from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketId
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.schemas import is_described, is_same_schema
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.write_on_base import RowsWrite
 from tablestore_engine.store.write.write_request import WriteRequest
 

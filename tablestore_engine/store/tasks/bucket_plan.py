@@ -27,6 +27,7 @@ from tablestore_engine.store.files.bucket_state import BucketId, BucketState, em
 from tablestore_engine.store.merge.lookup import key_range
 from tablestore_engine.store.rows.routing import RoutedRows
 from tablestore_engine.store.rows.row_filter import RowFilter
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_task import (
     Append,
     BucketTask,
@@ -37,7 +38,6 @@ from tablestore_engine.store.tasks.bucket_task import (
     TaskTable,
     Upsert,
 )
-from tablestore_engine.store.traits.table_traits import TableTraits
 
 SMALL_FILE_SHARE = 0.7  # of the target size: smaller files are worth joining
 _TIER_ROWS, _TIER_FACTOR = 4_096, 4

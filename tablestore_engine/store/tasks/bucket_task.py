@@ -29,7 +29,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.compaction_choice import CompactionUnit
 from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.rows.row_filter import RowFilter
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 
 
 @dataclass(frozen=True)

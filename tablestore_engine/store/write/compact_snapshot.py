@@ -16,10 +16,10 @@ from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.conflict import Scope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketId
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_plan import plan_compaction, plan_joins, plan_preparation
 from tablestore_engine.store.tasks.bucket_task import BucketTask
 from tablestore_engine.store.tasks.task_size import first_portion
-from tablestore_engine.store.traits.table_traits import TableTraits
 from tablestore_engine.store.write.write_request import Extent
 
 PORTION_BYTES = 4 << 30  # of input; each step is a snapshot

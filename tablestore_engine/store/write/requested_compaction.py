@@ -30,7 +30,7 @@ from tablestore_engine.store.commit.commit_report import CommitIdentity
 from tablestore_engine.store.commit.conflict import Scope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketId
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.compact_snapshot import compaction_step
 from tablestore_engine.store.write.write_checks import check_table_writable
 from tablestore_engine.store.write.write_request import WriteMode, plan_extent

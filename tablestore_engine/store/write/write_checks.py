@@ -22,7 +22,7 @@ from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.metadata.schemas import is_same_schema
 from tablestore_engine.store.rows.row_filter import RowPositions, check_positions
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.write_request import Extent, WriteRequest
 
 

@@ -25,10 +25,10 @@ from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.lookup import KeyCache
 from tablestore_engine.store.rows.routing import route_rows
 from tablestore_engine.store.rows.row_filter import EVERY_ROW
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_plan import levels_of, plan_bucket, plan_preparation
 from tablestore_engine.store.tasks.bucket_task import BucketTask, Fold, TakeIn, TaskTable
 from tablestore_engine.store.tasks.task_runner import FileAccess, run_task
-from tablestore_engine.store.traits.table_traits import TableTraits
 
 Row = dict[str, object]
 TABLE_OPTIONS = {"changelog-producer": "lookup", "num-levels": "20", "deletion-vectors.enabled": "true"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.expiry.named_files import needed_names
+from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.traits.expiry_rules import Retention
 from tests.unit.store.table_world import Row, rows_of
 
 _ANY_TIME = -(1 << 60)  # the clocks of tests begin anew with each handle

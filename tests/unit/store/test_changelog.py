@@ -17,7 +17,7 @@ from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange, empty_bucket
 from tablestore_engine.store.files.data_files import DataFiles, RunRows
 from tablestore_engine.store.table_store import TableStore, committer_of
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.write_request import WriteMode
 from tests.unit.store.table_world import as_table, changes, changes_of, delete, make_table, put, row, rows_of
 

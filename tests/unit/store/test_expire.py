@@ -11,9 +11,9 @@ from tablestore_engine.errors import FixData, FixRequest, NotFound, TablestoreEr
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.store.clone import clone_table
+from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.traits.expiry_rules import Hold
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.testing.faults import seeded_runtime
 from tests.unit.store.expiry_world import newest, strays, visible

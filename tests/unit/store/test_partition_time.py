@@ -13,13 +13,13 @@ from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.options import parse_time_format
 from tablestore_engine.sql.statement import SetProperties
-from tablestore_engine.store.traits.partition_time import (
+from tablestore_engine.store.expiry.partition_time import (
     PartitionRule,
     check_rule,
     partition_time,
     shown_partition,
 )
-from tablestore_engine.store.traits.table_traits import TableTraits
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.alter_statement import alter_schema
 from tablestore_engine.warehouse.incoming_rows import from_arrow
 from tablestore_engine.warehouse.target_schema import plan_target

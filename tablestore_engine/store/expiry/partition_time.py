@@ -1,7 +1,6 @@
 """Which partitions are old enough to go: the rules of partition expiry, over values and texts. Pure.
 
-Names      PartitionRule     what a table says: how long, from which columns, in which form, how many at once
-           PartitionChoice   those that go, and what stays of those that one would think of
+Names      PartitionChoice   those that go, and what stays of those that one would think of
            partition_time    values of a partition → its time
            is_expired        (time, rule, now) → whether it goes
            pick_expired_partitions   the choice among all
@@ -26,21 +25,11 @@ from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.value_text import cast_text, legacy_text
-from tablestore_engine.options import DEFAULT_FORMAT, TimeFormat
+from tablestore_engine.store.retention import PartitionRule
 
 _MS = 1_000_000  # nanoseconds
 _COLUMN = re.compile(r"\$(\w+)")
 Values = tuple[object, ...]
-
-
-@dataclass(frozen=True)
-class PartitionRule:
-    """`pattern` None: the first partition column; `most` partitions go at once."""
-
-    retained_ms: int
-    pattern: str | None = None
-    time_format: TimeFormat = DEFAULT_FORMAT
-    most: int = 100
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Which snapshots go: the rules of expiry, over ids and times. Pure.
 
-Names      Retention     what a table, or whoever asks, wants to keep
-           Hold          a snapshot that has to stay with all after it, and who needs it
+Names      Hold          a snapshot that has to stay with all after it, and who needs it
            Choice        which ones go, and why no more of them
            pick_expired  the choice
 Rules      E earliest, L newest. Those from E on go, up to the first of
@@ -16,16 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Retention:
-    """`keep_min` at least 1: the newest stays. `keep_max`, `limit`: None for any number; the others in ms."""
-
-    keep_min: int
-    keep_max: int | None
-    retained_ms: int
-    grace_ms: int
-    limit: int | None
+from tablestore_engine.store.retention import Retention
 
 
 @dataclass(frozen=True)

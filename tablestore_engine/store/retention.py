@@ -1,0 +1,33 @@
+"""What a table wants to keep, of its snapshots and of its partitions: values that its options give (table_traits).
+
+Names      Retention       of snapshots; the rules are in expiry.expiry_rules
+           PartitionRule   of partitions: how long, from which columns, in which form, how many at once; rules:
+                           expiry.partition_time
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore_engine.options import DEFAULT_FORMAT, TimeFormat
+
+
+@dataclass(frozen=True)
+class Retention:
+    """`keep_min` at least 1: the newest stays. `keep_max`, `limit`: None for any number; the others in ms."""
+
+    keep_min: int
+    keep_max: int | None
+    retained_ms: int
+    grace_ms: int
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class PartitionRule:
+    """`pattern` None: the first partition column; `most` partitions go at once."""
+
+    retained_ms: int
+    pattern: str | None = None
+    time_format: TimeFormat = DEFAULT_FORMAT
+    most: int = 100

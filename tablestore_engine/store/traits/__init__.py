@@ -1,1 +1,0 @@
-"""What the options of a table mean, parsed once."""
