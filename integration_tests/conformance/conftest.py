@@ -13,9 +13,8 @@ from integration_tests.conformance.record import Recorder
 from integration_tests.conformance.selection import is_selected
 
 HERE = Path(__file__).parent
-# Thousands of queries over a few rows: compiling, planning again and shuffling in parallel would only cost time.
+# Thousands of queries over a few rows: generating code, planning again and shuffling in parallel would only cost time.
 SPARK_CONF = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",

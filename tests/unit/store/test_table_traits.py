@@ -7,7 +7,6 @@ import pickle
 from pathlib import Path
 
 import pytest
-from tablestore_engine.store.traits import table_traits
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
@@ -16,6 +15,7 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.lsm.changelog_producer import PRODUCERS
 from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.options import OPTIONS
+from tablestore_engine.store import table_traits
 from tablestore_engine.store.table_traits import TableTraits
 
 
