@@ -1,4 +1,4 @@
-"""Expiring tables of tests: rules that leave n snapshots, everything that can be read, files that nobody names."""
+"""Expiring tables of tests: a few snapshots, rules that leave n of them, what can be read, files that nobody names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.expiry.named_files import needed_names
 from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_store import TableStore
-from tests.unit.store.table_world import Row, rows_of
+from tests.unit.store.table_world import Row, delete, make_table, put, row, rows_of
 
 _ANY_TIME = -(1 << 60)  # the clocks of tests begin anew with each handle
 _METADATA = ("snapshot", "schema", "tag", "branch", "consumer", "expire")
@@ -47,3 +47,12 @@ def _roots(store: TableStore) -> list[Snapshot]:
     for staged in store.staging.list_all():
         found += [staged.snapshot, *([] if staged.base is None else [staged.base])]
     return found
+
+
+def written(root: Path, count: int = 5, **table: object) -> TableStore:
+    """`count` snapshots: rows of keys 0 to 3, each time some other ones; the last one deletes."""
+    store = make_table(root, **table)  # type: ignore[arg-type]
+    for number in range(count - 1):
+        put(store, row(number % 4, f"v{number}"), row((number + 1) % 4, f"v{number}"))
+    delete(store, {"id": 1})
+    return store

@@ -2,110 +2,38 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import functools
 import os
-import shutil
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tablestore_engine.errors import FixData, RetryError, TablestoreError
+from tablestore_engine.errors import FixData, RetryError
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
-from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.clone import clone_table
-from tablestore_engine.store.leftovers.orphans import DAY_MS, IS_YOUNG, OrphanReport, OrphanRequest
+from tablestore_engine.store.leftovers.orphans import DAY_MS, IS_YOUNG, OrphanRequest
 from tablestore_engine.store.leftovers.table_files import IS_LINK, IS_STRANGERS, IS_UNKNOWN, kind_of
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import (
-    DyingFileIO,
-    Fault,
-    FaultKind,
-    FaultyFileIO,
     SimulatedCrash,
     crashing,
     seeded_runtime,
 )
-from tests.unit.store.expiry_world import newest, strays, visible
+from tests.unit.store.expiry_world import strays
+from tests.unit.store.orphan_world import UUID, clean, files_of, found, history, unchanged
 from tests.unit.store.table_world import (
     acting,
-    changes_of,
-    delete,
     make_table,
     open_table,
-    overwrite,
     put,
     row,
     rows_of,
 )
-
-AT_ONCE = -(1 << 60)  # the clocks of tests begin anew with each handle
-UUID = "0a0b0c0d-1111-4222-8333-444455556666"
-
-
-def clean(store: TableStore, **more: object) -> OrphanReport:
-    """Delete what is left over, whatever its age."""
-    return store.orphans(OrphanRequest(grace_ms=AT_ONCE, delete=True, **more))  # type: ignore[arg-type]
-
-
-def found(store: TableStore) -> OrphanReport:
-    """The same, looked at only."""
-    return store.orphans(OrphanRequest(grace_ms=AT_ONCE))
-
-
-def readable(store: TableStore) -> dict[str, object]:
-    """Rows of everything, and the changelog of each snapshot."""
-    logs = {f"changes {number}": changes_of(store, number) for number in store.snapshots.list_ids()[1:]}
-    return {**visible(store), **logs}
-
-
-def files_of(store: TableStore) -> set[str]:
-    """Paths of all files in the folder."""
-    root = Path(store.location)
-    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
-
-
-@contextlib.contextmanager
-def unchanged(store: TableStore) -> Iterator[None]:
-    """What can be read before is read the same behind it."""
-    before = readable(open_table(Path(store.location).parents[1]))
-    yield
-    again = open_table(Path(store.location).parents[1])
-    assert readable(again) == before
-    assert again.verify() == ()
-
-
-def history(root: Path) -> TableStore:
-    """Vectors, folds, a tag whose snapshot expired, a stage, a rolled back end, a discarded stage: a copy of it."""
-    shutil.copytree(_history(), root, dirs_exist_ok=True)
-    return open_table(root)
-
-
-@functools.cache
-def _history() -> Path:
-    root = Path(tempfile.mkdtemp(prefix="tablestore-history-"))
-    atexit.register(shutil.rmtree, root, ignore_errors=True)
-    store = make_table(root, options={"manifest.merge-min-count": "3"})
-    for number in range(5):
-        put(store, row(number % 3, f"v{number}"), row(7))
-    delete(store, {"id": 7})
-    store.tags.create("old", 2)
-    store.expire(newest(3))
-    put(store, row(1, "dropped"), stage="no")
-    store.staging.discard("no")
-    put(store, row(2, "lost"))
-    overwrite(store, row(3, "lost"))
-    store.rollback(6)
-    put(store, row(4, "staged"), stage="gate")
-    return root
 
 
 def test_what_nobody_names_goes_and_all_the_rest_reads_as_before(tmp_path: Path) -> None:
@@ -140,70 +68,6 @@ def test_fresh_files_stay_for_a_day(tmp_path: Path) -> None:
     with unchanged(store):
         assert open_table(tmp_path, runtime=late).orphans(OrphanRequest(delete=True)).found
     assert strays(store) == set()
-
-
-@pytest.mark.parametrize(
-    "point", [name for name in CRASH_POINTS if name.startswith(("write", "commit", "stage"))]
-)
-def test_leftovers_of_killed_writers(tmp_path: Path, point: str) -> None:
-    """At each point of a commit and of a stage: readers see no difference, nothing else stays."""
-    store = make_table(tmp_path)
-    put(store, row(1), row(2))
-    dying = open_table(tmp_path, runtime=crashing(seeded_runtime(9), point))
-    with contextlib.suppress(SimulatedCrash):
-        put(dying, row(1, "late"))
-    with contextlib.suppress(SimulatedCrash):
-        put(dying, row(1, "later"), stage="gate")
-    with unchanged(store):
-        clean(store)
-    assert strays(store) == set()
-
-
-@pytest.mark.slow
-def test_a_write_that_dies_at_each_change_of_a_name(tmp_path: Path) -> None:
-    """Each third one: in a new bucket too, whose folder would stay empty; the next write works."""
-    changes, is_killed = 0, True
-    while is_killed:
-        root = tmp_path / str(changes)
-        root.mkdir()
-        store = make_table(root, options={"bucket": "3"})
-        put(store, row(1))
-        fileio = DyingFileIO(LocalFileIO(str(root)), seed=changes, changes_left=changes)
-        try:
-            put(open_table(root, fileio=fileio), *(row(number) for number in range(9)), stage="gate")
-            is_killed = False
-        except SimulatedCrash:
-            changes += 3
-        with unchanged(store):
-            clean(store)
-        assert strays(store) == set()
-        put(store, row(5, "again"))
-        assert len(rows_of(store)) == 2
-    assert changes > 5
-
-
-@pytest.mark.slow
-def test_a_discard_that_dies_leaves_no_branch(tmp_path: Path) -> None:
-    """Whatever of its folder is left: it counts for nobody, and goes with its files."""
-    changes, is_killed = 0, True
-    while is_killed:
-        root = tmp_path / str(changes)
-        root.mkdir()
-        store = make_table(root)
-        put(store, row(1))
-        put(store, row(2), stage="gate")
-        fileio = DyingFileIO(LocalFileIO(str(root)), seed=changes, changes_left=changes)
-        try:
-            open_table(root, fileio=fileio).staging.discard("gate")
-            is_killed = False
-        except SimulatedCrash:
-            changes += 1
-        is_whole = store.staging.find("gate") is not None
-        with unchanged(store):
-            clean(store)
-        assert (Path(store.location) / "branch/branch-ts_staged_gate").exists() is is_whole
-        assert strays(store) == set()
-    assert changes > 3
 
 
 def test_a_commit_that_ends_between_the_passes_is_safe(tmp_path: Path) -> None:
@@ -406,49 +270,3 @@ def test_a_clone_and_its_source_keep_theirs(tmp_path: Path) -> None:
         clean(store)
     assert rows_of(copy) == rows
     assert copy.verify() == ()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("operation", ["read", "list", "list_hidden", "create_exclusive", "delete", "rename"])
-def test_a_failing_file_system(tmp_path: Path, operation: str) -> None:
-    """The error is told and nobody's files are gone; the next cleaning ends the work."""
-    for call in (1, 4):
-        root = tmp_path / str(call)
-        root.mkdir()
-        store = history(root)
-        fault = Fault(FaultKind.BEFORE, operation, call=call)
-        fileio = FaultyFileIO(LocalFileIO(str(root)), faults=(fault,))
-        with unchanged(store):
-            with contextlib.suppress(OSError, TablestoreError):
-                clean(open_table(root, fileio=fileio))
-            clean(store)
-        assert strays(store) == set()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("point", [name for name in CRASH_POINTS if name.startswith("orphans.")])
-def test_a_cleaning_that_is_killed(tmp_path: Path, point: str) -> None:
-    """Nobody is kept from writing by what it left; the next one ends it."""
-    store = history(tmp_path)
-    with unchanged(store), pytest.raises(SimulatedCrash):
-        clean(open_table(tmp_path, runtime=crashing(seeded_runtime(4), point)))
-    put(store, row(50))
-    with unchanged(store):
-        clean(store)
-    assert strays(store) == set()
-    assert list(Path(store.layout.sweeps_dir).iterdir()) == []
-
-
-def test_a_stopped_expiry_is_left_to_the_next_one(tmp_path: Path) -> None:
-    """Its snapshots may still come back while their floor stands: their files are named until they are gone."""
-    store = history(tmp_path)
-    clean(store)
-    with pytest.raises(SimulatedCrash):
-        open_table(tmp_path, runtime=crashing(seeded_runtime(4), "expire.data")).expire(newest(1))
-    with unchanged(store):
-        assert clean(store).found == ()
-    store.staging.discard("gate")
-    store.expire(newest(1))
-    with unchanged(store):
-        clean(store)
-    assert strays(store) == set()
