@@ -67,10 +67,11 @@ def data_types() -> st.SearchStrategy[DataType]:
 
 def values_of(type_: DataType) -> st.SearchStrategy[object]:
     """None or a value that the type keeps exactly."""
-    return st.none() | _not_null(type_)
+    return st.none() | known_values_of(type_)
 
 
-def _not_null(type_: DataType) -> st.SearchStrategy[object]:
+def known_values_of(type_: DataType) -> st.SearchStrategy[object]:
+    """A value that the type keeps exactly."""
     root = type_.root
     if root in _BITS:
         half = 1 << (_BITS[root] - 1)
