@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dbt.adapters.tablestore.demo import command
 from tablestore_engine.cli.main import main
 
 
@@ -26,3 +27,22 @@ def test_missing_extras_are_asked_for_by_name(
     assert "pip install 'dbt-tablestore[demo]'" in said
     assert all(name in said for name in missing)
     assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.parametrize(
+    ("found", "is_said"), [(None, True), ("/elsewhere/bin/tablestore", True), ("tablestore", False)]
+)
+def test_the_environment_is_named_unless_its_command_is_what_a_shell_finds(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    found: str | None,
+    is_said: bool,
+) -> None:
+    """Another environment's `tablestore` on the path would open the tables with another version."""
+    (tmp_path / "activate").touch()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    place = found if found is None else str(tmp_path / found)  # an absolute path stays what it is
+    monkeypatch.setattr(command.shutil, "which", lambda _: place)
+    command._next_steps(tmp_path, 1)
+    assert (f"source {tmp_path / 'activate'}" in capsys.readouterr().out) is is_said

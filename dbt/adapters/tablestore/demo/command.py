@@ -179,9 +179,10 @@ def _draw(demo: Demo) -> None:
 def _next_steps(folder: Path, early: int) -> None:
     _print("\nNow yours:")
     activate = Path(sys.executable).with_name("activate")
-    is_on_path = shutil.which("tablestore") is not None
+    found = shutil.which("tablestore")  # another environment's would open the tables with another version
+    is_ours = found is not None and Path(found).parent == activate.parent
     for text in (
-        *([] if is_on_path or not activate.exists() else [f"source {shlex.quote(str(activate))}"]),
+        *([] if is_ours or not activate.exists() else [f"source {shlex.quote(str(activate))}"]),
         f"cd {shlex.quote(str(folder))}",
         "tablestore snapshots demo.flights",
         f"tablestore diff demo.flights {early} {early + 1}",
