@@ -108,8 +108,9 @@ class PlanPruner:
         for reading in readings:
             linked, files = self.tables[reading.table], self._left(reading, chosen)
             is_filtered = reading.words is not None and any(file.deleted for file in files)
-            owns_words = is_filtered and not fit(linked.group.files) and fit(files)
-            if len(files) < len(linked.group.files):
+            is_part = len(files) < len(linked.group.files)
+            owns_words = is_part and is_filtered and not fit(linked.group.files) and fit(files)
+            if is_part:
                 relation = _fetched(analyzed, reading.relation)
                 yield relation, self._on(relation, linked, files, own_words=owns_words)
             if reading.alive is None or reading.words is None:

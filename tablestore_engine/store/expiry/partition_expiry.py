@@ -99,12 +99,13 @@ def expire_partitions(
 
 def _visible_rows(parts: Parts, newest: Snapshot, going: frozenset[bytes]) -> int:
     """By metadata; level 0 is no part of the table yet."""
-    states = parts.scanner.bucket_states(newest, parts.schema_at(newest), lambda key: key[0] in going)
+    schema = parts.schema_at(newest)
+    states = parts.scanner.bucket_states(newest, schema, lambda key: key[0] in going)
     return sum(
         file.meta.row_count - file.dead_count
         for state in states.values()
         for file in state.files
-        if file.meta.level > 0 or not parts.schema_at(newest).is_keyed
+        if file.meta.level > 0 or not schema.is_keyed
     )
 
 
