@@ -27,7 +27,7 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
-from tablestore_engine.warehouse.target_schema import APPEND_DEFAULTS, KEYED_DEFAULTS
+from tablestore_engine.warehouse.write.target_schema import APPEND_DEFAULTS, KEYED_DEFAULTS
 
 KINDS = {"+I": RowKind.INSERT, "-U": RowKind.UPDATE_BEFORE, "+U": RowKind.UPDATE_AFTER, "-D": RowKind.DELETE}
 

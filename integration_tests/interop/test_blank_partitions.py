@@ -12,7 +12,7 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import arrow_rows, assert_same, plain_rows
 from integration_tests.interop.schemas import Schema, schema
-from tablestore_engine.warehouse.target_schema import KEYED_DEFAULTS
+from tablestore_engine.warehouse.write.target_schema import KEYED_DEFAULTS
 
 # Java's Character.isWhitespace: no-break spaces (U+00A0, U+2007, U+202F), zero width and U+0085 are no white space.
 _VALUES = (

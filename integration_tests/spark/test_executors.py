@@ -17,7 +17,7 @@ from tablestore_engine.spark.executors import Executors
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.warehouse import table_writer
+from tablestore_engine.warehouse.write import table_writer
 from tests.unit.store.table_world import changes_of, make_table, put, row, rows_of
 from tests.unit.store.test_changelog import foreign_level_zero
 

@@ -26,9 +26,9 @@ from tablestore_engine.spark.write import collect_small
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.sql.statement import AddColumns, AlterAction, AlterColumn
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.warehouse.running_statement import StatementResult
-from tablestore_engine.warehouse.statement_runner import StatementRunner
-from tablestore_engine.warehouse.table_actions import RowsRequest, TableWish
+from tablestore_engine.warehouse.statements.running_statement import StatementResult
+from tablestore_engine.warehouse.statements.statement_runner import StatementRunner
+from tablestore_engine.warehouse.statements.table_actions import RowsRequest, TableWish
 
 
 @dataclass

@@ -25,8 +25,7 @@ from tablestore_engine.store.leftovers.orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.rows.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write.requested_compaction import FileTotals
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.warehouse.compact_report import CompactReport
-from tablestore_engine.warehouse.gate_rule import (
+from tablestore_engine.warehouse.gate.gate_rule import (
     GateBook,
     Outcome,
     Staged,
@@ -39,7 +38,7 @@ from tablestore_engine.warehouse.gate_rule import (
     pick_group,
     short_name,
 )
-from tablestore_engine.warehouse.gatekeeper import (
+from tablestore_engine.warehouse.gate.gatekeeper import (
     PENDING,
     PUBLISHED,
     REFUSED,
@@ -47,9 +46,10 @@ from tablestore_engine.warehouse.gatekeeper import (
     Publication,
     stage_properties,
 )
-from tablestore_engine.warehouse.relation_list import DAMAGED, RelationInfo, describe_damage
+from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
+from tablestore_engine.warehouse.relations.relation_list import DAMAGED, RelationInfo, describe_damage
+from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
-from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
 __all__ = [
     "BROKERS",

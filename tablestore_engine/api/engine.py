@@ -1,8 +1,8 @@
 """The engine of one warehouse: the front door for dbt, Python users and the command line.
 
 Names      Engine   one per warehouse and process; safe for threads
-Steps      a write: rows -> Incoming -> warehouse/table_writer -> commit -> publish what the log lacks -> report
-           SQL: warehouse/statement_runner decides by the statement: queries resolve names, changes are actions
+Steps      a write: rows -> Incoming -> warehouse/write/table_writer -> commit -> publish what the log lacks -> report
+           SQL: warehouse/statements/statement_runner decides: queries resolve names, changes are actions
 INVARIANT  no JVM before the first statement that needs one: names, Arrow reads and writes, staging work without, as
            long as no bucket work is due that is too large for the driver (spark/executors.py).
 """
@@ -38,16 +38,16 @@ from tablestore_engine.spark.spark_types import spark_ddl
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.warehouse.gatekeeper import Gatekeeper
-from tablestore_engine.warehouse.incoming_rows import from_arrow, from_frame, to_incoming
-from tablestore_engine.warehouse.orphans import Orphans
-from tablestore_engine.warehouse.relation_list import RelationInfo
-from tablestore_engine.warehouse.statement_runner import StatementRunner, needs_session
-from tablestore_engine.warehouse.successors import Successors
-from tablestore_engine.warehouse.table_actions import TableActions
+from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
+from tablestore_engine.warehouse.gate.successors import Successors
+from tablestore_engine.warehouse.maintenance.orphans import Orphans
+from tablestore_engine.warehouse.relations.relation_list import RelationInfo
+from tablestore_engine.warehouse.statements.statement_runner import StatementRunner, needs_session
+from tablestore_engine.warehouse.statements.table_actions import TableActions
 from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write.incoming_rows import from_arrow, from_frame, to_incoming
+from tablestore_engine.warehouse.write.write_spec import TableSpec, WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
-from tablestore_engine.warehouse.write_spec import TableSpec, WriteSpec
 
 Versions = Mapping[str, TableVersion]
 NO_VERSIONS: Versions = {}

@@ -28,8 +28,7 @@ from tablestore_engine.store.leftovers.orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
-from tablestore_engine.warehouse.compact_report import CompactReport
-from tablestore_engine.warehouse.incoming_rows import to_incoming
+from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
 from tablestore_engine.warehouse.snapshot_diff import (
     ChangeCounts,
     count_changes,
@@ -37,8 +36,9 @@ from tablestore_engine.warehouse.snapshot_diff import (
     read_changes_table,
 )
 from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write.incoming_rows import to_incoming
+from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
-from tablestore_engine.warehouse.write_spec import WriteSpec
 
 
 @dataclass(frozen=True)

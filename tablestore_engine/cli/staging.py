@@ -2,8 +2,8 @@
 
 Names      _ACTIONS        staged list, show, drop, publish
            report_record   a commit or a publication as JSON
-INVARIANT  the rule is the engine's (warehouse/gate_rule.py), the same that dbt uses: every gate is green for these very
-           rows, and what one test read together is published together; --force publishes one all the same.
+INVARIANT  the rule is the engine's (warehouse/gate/gate_rule.py), the same that dbt uses: every gate is green for these
+           very rows, and what one test read together is published together; --force publishes one all the same.
 INVARIANT  publishing again is harmless: what the topic has is never sent twice.
 """
 

@@ -26,16 +26,16 @@ from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.store.write.requested_compaction import CompactionRequest, has_inbox_rows
-from tablestore_engine.warehouse.compact_report import CompactReport, report_of_compaction
-from tablestore_engine.warehouse.expiry import Expiry
-from tablestore_engine.warehouse.incoming_rows import Incoming
-from tablestore_engine.warehouse.logs import Logs
-from tablestore_engine.warehouse.orphans import Orphans
-from tablestore_engine.warehouse.partition_expiry import PartitionExpiry
-from tablestore_engine.warehouse.relations import Relations
-from tablestore_engine.warehouse.table_writer import TableWriter
+from tablestore_engine.warehouse.log.logs import Logs
+from tablestore_engine.warehouse.maintenance.compact_report import CompactReport, report_of_compaction
+from tablestore_engine.warehouse.maintenance.expiry import Expiry
+from tablestore_engine.warehouse.maintenance.orphans import Orphans
+from tablestore_engine.warehouse.maintenance.partition_expiry import PartitionExpiry
+from tablestore_engine.warehouse.relations.relations import Relations
+from tablestore_engine.warehouse.write.incoming_rows import Incoming
+from tablestore_engine.warehouse.write.table_writer import TableWriter
+from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
-from tablestore_engine.warehouse.write_spec import WriteSpec
 
 
 class Warehouse:

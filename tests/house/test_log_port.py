@@ -12,7 +12,7 @@ import pytest
 ENGINE = Path(__file__).resolve().parents[2] / "tablestore_engine"
 PORT = {"sink", "changes", "decode"}
 ROOMS = ("warehouse", "spark", "catalog", "store", "lsm")
-FILES = [path for room in ROOMS for path in sorted((ENGINE / room).glob("*.py"))]
+FILES = [path for room in ROOMS for path in sorted((ENGINE / room).rglob("*.py"))]
 WORDS = re.compile(r"kafka|topic|broker|confluent", re.IGNORECASE)
 
 
@@ -32,7 +32,7 @@ def _said(tree: ast.Module) -> Iterator[str]:
             yield node.value
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ENGINE)))
 def test_only_the_port_is_known_outside_of_log(path: Path) -> None:
     """Imports from log/ are those of the port; no name and no text says Kafka, topic or broker."""
     tree = ast.parse(path.read_text())

@@ -23,7 +23,7 @@ def test_nobody_asks_which_engine_it_is() -> None:
         "lsm/merge_engine_registry.py",
         "store/table_traits.py",
         "options/table.py",
-        "warehouse/target_schema.py",
+        "warehouse/write/target_schema.py",
     }
     for path in ENGINE.rglob("*.py"):
         text = path.read_text()

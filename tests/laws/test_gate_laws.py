@@ -15,7 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tablestore_engine.catalog.read_log import TableRead
-from tablestore_engine.warehouse.gate_rule import (
+from tablestore_engine.warehouse.gate.gate_rule import (
     GateBook,
     Outcome,
     Staged,

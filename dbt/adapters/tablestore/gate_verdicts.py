@@ -1,4 +1,4 @@
-"""What dbt says about a model's tests, for the engine's gate (tablestore_engine/warehouse/gate_rule.py has the rule).
+"""What dbt says about a model's tests, for the engine's gate (its rule: tablestore_engine/warehouse/gate/gate_rule.py).
 
 Names      combine_verdict()   a data test's row and severity -> its verdict
            said()              the outcome of a test with what it has read

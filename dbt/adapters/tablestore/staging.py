@@ -3,7 +3,7 @@
 Names      StagingDesk   one per dbt invocation: stage, record a test's outcome, publish, explain the rest
            StagePlan     how a model is going to be staged
 Steps      model built into a staged branch → its data tests read that branch → the last green test publishes the
-           snapshots that its tests have read together (tablestore_engine/warehouse/gate_rule.py) → children follow
+           snapshots that its tests have read together (tablestore_engine/warehouse/gate/gate_rule.py) → children follow
 INVARIANT  the book in memory and what lies beside the staged branches say the same, so that `dbt run`, `dbt test`
            and `dbt retry` in separate processes decide alike.
 INVARIANT  all changes of the book happen under one lock; publishing too, so that parents go before children. It is the

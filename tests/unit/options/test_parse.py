@@ -18,10 +18,10 @@ from tablestore_engine.options import (
     parse_stats_mode,
 )
 from tablestore_engine.sql.statement import SetProperties
-from tablestore_engine.warehouse.alter_statement import alter_schema
-from tablestore_engine.warehouse.incoming_rows import from_arrow
-from tablestore_engine.warehouse.target_schema import plan_target
-from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec
+from tablestore_engine.warehouse.statements.alter_statement import alter_schema
+from tablestore_engine.warehouse.write.incoming_rows import from_arrow
+from tablestore_engine.warehouse.write.target_schema import plan_target
+from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec
 
 FIELDS = from_arrow(pa.schema([("id", pa.int64()), ("name", pa.string())]).empty_table()).fields
 

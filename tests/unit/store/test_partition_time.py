@@ -20,10 +20,10 @@ from tablestore_engine.store.expiry.partition_time import (
     shown_partition,
 )
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.warehouse.alter_statement import alter_schema
-from tablestore_engine.warehouse.incoming_rows import from_arrow
-from tablestore_engine.warehouse.target_schema import plan_target
-from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec
+from tablestore_engine.warehouse.statements.alter_statement import alter_schema
+from tablestore_engine.warehouse.write.incoming_rows import from_arrow
+from tablestore_engine.warehouse.write.target_schema import plan_target
+from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec
 
 NEW_YEAR = 1_767_225_600 * 10**9
 

@@ -9,7 +9,7 @@ from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.data_type import INT, DataField
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.sql.statement import AddColumns, ColumnDefinition
-from tablestore_engine.warehouse.alter_statement import alter_schema
+from tablestore_engine.warehouse.statements.alter_statement import alter_schema
 
 SCHEMA = new_schema(pa.schema([("id", pa.int64())]), primary_keys=["id"], options={"bucket": "1"})
 

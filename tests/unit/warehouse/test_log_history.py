@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.warehouse.target_schema import check_history
+from tablestore_engine.warehouse.write.target_schema import check_history
 
 
 @pytest.mark.parametrize("there", [(), (1,), (1, 2, 3)])

@@ -12,8 +12,8 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, FixRequest, PublishPending, RetryError
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.warehouse.incoming_rows import from_arrow
 from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write.incoming_rows import from_arrow
 from tablestore_engine.warehouse.write_report import WriteReport
 from tests.unit.store.table_world import acting
 from tests.unit.warehouse.memory_log import MemoryLog, MemorySystem

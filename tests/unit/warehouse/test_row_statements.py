@@ -12,10 +12,10 @@ from tablestore_engine.catalog.resolved_names import NO_OVERRIDES, ResolvedTable
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.warehouse import row_statements
-from tablestore_engine.warehouse.row_statements import insert_mode
-from tablestore_engine.warehouse.running_statement import RunningStatement
-from tablestore_engine.warehouse.table_actions import RowsRequest
+from tablestore_engine.warehouse.statements import row_statements
+from tablestore_engine.warehouse.statements.row_statements import insert_mode
+from tablestore_engine.warehouse.statements.running_statement import RunningStatement
+from tablestore_engine.warehouse.statements.table_actions import RowsRequest
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.warehouse.incoming_rows import from_arrow
-from tablestore_engine.warehouse.target_schema import TargetPlan, plan_target
-from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec
+from tablestore_engine.warehouse.write.incoming_rows import from_arrow
+from tablestore_engine.warehouse.write.target_schema import TargetPlan, plan_target
+from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec
 
 NESTED = pa.schema(
     [("id", pa.int64()), ("who", pa.list_(pa.struct([("name", pa.string()), ("n", pa.int32())])))]

@@ -15,8 +15,8 @@ from tablestore_engine.catalog.succession import REPLACES
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.store.table_traits import has_log
 from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
-from tablestore_engine.warehouse.write_spec import WriteSpec
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from tablestore_engine.spark.fetch import fetch
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.resolver import DEFAULT_DATABASE
 from tablestore_engine.sql import statement as sql
-from tablestore_engine.warehouse import row_statements, table_statements
-from tablestore_engine.warehouse.running_statement import RunningStatement, StatementResult
-from tablestore_engine.warehouse.show_and_describe import describe, show
-from tablestore_engine.warehouse.table_actions import TableActions
+from tablestore_engine.warehouse.statements import row_statements, table_statements
+from tablestore_engine.warehouse.statements.running_statement import RunningStatement, StatementResult
+from tablestore_engine.warehouse.statements.show_and_describe import describe, show
+from tablestore_engine.warehouse.statements.table_actions import TableActions
 
 _ROW_CHANGES = (sql.Insert, sql.Delete, sql.Update, sql.Merge, sql.Truncate)
 _WITHOUT_SESSION = (sql.Drop, sql.DropSchema)

@@ -21,8 +21,8 @@ from tablestore_engine.spark.dml_queries import (
 from tablestore_engine.spark.fetch import fetch
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.warehouse.running_statement import RunningStatement, StatementResult
-from tablestore_engine.warehouse.table_actions import RowsRequest
+from tablestore_engine.warehouse.statements.running_statement import RunningStatement, StatementResult
+from tablestore_engine.warehouse.statements.table_actions import RowsRequest
 
 
 def insert(run: RunningStatement, s: sql.Insert) -> StatementResult:

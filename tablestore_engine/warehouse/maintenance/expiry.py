@@ -23,9 +23,9 @@ from tablestore_engine.store.expiry.partition_expiry import PartitionReport
 from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.warehouse.compact_report import CompactReport
-from tablestore_engine.warehouse.logs import Logs
-from tablestore_engine.warehouse.partition_expiry import PartitionExpiry
+from tablestore_engine.warehouse.log.logs import Logs
+from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
+from tablestore_engine.warehouse.maintenance.partition_expiry import PartitionExpiry
 from tablestore_engine.warehouse.write_report import WriteReport
 
 Report = TypeVar("Report", WriteReport, CompactReport)

@@ -27,9 +27,9 @@ from tablestore_engine.store.metadata.commit_history import commit_of, rows_vers
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.stage.staging import Outcome as StoredOutcome
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.warehouse.gate_rule import GateBook, Outcome, Staged, World
-from tablestore_engine.warehouse.successors import Successors
-from tablestore_engine.warehouse.table_publisher import UNREADY_LOG
+from tablestore_engine.warehouse.gate.gate_rule import GateBook, Outcome, Staged, World
+from tablestore_engine.warehouse.gate.successors import Successors
+from tablestore_engine.warehouse.log.table_publisher import UNREADY_LOG
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
 

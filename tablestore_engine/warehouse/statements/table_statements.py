@@ -11,8 +11,8 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.sql.parser import not_offered
-from tablestore_engine.warehouse.running_statement import RunningStatement, StatementResult
-from tablestore_engine.warehouse.table_actions import TableWish
+from tablestore_engine.warehouse.statements.running_statement import RunningStatement, StatementResult
+from tablestore_engine.warehouse.statements.table_actions import TableWish
 
 
 def create_table(run: RunningStatement, s: sql.CreateTable) -> StatementResult:

@@ -23,11 +23,11 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.sql.statement import AlterAction
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.warehouse.alter_statement import alter_schema
-from tablestore_engine.warehouse.incoming_rows import Incoming, from_frame
+from tablestore_engine.warehouse.statements.alter_statement import alter_schema
 from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write.incoming_rows import Incoming, from_frame
+from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
-from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
 
 @dataclass(frozen=True)

@@ -43,17 +43,22 @@ from tablestore_engine.store.metadata.identity import identity_of
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter, SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
-from tablestore_engine.warehouse.incoming_rows import (
+from tablestore_engine.warehouse.log.logs import Logs
+from tablestore_engine.warehouse.relations.relations import Relations
+from tablestore_engine.warehouse.write.incoming_rows import (
     Incoming,
     check_rules,
     shape_arrow,
     split_kinds,
     violation,
 )
-from tablestore_engine.warehouse.logs import Logs
-from tablestore_engine.warehouse.relations import Relations
-from tablestore_engine.warehouse.target_schema import TargetPlan, check_columns, check_history, plan_target
-from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
+from tablestore_engine.warehouse.write.target_schema import (
+    TargetPlan,
+    check_columns,
+    check_history,
+    plan_target,
+)
+from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
 _LOOKS_MAX = 5
 

@@ -20,7 +20,7 @@ from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTab
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.metadata.identity import UUID_OPTION
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.warehouse.table_publisher import TablePublisher, pending_log, unready_log
+from tablestore_engine.warehouse.log.table_publisher import TablePublisher, pending_log, unready_log
 from tablestore_engine.warehouse.write_report import WriteReport
 
 

@@ -20,9 +20,9 @@ from tablestore_engine.errors import FixRequest, StorageError, TablestoreError
 from tablestore_engine.format.layout import CLONE_PREFIX, TableLayout, database_location
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.store.clone import clone_table
-from tablestore_engine.warehouse.comments import set_all_comments
-from tablestore_engine.warehouse.logs import Logs
-from tablestore_engine.warehouse.relation_list import RelationInfo, list_relations
+from tablestore_engine.warehouse.log.logs import Logs
+from tablestore_engine.warehouse.relations.comments import set_all_comments
+from tablestore_engine.warehouse.relations.relation_list import RelationInfo, list_relations
 
 
 @dataclass(frozen=True)

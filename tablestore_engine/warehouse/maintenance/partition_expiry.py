@@ -21,7 +21,7 @@ from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.expiry.partition_expiry import PartitionReport
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.warehouse.logs import Logs
+from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.write_report import WriteReport
 
 
@@ -70,7 +70,7 @@ class PartitionExpiry:
         return done
 
     def _is_awaited(self, identifier: Identifier) -> bool:
-        """Whether something staged lies here, or names this table in what was kept with it (warehouse.gatekeeper)."""
+        """Whether something staged lies here, or names this table in what was kept with it (gate/gatekeeper.py)."""
         for database in self.catalog.list_databases():
             names = {*self.catalog.list_tables(database), *self.catalog.list_successors(database)}
             for name in sorted(names):

@@ -30,7 +30,7 @@ from tablestore_engine.format.schema_change import (
 from tablestore_engine.options import GIVEN_ONCE, OPTIONS, Option, OptionSet, OptionType, Scope, check_options
 from tablestore_engine.store.expiry.partition_time import check_rule
 from tablestore_engine.store.table_traits import has_log
-from tablestore_engine.warehouse.write_spec import OnSchemaChange, TableSpec, WriteSpec
+from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
 KEYED_DEFAULTS: Mapping[str, str] = {
     "bucket": "1",

@@ -26,7 +26,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.sql_literal import count_of, sql_row
 from tablestore_engine.format.type_arrow import field_to_arrow, type_from_arrow
 from tablestore_engine.spark.incoming_frame import VIOLATION_COLUMN, frame_fields, with_helpers
-from tablestore_engine.warehouse.write_spec import WriteSpec
+from tablestore_engine.warehouse.write.write_spec import WriteSpec
 
 _SAMPLES = 5
 

@@ -22,7 +22,7 @@ from tablestore_engine.spark.resolver import DEFAULT_DATABASE, Resolver
 from tablestore_engine.spark.spark_types import parse_ddl
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.warehouse.table_actions import RowsRequest, TableActions
+from tablestore_engine.warehouse.statements.table_actions import RowsRequest, TableActions
 from tablestore_engine.warehouse.write_report import WriteReport
 
 NO_ROWS = Fetched()

@@ -15,7 +15,7 @@ from tablestore_engine.spark.fetch import Fetched
 from tablestore_engine.spark.spark_types import spark_ddl
 from tablestore_engine.sql.parser import not_offered
 from tablestore_engine.sql.statement import Show
-from tablestore_engine.warehouse.table_actions import TableActions
+from tablestore_engine.warehouse.statements.table_actions import TableActions
 
 
 def show(actions: TableActions, statement: Show, database: str) -> Fetched:

@@ -1,0 +1,1 @@
+"""The logs of tables: checked before a commit, sent behind it."""

@@ -1,0 +1,1 @@
+"""Behind commits and when somebody asks: what expires, what nothing names, what a compaction did."""

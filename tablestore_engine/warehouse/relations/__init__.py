@@ -1,0 +1,1 @@
+"""Tables and views as wholes: listed, dropped, renamed, cloned, described."""
