@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from jinja2 import Environment, FileSystemLoader
 
-from dbt.adapters.tablestore.build_plan import Action, BuildPlan
-from dbt.adapters.tablestore.contract import Contract
-from dbt.adapters.tablestore.model_config import TableSettings
+from dbt.adapters.tablestore.config.contract_and_docs import Contract
+from dbt.adapters.tablestore.config.model_config import TableSettings
+from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.include.tablestore import PACKAGE_PATH
 from tablestore_engine.api import Interval, OnSchemaChange, SameKeys, WriteMode
 

@@ -1,4 +1,4 @@
-"""The adapter object that dbt and its macros talk to: thin, every decision lies in a module beside it.
+"""The adapter object that dbt and its macros talk to: thin, every decision lies in a room below it.
 
 Names      TablestoreAdapter   metadata from the engine's catalog (no Spark, no SQL), models by ModelWriter
 INVARIANT  whatever macros call is decorated: errors come out as dbt's, with the engine's text.
@@ -23,25 +23,25 @@ from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
 from dbt_common.contracts.constraints import ConstraintType
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
-from dbt.adapters.tablestore.build_plan import BuildPlan
 from dbt.adapters.tablestore.catalog_rows import CATALOG_COLUMNS, read_catalog_rows
 from dbt.adapters.tablestore.column import TablestoreColumn
+from dbt.adapters.tablestore.config.model_config import STRATEGIES, TablestoreConfig
+from dbt.adapters.tablestore.config.unsupported_models import refuse_streaming, refuse_unbuilt
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
 from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.debug_checks import run_checks
 from dbt.adapters.tablestore.engines import get_engine
+from dbt.adapters.tablestore.gate.verdicts import read_outcome
 from dbt.adapters.tablestore.interruption import end_on_sigterm
 from dbt.adapters.tablestore.messages import Messages
-from dbt.adapters.tablestore.model_config import STRATEGIES, TablestoreConfig
-from dbt.adapters.tablestore.model_spec import ModelSettings
-from dbt.adapters.tablestore.model_writer import ModelWriter
+from dbt.adapters.tablestore.plan.build_plan import BuildPlan
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from dbt.adapters.tablestore.replacement import check_view
-from dbt.adapters.tablestore.seeds import read_decimals_exactly
 from dbt.adapters.tablestore.statements import split_statements
-from dbt.adapters.tablestore.test_outcome import read_outcome
-from dbt.adapters.tablestore.unsupported_models import refuse_streaming, refuse_unbuilt
+from dbt.adapters.tablestore.write.model_writer import ModelWriter
+from dbt.adapters.tablestore.write.replacement import check_view
+from dbt.adapters.tablestore.write.seeds import read_decimals_exactly
 from tablestore_engine.api import Engine, ReadLog
 from tablestore_engine.errors import NotFound
 

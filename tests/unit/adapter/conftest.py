@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.tablestore import staging
+from dbt.adapters.tablestore.gate import staging_desk
 from tablestore_engine.api import Engine
 
 
@@ -23,5 +23,5 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the staging desk says in dbt's log."""
     lines: list[str] = []
     for level in ("info", "warning"):
-        monkeypatch.setattr(staging.logger, level, lines.append)
+        monkeypatch.setattr(staging_desk.logger, level, lines.append)
     return lines

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
-from dbt.adapters.tablestore.staging import StagePlan, StagingDesk
+from dbt.adapters.tablestore.gate.staging_desk import StagePlan, StagingDesk
 from tablestore_engine.api import Engine, Outcome, TableRead, TableSpec, Verdict, WriteSpec
 from tablestore_engine.catalog.identifier import Identifier
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dbt.adapters.tablestore.build_plan import Action, Batch, Situation, diff_columns, plan_build
-from dbt.adapters.tablestore.layout_changes import TableLayout, list_changes
-from dbt.adapters.tablestore.model_config import TableSettings
+from dbt.adapters.tablestore.config.model_config import TableSettings
+from dbt.adapters.tablestore.plan.build_plan import Action, Batch, Situation, diff_columns, plan_build
+from dbt.adapters.tablestore.plan.layout_changes import TableLayout, list_changes
 from tablestore_engine.api import Interval, OnSchemaChange, SameKeys, WriteMode
 from tablestore_engine.errors import FixRequest
 

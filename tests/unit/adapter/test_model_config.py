@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.tablestore.config.keys_of_other_adapters import explain_ignored
+from dbt.adapters.tablestore.config.model_config import OWN_KEYS, TableSettings, read_settings
 from dbt.adapters.tablestore.credentials import TablestoreCredentials
-from dbt.adapters.tablestore.foreign_keys import explain_ignored
-from dbt.adapters.tablestore.model_config import OWN_KEYS, TableSettings, read_settings
 from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
 from tablestore_engine.options import OPTIONS
 

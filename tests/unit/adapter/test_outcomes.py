@@ -9,8 +9,8 @@ import pytest
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
+from dbt.adapters.tablestore.gate.verdicts import read_outcome
 from dbt.adapters.tablestore.pinned_reads import read_as_of
-from dbt.adapters.tablestore.test_outcome import read_outcome
 from tablestore_engine.api import TableVersion, Verdict
 from tablestore_engine.errors import FixData, FixRequest
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from dbt_common.clients import agate_helper
 
-from dbt.adapters.tablestore.seeds import arrow_type, read_decimals_exactly, seed_to_arrow
+from dbt.adapters.tablestore.write.seeds import arrow_type, read_decimals_exactly, seed_to_arrow
 from tablestore_engine.errors import FixData, FixRequest
 
 

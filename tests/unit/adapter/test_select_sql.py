@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt.adapters.tablestore.select_sql import Sides, merge_select, replace_select
+from dbt.adapters.tablestore.plan.select_sql import Sides, merge_select, replace_select
 
 SIDES = Sides("select 1", ("id", "msg", "new"), "demo.t", ("id", "MSG", "old"))
 

@@ -4,7 +4,7 @@
     config ──► hooks ──► contract ──► plan ──► write ──► target/run ──► docs, hooks
     (checked)            (checked)  (checked)  one snapshot, staged or published
 
-  Python decides (dbt/adapters/tablestore/build_plan.py), this prints and keeps dbt's order of things.
+  Python decides (dbt/adapters/tablestore/plan/build_plan.py), this prints and keeps dbt's order of things.
 -#}
 {%- macro tablestore_build() -%}
   {%- if model.language == 'python' -%}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dbt.adapters.tablestore.model_config import TableSettings
+from dbt.adapters.tablestore.config.model_config import TableSettings
 from tablestore_engine.options import OPTIONS, Scope
 
 _BACK_TO_DEFAULT = frozenset({

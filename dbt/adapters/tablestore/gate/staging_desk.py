@@ -20,11 +20,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
-from dbt.adapters.tablestore.batches import joined, lost_note, pick_waiting
-from dbt.adapters.tablestore.held_back import abstention, failed, held_line, not_ours, summary
+from dbt.adapters.tablestore.gate.gate_messages import abstention, failed, held_line, not_ours, summary
+from dbt.adapters.tablestore.gate.microbatches import joined, lost_note, pick_waiting
+from dbt.adapters.tablestore.gate.replanning import Replanner
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_graph import Nodes, gates_of, list_ancestors
-from dbt.adapters.tablestore.replanning import Replanner
 from tablestore_engine.api import (
     PENDING,
     PUBLISHED,

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from dbt.adapters.tablestore.layout_changes import LayoutChange, TableLayout, list_changes
-from dbt.adapters.tablestore.model_config import TableSettings
-from dbt.adapters.tablestore.select_sql import Sides, merge_select, replace_select
+from dbt.adapters.tablestore.config.model_config import TableSettings
+from dbt.adapters.tablestore.plan.layout_changes import LayoutChange, TableLayout, list_changes
+from dbt.adapters.tablestore.plan.select_sql import Sides, merge_select, replace_select
 from tablestore_engine.api import Interval, OnSchemaChange, RowFilter, SameKeys, WriteMode
 from tablestore_engine.errors import FixRequest
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dbt.adapters.tablestore.retries import PENDING_FILE, PendingWrites, Retried, find_retried
+from dbt.adapters.tablestore.write.dbt_retry import PENDING_FILE, PendingWrites, Retried, find_retried
 
 
 def test_a_retry_has_the_identity_of_the_pending_write_and_hands_it_on(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbt.adapters.tablestore.contract import Contract, read_comments, read_contract
+from dbt.adapters.tablestore.config.contract_and_docs import Contract, read_comments, read_contract
 
 
 def model(*, enforced: bool = True, **extra: Any) -> dict[str, Any]:

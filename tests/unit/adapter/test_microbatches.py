@@ -9,17 +9,17 @@ import pyarrow as pa
 import pytest
 
 from dbt.adapters.tablestore.adapter_response import describe_commit
-from dbt.adapters.tablestore.batches import joined, lost_note, pick_waiting, span_of, unit_of
-from dbt.adapters.tablestore.build_plan import Action, BuildPlan
-from dbt.adapters.tablestore.contract import Contract
+from dbt.adapters.tablestore.config.contract_and_docs import Contract
+from dbt.adapters.tablestore.config.model_config import TableSettings
+from dbt.adapters.tablestore.gate.microbatches import joined, lost_note, pick_waiting, span_of, unit_of
+from dbt.adapters.tablestore.gate.staging_desk import StagingDesk
 from dbt.adapters.tablestore.messages import Messages
-from dbt.adapters.tablestore.model_config import TableSettings
-from dbt.adapters.tablestore.model_spec import ModelSettings
-from dbt.adapters.tablestore.replacement import must_replace
-from dbt.adapters.tablestore.staging import StagingDesk
+from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
+from dbt.adapters.tablestore.write.replacement import must_replace
 from tablestore_engine.api import Engine, OnSchemaChange, Staged, TableRead, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
-from tests.unit.adapter.test_staging import NODES
+from tests.unit.adapter.test_staging_desk import NODES
 
 ORDERS = Staged("demo.orders", "s", "run:1", 2, "model.p.orders", gates=("test.p.unique",), batches=("1/2",))
 FIRST = "2026-01-01 00:00:00/2026-01-02 00:00:00"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dbt.adapters.tablestore.build_plan import BuildPlan
-from dbt.adapters.tablestore.contract import Contract
-from dbt.adapters.tablestore.model_config import TableSettings
+from dbt.adapters.tablestore.config.contract_and_docs import Contract
+from dbt.adapters.tablestore.config.model_config import TableSettings
+from dbt.adapters.tablestore.plan.build_plan import BuildPlan
 from tablestore_engine.api import TableSpec, WriteSpec
 
 

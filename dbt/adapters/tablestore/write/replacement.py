@@ -20,9 +20,9 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from dbt.adapters.tablestore.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.messages import Messages
-from dbt.adapters.tablestore.model_spec import ModelSettings
+from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from tablestore_engine.api import Engine, TableVersion, WriteReport, WriteSpec
 from tablestore_engine.errors import FixRequest, TablestoreError
 

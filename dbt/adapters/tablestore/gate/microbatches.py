@@ -19,8 +19,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dbt.adapters.tablestore.build_plan import Batch
 from dbt.adapters.tablestore.model_graph import Nodes
+from dbt.adapters.tablestore.plan.build_plan import Batch
 from tablestore_engine.api import Staged
 
 

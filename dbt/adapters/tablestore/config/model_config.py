@@ -20,7 +20,9 @@ from typing import Any
 
 from dbt.adapters.protocol import AdapterConfig
 
-from dbt.adapters.tablestore.config_shapes import (
+from dbt.adapters.tablestore.config.key_holds_partition import check_key_holds_partition
+from dbt.adapters.tablestore.config.keys_of_other_adapters import IGNORED, check_rows_asked
+from dbt.adapters.tablestore.config.value_shapes import (
     read_bucket_count,
     read_choice,
     read_columns,
@@ -28,8 +30,6 @@ from dbt.adapters.tablestore.config_shapes import (
     read_predicates,
     read_text,
 )
-from dbt.adapters.tablestore.foreign_keys import IGNORED, check_rows_asked
-from dbt.adapters.tablestore.partition_keys import check_key_holds_partition
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.options import MERGE_ENGINES, check_options, is_credential
 

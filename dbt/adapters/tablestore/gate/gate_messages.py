@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dbt.adapters.tablestore.batches import lost_note
+from dbt.adapters.tablestore.gate.microbatches import lost_note
 from tablestore_engine.api import (
     PENDING,
     PUBLISHED,

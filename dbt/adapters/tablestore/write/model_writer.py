@@ -15,26 +15,25 @@ from typing import Any
 import agate
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
-from dbt.adapters.tablestore.batches import commit_identifier, read_batch, span_of, unit_of
-from dbt.adapters.tablestore.build_plan import Action, BuildPlan, Columns, Situation, plan_build
-from dbt.adapters.tablestore.contract import read_comments, read_contract
+from dbt.adapters.tablestore.config.contract_and_docs import read_comments, read_contract
+from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
+from dbt.adapters.tablestore.config.model_config import read_settings
 from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from dbt.adapters.tablestore.foreign_keys import IgnoredKeys
-from dbt.adapters.tablestore.gate_verdicts import project_tables, said
-from dbt.adapters.tablestore.layout_changes import TableLayout
+from dbt.adapters.tablestore.gate.microbatches import commit_identifier, read_batch, span_of, unit_of
+from dbt.adapters.tablestore.gate.replanning import Rebuild
+from dbt.adapters.tablestore.gate.staging_desk import StagePlan, StagingDesk
+from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
 from dbt.adapters.tablestore.messages import Messages
-from dbt.adapters.tablestore.model_config import read_settings
 from dbt.adapters.tablestore.model_graph import check_topics
-from dbt.adapters.tablestore.model_spec import ModelSettings, model_spec, table_spec
 from dbt.adapters.tablestore.pinned_reads import check_as_of_names, read_as_of, versions_of
+from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Columns, Situation, plan_build
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, table_spec
+from dbt.adapters.tablestore.plan.layout_changes import TableLayout
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from dbt.adapters.tablestore.replacement import must_replace, replace_table
-from dbt.adapters.tablestore.replanning import Rebuild
-from dbt.adapters.tablestore.retries import PendingWrites, find_retried
-from dbt.adapters.tablestore.seeds import seed_to_arrow
-from dbt.adapters.tablestore.staging import StagePlan, StagingDesk
-from dbt.adapters.tablestore.test_outcome import TestOutcome
+from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
+from dbt.adapters.tablestore.write.replacement import must_replace, replace_table
+from dbt.adapters.tablestore.write.seeds import seed_to_arrow
 from tablestore_engine.api import (
     BROKERS,
     Engine,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.tablestore.gate_verdicts import combine_verdict, project_tables
+from dbt.adapters.tablestore.gate.verdicts import combine_verdict, project_tables
 from tablestore_engine.api import Verdict
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -46,6 +46,6 @@ def test_sources_bind_nothing() -> None:
 def test_the_rule_is_not_told_twice() -> None:
     """Neither dbt's side nor the command line knows by which codes the engine refuses a publication."""
     for folder in ("dbt/adapters/tablestore", "tablestore_engine/cli"):
-        for path in sorted((ROOT / folder).glob("*.py")):
+        for path in sorted((ROOT / folder).rglob("*.py")):
             said = set(re.findall(r'"(TS\d{4})"', path.read_text()))
             assert not said & {"TS1082", "TS1308", "TS1075", "TS1076"}, path

@@ -1,0 +1,1 @@
+"""Doing what was planned: a model or seed is written, replaced, or written again by `dbt retry`."""
