@@ -10,7 +10,7 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import arrow_rows, assert_same
 from integration_tests.interop.schemas import Schema, schema
-from tablestore_engine.store.leftovers.orphans import OrphanRequest
+from tablestore_engine.store.leftovers.clean_orphans import OrphanRequest
 
 MADE = schema({"id": "BIGINT", "v": "STRING"}, keys=("id",), options={"bucket": "2"})
 

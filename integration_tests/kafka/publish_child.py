@@ -7,7 +7,7 @@ import json
 import sys
 
 from integration_tests.kafka.source import Source, settings_of
-from tablestore_engine.log.publisher import Publisher
+from tablestore_engine.log.kafka.publisher import Publisher
 
 
 def main(url: str, uuid: str, snapshots: str, latest: str, chunk_rows: str) -> None:

@@ -23,9 +23,9 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log.changes import ChangeBatch, SnapshotChanges
 from tablestore_engine.log.dev_broker import BrokerInfo
-from tablestore_engine.log.log_lifecycle import prepare_log
-from tablestore_engine.log.reader import read_messages
-from tablestore_engine.log.settings import LogSettings, resolve_log
+from tablestore_engine.log.kafka.log_lifecycle import prepare_log
+from tablestore_engine.log.kafka.reader import read_messages
+from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 Row = tuple[int, str, int]

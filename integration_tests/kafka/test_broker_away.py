@@ -22,9 +22,9 @@ from tablestore_engine.errors import (
 )
 from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
-from tablestore_engine.log.kafka_producer import LogProducer
-from tablestore_engine.log.log_lifecycle import prepare_log
-from tablestore_engine.log.publisher import Publisher
+from tablestore_engine.log.kafka.kafka_producer import LogProducer
+from tablestore_engine.log.kafka.log_lifecycle import prepare_log
+from tablestore_engine.log.kafka.publisher import Publisher
 
 
 def test_broker_down(tmp_path: Path) -> None:

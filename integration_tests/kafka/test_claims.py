@@ -18,15 +18,15 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Re
 from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log import log_lifecycle as lifecycle
 from tablestore_engine.log.decode import decode_rows
 from tablestore_engine.log.dev_broker import BrokerInfo
-from tablestore_engine.log.kafka_client import make_consumer
-from tablestore_engine.log.kafka_producer import LogProducer
-from tablestore_engine.log.log_lifecycle import prepare_log, reset_log
-from tablestore_engine.log.marker import read_markers
-from tablestore_engine.log.publisher import Publisher
-from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.log.kafka import log_lifecycle as lifecycle
+from tablestore_engine.log.kafka.kafka_client import make_consumer
+from tablestore_engine.log.kafka.kafka_producer import LogProducer
+from tablestore_engine.log.kafka.log_lifecycle import prepare_log, reset_log
+from tablestore_engine.log.kafka.marker import read_markers
+from tablestore_engine.log.kafka.publisher import Publisher
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import SYSTEM
 
 _ROOT = Path(__file__).resolve().parents[2]

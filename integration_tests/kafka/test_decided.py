@@ -10,13 +10,13 @@ import pytest
 from integration_tests.kafka.source import Source, expected, new_table, published
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.dev_broker import BrokerInfo
-from tablestore_engine.log.kafka_producer import LogProducer, RowHeaders
-from tablestore_engine.log.log_lifecycle import prepare_log, reset_log
-from tablestore_engine.log.marker import Marker, encode_marker
+from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
+from tablestore_engine.log.kafka.log_lifecycle import prepare_log, reset_log
+from tablestore_engine.log.kafka.marker import Marker, encode_marker
+from tablestore_engine.log.kafka.publisher import Publisher
+from tablestore_engine.log.kafka.reader import read_log_markers
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import encode_rows, plan_envelope
-from tablestore_engine.log.publisher import Publisher
-from tablestore_engine.log.reader import read_log_markers
-from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime
 
 

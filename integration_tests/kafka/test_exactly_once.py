@@ -20,10 +20,10 @@ from integration_tests.kafka.source import (
 )
 from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.dev_broker import BrokerInfo
-from tablestore_engine.log.marker import Marker
-from tablestore_engine.log.publisher import Publisher
-from tablestore_engine.log.reader import read_log_markers
-from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.log.kafka.marker import Marker
+from tablestore_engine.log.kafka.publisher import Publisher
+from tablestore_engine.log.kafka.reader import read_log_markers
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import CRASH_ENV
 
 CHILD = [sys.executable, "-m", "integration_tests.kafka.publish_child"]

@@ -20,10 +20,10 @@ from tablestore_engine.errors import (
 )
 from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.dev_broker import BrokerInfo
-from tablestore_engine.log.log_lifecycle import drop_log, prepare_log, reset_log
-from tablestore_engine.log.publisher import Publisher
-from tablestore_engine.log.reader import fold_messages, read_after, read_log_markers, read_messages
-from tablestore_engine.log.settings import LogSettings, resolve_log
+from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
+from tablestore_engine.log.kafka.publisher import Publisher
+from tablestore_engine.log.kafka.reader import fold_messages, read_after, read_log_markers, read_messages
+from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 
 
 def delete_topic(broker: BrokerInfo, name: str) -> None:

@@ -36,7 +36,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import OutcomeUnknown, PublishPending, RetryError
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
-from tablestore_engine.log.kafka_producer import LogProducer
+from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.runtime.outside_world import Runtime
 
 Message = tuple[int, str, int]  # snapshot, row kind, key

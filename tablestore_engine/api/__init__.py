@@ -19,9 +19,9 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.sql.table_version import TableVersion, find_version, versioned_database
-from tablestore_engine.store.expiry.expire import ExpireReport
-from tablestore_engine.store.expiry.partition_expiry import PartitionReport
-from tablestore_engine.store.leftovers.orphans import DAY_MS, OrphanReport
+from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
+from tablestore_engine.store.leftovers.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.rows.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write.requested_compaction import FileTotals
 from tablestore_engine.store.write.write_request import WriteMode

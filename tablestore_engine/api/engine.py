@@ -28,7 +28,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import ReadLog
 from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.log.kafka_sink import KafkaSystem
+from tablestore_engine.log.kafka.kafka_sink import KafkaSystem
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.scratch import SCRATCH_ENV

@@ -22,9 +22,9 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.sql.table_version import find_version
-from tablestore_engine.store.expiry.expire import ExpireReport
-from tablestore_engine.store.expiry.partition_expiry import PartitionReport
-from tablestore_engine.store.leftovers.orphans import DAY_MS, OrphanReport
+from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
+from tablestore_engine.store.leftovers.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.requested_compaction import CompactionRequest

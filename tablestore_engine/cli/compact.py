@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from tablestore_engine.api import CompactReport, FileTotals
-from tablestore_engine.cli.log_record import log_record
+from tablestore_engine.cli.commit_record import log_record
 from tablestore_engine.cli.output import print_json, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest

@@ -29,8 +29,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "files": ("tablestore_engine.cli.inspect", "live files of a table with levels and deleted rows"),
     "diff": ("tablestore_engine.cli.inspect", "what changed between two snapshots"),
     "changelog": ("tablestore_engine.cli.inspect", "changelog rows since a snapshot"),
-    "staged": ("tablestore_engine.cli.staging", "staged snapshots that wait for their tests"),
-    "publish": ("tablestore_engine.cli.staging", "publish a staged snapshot, or what the log still lacks"),
+    "staged": ("tablestore_engine.cli.staged", "staged snapshots that wait for their tests"),
+    "publish": ("tablestore_engine.cli.publish", "publish a staged snapshot, or what the log still lacks"),
     "compact": ("tablestore_engine.cli.compact", "fold sorted runs and small files"),
     "expire": ("tablestore_engine.cli.expire", "let old snapshots go, with the files that only they need"),
     "orphans": (

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from tablestore_engine.api import SqlResult
+from tablestore_engine.cli.commit_record import report_record
 from tablestore_engine.cli.output import print_json, print_table, say, write_out
-from tablestore_engine.cli.staging import report_record
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
 

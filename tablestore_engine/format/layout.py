@@ -4,7 +4,7 @@
     <location>/snapshot/snapshot-<N>        <location>/consumer/consumer-<id>
     <location>/snapshot/LATEST, EARLIEST    <location>/changelog/changelog-<N>, LATEST, EARLIEST
     <location>/manifest/<name>              <location>/index/<name>        <location>/statistics/<name>
-    <location>/expire/floor-<N>-<uuid>, keep-<N>   ours, while snapshots expire or are rolled back (store.expiry.expire)
+    <location>/expire/floor-<N>-<uuid>, keep-<N>   ours, while snapshots expire or are rolled back (store/expiry)
     <location>/expire/sweep-<uuid>                 ours, while leftovers are deleted (store.commit.orphan_notice)
     <location>/branch/branch-<b>/{schema,snapshot,tag,consumer,changelog}/…
     <location>/[<k>=<v>/…]bucket-<b>/<data or changelog file>

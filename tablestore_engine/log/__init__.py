@@ -1,1 +1,1 @@
-"""Kafka: outbox, publish, read back; and a development broker. The only place that imports confluent_kafka."""
+"""The log of tables: its port, the JSON of its messages, Kafka behind the port; and a development broker."""

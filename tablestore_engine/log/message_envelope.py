@@ -25,7 +25,7 @@ import pyarrow as pa
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.json_text import json_texts, object_texts
+from tablestore_engine.log.json_values import json_texts, object_texts
 
 _AFTER = ('{"before":null,"after":', ',"op":"c"}')
 _BEFORE = ('{"before":', ',"after":null,"op":"d"}')

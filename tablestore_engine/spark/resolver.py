@@ -34,9 +34,9 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
 from tablestore_engine.spark.stored_sql import StoredSql
+from tablestore_engine.sql.as_of_clause import plain_words, qualified_names, rewrite
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.sql.time_travel import plain_words, qualified_names, rewrite
 
 DEFAULT_DATABASE = "default"
 _ROUNDS_MAX = 200

@@ -19,7 +19,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import CommitIdentity, Committer
-from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.metadata.schemas import is_described, is_same_schema
 from tablestore_engine.store.table_traits import TableTraits

@@ -27,13 +27,13 @@ from tablestore_engine.store.changelog import ChangelogBatch, ChangelogReader
 from tablestore_engine.store.commit.commit import CommitIdentity, CommitReport, Committer, Plan
 from tablestore_engine.store.commit.snapshot_claim import MainDestination
 from tablestore_engine.store.commit.snapshot_files import SnapshotFiles
-from tablestore_engine.store.expiry.expire import ExpireReport, expire_snapshots
+from tablestore_engine.store.expiry.expire_partitions import PartitionReport, expire_partitions
+from tablestore_engine.store.expiry.expire_snapshots import ExpireReport, expire_snapshots
 from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.expiry.expiry_rules import Hold
-from tablestore_engine.store.expiry.partition_expiry import PartitionReport, expire_partitions
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.files.parquet_input import FooterChecks
-from tablestore_engine.store.leftovers.orphans import OrphanReport, OrphanRequest, clean_orphans
+from tablestore_engine.store.leftovers.clean_orphans import OrphanReport, OrphanRequest, clean_orphans
 from tablestore_engine.store.metadata.identity import find_identity, table_gone
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
@@ -213,19 +213,19 @@ class TableStore:
     def expire(
         self, rules: Retention | None = None, *, log: Hold | None = None, dry_run: bool = False
     ) -> ExpireReport:
-        """Let old snapshots go, by default as the table's options say. See store.expiry.expire."""
+        """Let old snapshots go, by default as the table's options say. See store.expiry.expire_snapshots."""
         parts = self.parts
         if rules is None:
             rules = TableTraits(parts.latest_schema()).retention
         return expire_snapshots(parts, rules, log=log, dry_run=dry_run)
 
     def expire_partitions(self, *, dry_run: bool = False) -> PartitionReport:
-        """Delete the rows of partitions that the table's options call old. See store.expiry.partition_expiry."""
+        """Delete the rows of partitions that the table's options call old. See store.expiry.expire_partitions."""
         parts = self.parts
         return expire_partitions(parts, committer_of(parts), self.write, dry_run=dry_run)
 
     def orphans(self, request: OrphanRequest) -> OrphanReport:
-        """Leftovers of the whole table, by default only looked at. See store.leftovers.orphans."""
+        """Leftovers of the whole table, by default only looked at. See store.leftovers.clean_orphans."""
         layout = TableLayout(self.location)
         parts = Parts.of(
             self.fileio, layout, self.runtime, self.identity, self.runner

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.log.sink import LogPosition
 from tablestore_engine.store.commit.commit_report import CommitReport
-from tablestore_engine.store.expiry.partition_expiry import PartitionReport
+from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.log import kafka_client, kafka_topic
+from tablestore_engine.log.kafka import kafka_client, kafka_topic
+from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 from tablestore_engine.log.message_envelope import encode_rows, plan_envelope
-from tablestore_engine.log.settings import LogSettings, resolve_log
 from tablestore_engine.lsm.levels import level_count
 from tablestore_engine.options import check_options
 from tablestore_engine.sql import statement as sql

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log import settings
+from tablestore_engine.log.kafka import settings
 from tablestore_engine.options import OPTIONS, REFUSED, check_options
 from tests.house.effects import EFFECTS, EFFECTS_OF_A_COLUMN, SHOWN_BY
 

@@ -17,7 +17,7 @@ from tablestore_engine.errors import RetryError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.store.clone import clone_table
-from tablestore_engine.store.leftovers.orphans import OrphanRequest
+from tablestore_engine.store.leftovers.clean_orphans import OrphanRequest
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash, seeded_runtime
 from tests.unit.store.expiry_world import newest, strays, visible

@@ -2,7 +2,7 @@
 
 Names      Committer   the loop
 Steps      1 newest snapshot = base  2 committed before under this identity → its report  3 plan, or keep the plan if
-           nobody touched its buckets (conflict.can_rebase)  4 write delta files once, base files per base
+           nobody touched its buckets (conflict_rule.can_rebase)  4 write delta files once, base files per base
            5 claim snapshot-(N+1) exclusively (destination)  6 lost → 1, after a jittered pause  7 won → hints, report
 INVARIANT  an outcome is read back, never guessed (P4): after an error of the claim the file that lies there decides,
            by its uuid. While nobody can say, nothing is deleted and OutcomeUnknown is raised.
@@ -30,7 +30,7 @@ from tablestore_engine.store.commit.commit_report import (
     report_of,
     report_of_nothing,
 )
-from tablestore_engine.store.commit.conflict import Step, can_rebase, touched_buckets
+from tablestore_engine.store.commit.conflict_rule import Step, can_rebase, touched_buckets
 from tablestore_engine.store.commit.snapshot_claim import (
     Destination,
     MainDestination,

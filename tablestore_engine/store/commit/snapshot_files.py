@@ -26,7 +26,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.commit.base_list import merge_manifests
-from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketId
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.table_traits import TableTraits

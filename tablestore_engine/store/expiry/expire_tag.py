@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.expiry.expire import delete_files
+from tablestore_engine.store.expiry.expire_snapshots import delete_files
 from tablestore_engine.store.expiry.expiry_holds import find_kept
 from tablestore_engine.store.expiry.named_files import (
     NamedFiles,

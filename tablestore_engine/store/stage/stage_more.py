@@ -31,7 +31,7 @@ from tablestore_engine.store.commit.commit_report import (
     report_of,
     report_of_nothing,
 )
-from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.commit_history import following_properties

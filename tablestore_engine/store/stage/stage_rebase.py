@@ -34,7 +34,7 @@ from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitIdentity, CommitReport, count_properties
-from tablestore_engine.store.commit.conflict import Scope, touched_buckets
+from tablestore_engine.store.commit.conflict_rule import Scope, touched_buckets
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketId
 from tablestore_engine.store.metadata.manifests import ManifestStore

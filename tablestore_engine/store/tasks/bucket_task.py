@@ -11,7 +11,7 @@ Names      TaskTable   the table as a task knows it: its paths, its schema, its 
 INVARIANT  frozen and picklable: no file system, no clock, no ids, no cache. What a task does depends on the task and on
            the immutable files that it names, so it may run in a thread, in a Spark task, twice, or never.
 INVARIANT  a task has the state of its bucket at one snapshot; its change is right on snapshots with the same state only
-           (conflict.Scope). Its vectors are those of all files: the change has to name the whole map.
+           (conflict_rule.Scope). Its vectors are those of all files: the change has to name the whole map.
 INVARIANT  rows are those of routing.route_rows: of this bucket, with the table's columns, checked. Nobody checks again.
 WHY        Upsert and Replace are not one: a key finds the stored row, without a key only the whole row does.
 """

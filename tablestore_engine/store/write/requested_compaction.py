@@ -4,7 +4,7 @@ Names      CompactionRequest   which partitions, and whether only what is due or
            CompactionReport    what was rewritten, and the snapshots that this call made
            FileTotals          files, rows and bytes
            compact_table       doing it
-Steps      newest snapshot → partitions (checked) → a portion of the bucket tasks (compact_snapshot) → a commit → again
+Steps      newest snapshot → partitions (checked) → a portion of the bucket tasks (compaction_step) → a commit → again
 INVARIANT  rows stay as they are; taking in level 0 makes rows of other writers visible, with their changelog.
 INVARIANT  the report tells of claimed snapshots of this call only: what others folded meanwhile is theirs.
 INVARIANT  staged branches stay as they are: publishing one puts its rows on top of what was compacted (stage_rebase).
@@ -27,11 +27,11 @@ from tablestore_engine.format.sql_literal import sql_literal
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import STEP_USER_SUFFIX, Committer
 from tablestore_engine.store.commit.commit_report import CommitIdentity
-from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.write.compact_snapshot import compaction_step
+from tablestore_engine.store.write.compaction_step import compaction_step
 from tablestore_engine.store.write.write_checks import check_table_writable
 from tablestore_engine.store.write.write_request import WriteMode, plan_extent
 

@@ -3,7 +3,7 @@
 Names      RowsWrite      rows in the driver
            ChangesWrite   changes computed elsewhere (Spark tasks)
            MakeChanges    how those come about
-Steps      schema → routed rows → extent → a step before it, if due (compact_snapshot) → states → tasks (bucket_plan)
+Steps      schema → routed rows → extent → a step before it, if due (compaction_step) → states → tasks (bucket_plan)
            → changes (Parts.run) → what the snapshot changes
            keyed: an overwrite is a difference, so that its changelog is exact (decision 0002)
            append-only: new files; what an overwrite or a filter picks goes, equal rows stay (kind OVERWRITE)
@@ -27,7 +27,7 @@ from tablestore_engine.store.rows.routing import RoutedRows, route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter, SameKeys
 from tablestore_engine.store.tasks.bucket_plan import plan_replaced, plan_rows, plan_write
 from tablestore_engine.store.tasks.bucket_task import TaskTable
-from tablestore_engine.store.write.compact_snapshot import preparing_step
+from tablestore_engine.store.write.compaction_step import preparing_step
 from tablestore_engine.store.write.write_checks import (
     check_bucket_count,
     check_picks,

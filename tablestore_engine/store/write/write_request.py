@@ -25,7 +25,7 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.sql_literal import count_of, sql_literal
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter, RowPositions, check_filter
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.log.sink import LogPosition
-from tablestore_engine.store.expiry.partition_expiry import PartitionReport
+from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.write.requested_compaction import NOTHING, CompactionReport, FileTotals
 from tablestore_engine.warehouse.write_report import expiry_notes
 

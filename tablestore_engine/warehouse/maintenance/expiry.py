@@ -2,8 +2,8 @@
 
 Names      Expiry   after_commit() when due, run() when asked
 Steps      behind a commit: does the table want it → partitions that are due (a commit) → how far this process knows its
-           log to be → store.expiry.expire
-           when asked: the log is asked how far it is → store.expiry.expire
+           log to be → store.expiry.expire_snapshots
+           when asked: the log is asked how far it is → store.expiry.expire_snapshots
 INVARIANT  what the log of a table lacks never expires; a log whose progress is not known keeps everything.
 INVARIANT  a commit that stands is reported as one: when expiring behind it fails, the report says so, and no file that
            anybody needs is gone. Only a log that lacks the expiry of partitions is an error: work is left to do.
@@ -17,9 +17,9 @@ from typing import TypeVar
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, PublishPending, Stopped, TablestoreError
-from tablestore_engine.store.expiry.expire import ExpireReport
+from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
 from tablestore_engine.store.expiry.expiry_rules import Hold
-from tablestore_engine.store.expiry.partition_expiry import PartitionReport
 from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits

@@ -18,7 +18,7 @@ from tablestore_engine.catalog.leftover_folders import (
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.runtime.ownership import is_strangers
-from tablestore_engine.store.leftovers.orphans import OrphanReport, OrphanRequest
+from tablestore_engine.store.leftovers.clean_orphans import OrphanReport, OrphanRequest
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Orphans:
     catalog: FilesystemCatalog
 
     def of_table(self, identifier: Identifier, *, grace_ms: int, delete: bool) -> OrphanReport:
-        """See store.leftovers.orphans. Raises FixRequest TS1090 too."""
+        """See store.leftovers.clean_orphans. Raises FixRequest TS1090 too."""
         _check(grace_ms)
         request = OrphanRequest(grace_ms, delete, self._is_stranger)
         return self.catalog.store(identifier).orphans(request)

@@ -1,7 +1,7 @@
 """Expiry of partitions of the tables of a warehouse: behind commits when it is time to look, and when somebody asks.
 
 Names      PartitionExpiry   when_due() behind a commit, run() when asked
-Steps      the log is checked → store.expiry.partition_expiry commits → what was committed is published
+Steps      the log is checked → store.expiry.expire_partitions commits → what was committed is published
 INVARIANT  behind a commit this process looks at once, and then when the interval of the table has passed; a look that
            fails counts as one: the next commit is not made to wait for the same trouble.
 INVARIANT  no commit behind a commit while a staged snapshot waits in the table, or one that was built or tested on its
@@ -18,7 +18,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.expiry.partition_expiry import PartitionReport
+from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.log.logs import Logs

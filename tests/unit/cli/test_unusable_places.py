@@ -27,7 +27,7 @@ KEYED = WriteSpec(table=TableSpec(primary_key=("id",)))
 _CHILD = """
 import contextlib, io, json, os, sys, traceback
 import tablestore_engine.cli.inspect, tablestore_engine.cli.tag, tablestore_engine.cli.verify, tablestore_engine.cli.sql
-import tablestore_engine.cli.staging
+import tablestore_engine.cli.staged, tablestore_engine.cli.publish
 import pyarrow as pa
 from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.cli.main import main

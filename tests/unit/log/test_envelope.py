@@ -15,7 +15,7 @@ from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.log.decode import LogMessage, decode_rows
-from tablestore_engine.log.json_text import json_texts
+from tablestore_engine.log.json_values import json_texts
 from tablestore_engine.log.message_envelope import (
     ChangelogMode,
     EncodedRows,

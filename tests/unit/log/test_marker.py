@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.marker import Marker, decode_marker, encode_marker, plan_progress, read_span
+from tablestore_engine.log.kafka.marker import Marker, decode_marker, encode_marker, plan_progress, read_span
+from tablestore_engine.log.kafka.reader import fold_messages, plan_hybrid_start
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode
-from tablestore_engine.log.reader import fold_messages, plan_hybrid_start
-from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime
 
 _IDS = st.integers(0, 2**31 - 1)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from tablestore_engine.log.kafka_client import FENCED, Reasons, code_of
-from tablestore_engine.log.kafka_producer import serve
+from tablestore_engine.log.kafka.kafka_client import FENCED, Reasons, code_of
+from tablestore_engine.log.kafka.kafka_producer import serve
 
 
 def _fail(_: float) -> None:

@@ -10,10 +10,10 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
-from tablestore_engine.log import publisher as module
+from tablestore_engine.log.kafka import publisher as module
+from tablestore_engine.log.kafka.publisher import Publisher
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode
-from tablestore_engine.log.publisher import Publisher
-from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime
 
 SETTINGS = LogSettings("d.t", "u", "t", 1, ChangelogMode.UPSERT, {"bootstrap.servers": "nowhere:1"})

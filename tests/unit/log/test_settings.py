@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 from tablestore_engine.log.message_envelope import ChangelogMode
-from tablestore_engine.log.settings import LogSettings, resolve_log
 
 TABLE = {
     "log.system": "kafka",

@@ -10,9 +10,9 @@ import pytest
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import new_schema
+from tablestore_engine.log.kafka.message_limit import check_sizes, message_limit
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
-from tablestore_engine.log.message_limit import check_sizes, message_limit
-from tablestore_engine.log.settings import LogSettings
 
 COLUMNS = pa.schema(
     [("id", pa.int64()), ("text", pa.string()), ("blob", pa.binary()), ("tags", pa.list_(pa.string()))]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tablestore_engine.log.kafka_transactions import Tally
-from tablestore_engine.log.marker import Marker, plan_progress
-from tablestore_engine.log.undecided_records import take_out
+from tablestore_engine.log.kafka.hanging_transactions import take_out
+from tablestore_engine.log.kafka.marker import Marker, plan_progress
+from tablestore_engine.log.kafka.snapshot_transactions import Tally
 
 SENT = Marker("u", 7, "me:7", "t", counts={0: 30, 1: 50}, offsets={0: (100, 130), 1: (200, 250)})
 

@@ -11,8 +11,8 @@ import pytest
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import TablestoreError
-from tablestore_engine.log.kafka_client import Reasons, make_producer
-from tablestore_engine.log.settings import resolve_log
+from tablestore_engine.log.kafka.kafka_client import Reasons, make_producer
+from tablestore_engine.log.kafka.settings import resolve_log
 from tablestore_engine.options import OPTIONS, Scope, check_options
 
 VALUES = ("", "x", "-1", "0", "9" * 40, "NaN", "1e999", "a\0b", " ", "ü", "٣", "1_0", "a/..", "9" * 5000)

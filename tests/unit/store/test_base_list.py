@@ -17,7 +17,7 @@ from tablestore_engine.format.manifest import FileKind, ManifestEntry, decode_ma
 from tablestore_engine.format.manifest_list import decode_manifest_list
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.commit.snapshot_files import Planned, SnapshotFiles
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.manifests import ManifestStore

@@ -12,7 +12,7 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.store.changelog import multiset_difference
 from tablestore_engine.store.commit.commit_report import CommitIdentity
-from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange, empty_bucket
 from tablestore_engine.store.files.data_files import DataFiles, RunRows

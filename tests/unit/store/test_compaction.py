@@ -12,7 +12,7 @@ from tablestore_engine.errors import FixRequest, NotFound, RetryError, Unsupport
 from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.write import compact_snapshot
+from tablestore_engine.store.write import compaction_step
 from tablestore_engine.store.write.requested_compaction import NOTHING, CompactionReport, FileTotals
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.table_world import (
@@ -283,7 +283,7 @@ def test_it_works_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """A step has as many buckets as the bound allows, one at least; the report adds them up."""
     store = _days(tmp_path)
     rows = rows_of(store)
-    monkeypatch.setattr(compact_snapshot, "PORTION_BYTES", 1)
+    monkeypatch.setattr(compaction_step, "PORTION_BYTES", 1)
     report = store.compact(full=True)
     assert report.snapshot_ids == (4, 5, 6)
     assert (report.before.files, report.before.rows, report.after.files, report.after.rows) == (9, 36, 3, 12)
@@ -295,7 +295,7 @@ def test_it_works_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("point", sorted(one for one in CRASH_POINTS if not one.startswith(_OTHERS)))
 def test_killed_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, nth: int) -> None:
     """At each crash point of each step: rows are as before, what is claimed stays, the next call does the rest."""
-    monkeypatch.setattr(compact_snapshot, "PORTION_BYTES", 1)
+    monkeypatch.setattr(compaction_step, "PORTION_BYTES", 1)
     rows = rows_of(_days(tmp_path))
     try:
         open_table(tmp_path, runtime=crashing(seeded_runtime(nth), point, nth)).compact(full=True)

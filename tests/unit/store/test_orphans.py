@@ -16,7 +16,7 @@ from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.store.clone import clone_table
-from tablestore_engine.store.leftovers.orphans import DAY_MS, IS_YOUNG, OrphanRequest
+from tablestore_engine.store.leftovers.clean_orphans import DAY_MS, IS_YOUNG, OrphanRequest
 from tablestore_engine.store.leftovers.table_files import IS_LINK, IS_STRANGERS, IS_UNKNOWN, kind_of
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import (

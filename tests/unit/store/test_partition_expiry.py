@@ -10,7 +10,7 @@ import pytest
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.snapshot import CommitKind
-from tablestore_engine.store.expiry.partition_expiry import PartitionReport
+from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.tasks.bucket_task import BucketTask

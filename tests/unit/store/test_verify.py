@@ -11,7 +11,7 @@ from pyroaring import BitMap
 
 from tablestore_engine.format.snapshot import CommitKind, encode_snapshot
 from tablestore_engine.store.commit.commit import CommitIdentity
-from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.table_store import committer_of

@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import Fenced, FixRequest, RetryError, TablestoreError
-from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.log.kafka.settings import LogSettings
 
 TRANSACTION_TIMEOUT_MS = 120_000
 _LOGIN = frozenset(

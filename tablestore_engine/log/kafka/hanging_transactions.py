@@ -17,7 +17,7 @@ Cure       no reader has seen rows behind the LSO, so they may be dropped: a new
            The marker's own partition may have its end while a data partition has lost it: then P counts rows that
            nobody sees, and they are taken out of the marker before they are aborted. (Seen 80 lost in 50 kills.)
 INVARIANT  the committed end is asked first, the log end after it: equal means decided, whatever happened between.
-INVARIANT  a transaction is begun only when readers see the one before (log/kafka_transactions.py): its abort would take
+INVARIANT  a transaction is begun only when readers see the one before (snapshot_transactions): its abort would take
            hidden rows of that one with it, and only the newest marker can be set right.
 INVARIANT  nothing is committed while something else is undecided in its partitions: it would come with it.
 INVARIANT  nothing is aborted while a partition shows rows that no marker covers: half of that transaction is
@@ -34,9 +34,9 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
 
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.kafka_client import code_of, make_consumer
-from tablestore_engine.log.kafka_producer import LogProducer
-from tablestore_engine.log.marker import (
+from tablestore_engine.log.kafka.kafka_client import code_of, make_consumer
+from tablestore_engine.log.kafka.kafka_producer import LogProducer
+from tablestore_engine.log.kafka.marker import (
     NEW_TOPIC_SECONDS,
     PASSING,
     Marker,
@@ -44,8 +44,8 @@ from tablestore_engine.log.marker import (
     encode_marker,
     read_range,
 )
-from tablestore_engine.log.reader import to_message
-from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.log.kafka.reader import to_message
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime
 
 Place = tuple[str, int]

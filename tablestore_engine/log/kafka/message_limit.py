@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
-from tablestore_engine.log.settings import LogSettings
 
 _CLIENT_DEFAULT = 1_000_000
 _SLICE_ROWS = 8_192

@@ -1,10 +1,9 @@
-"""`tablestore staged|publish`: staged snapshots that wait for their tests, and what the log still lacks.
+"""`tablestore staged`: staged snapshots that wait for their tests: list, show, drop, publish.
 
-Names      _ACTIONS        staged list, show, drop, publish
-           report_record   a commit or a publication as JSON
+Names      get_staged       the one that a command names
+           publish_staged   it, and what its tests have read together with it; check_published: whether that worked
 INVARIANT  the rule is the engine's (warehouse/gate/gate_rule.py), the same that dbt uses: every gate is green for these
            very rows, and what one test read together is published together; --force publishes one all the same.
-INVARIANT  publishing again is harmless: what the topic has is never sent twice.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ from collections.abc import Callable
 
 from tablestore_engine.api import (
     DAMAGED,
-    KAFKA_ENV,
     PUBLISHED,
     Engine,
     GateBook,
     Publication,
     Staged,
-    WriteReport,
     bound_group,
     describe_damage,
     explain,
@@ -28,7 +25,7 @@ from tablestore_engine.api import (
     order_group,
     short_name,
 )
-from tablestore_engine.cli.log_record import log_record
+from tablestore_engine.cli.commit_record import publication_record
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
 from tablestore_engine.cli.warehouse_choice import (
     add_brokers,
@@ -45,16 +42,16 @@ Run = Callable[[argparse.Namespace], int]
 _GREEN = "green"
 
 
-def _register_staged(parser: argparse.ArgumentParser) -> Run:
+def _register(parser: argparse.ArgumentParser) -> Run:
     words = "[list] [db[.table]] | show|drop|publish db.table [NAME]"
     parser.add_argument("words", metavar=words, nargs="*", help="what to do, and with which staged snapshot")
     parser.add_argument("--force", action="store_true", help="publish it whatever its tests said, and alone")
     add_place(parser, name=None)
     add_brokers(parser)
-    return _staged
+    return _run
 
 
-def _staged(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     action, *rest = (
         arguments.words
         if arguments.words[:1] and arguments.words[0] in _ACTIONS
@@ -123,7 +120,7 @@ def _reasons_each(engine: Engine, items: tuple[Staged, ...]) -> list[str]:
 
 
 def _show(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
-    item = _get(engine, rest)
+    item = get_staged(engine, rest)
     (reason,) = _reasons(engine, (item,))
     record = staged_record(engine, item, reason)
     if arguments.json:
@@ -141,7 +138,7 @@ def _show(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int
 
 
 def _drop(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
-    item = _get(engine, rest)
+    item = get_staged(engine, rest)
     gone = engine.gate.read_book(*engine.databases()).with_children(item)
     for one in gone:
         engine.gate.drop(one)
@@ -154,18 +151,18 @@ def _drop(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int
     return 0
 
 
-def _publish_named(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
-    done = publish_staged(engine, _get(engine, rest), force=arguments.force)
+def _publish(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
+    done = publish_staged(engine, get_staged(engine, rest), force=arguments.force)
     if arguments.json:
         print_json([publication_record(one) for one in done])
     else:
         for one in done:
             write_out(one.line())
-    _check_published(done)
+    check_published(done)
     return 0
 
 
-_ACTIONS = {"list": _list, "show": _show, "drop": _drop, "publish": _publish_named}
+_ACTIONS = {"list": _list, "show": _show, "drop": _drop, "publish": _publish}
 
 
 def publish_staged(engine: Engine, item: Staged, *, force: bool) -> tuple[Publication, ...]:
@@ -187,7 +184,8 @@ def publish_staged(engine: Engine, item: Staged, *, force: bool) -> tuple[Public
     return engine.gate.publish(order_group(group))
 
 
-def _check_published(done: tuple[Publication, ...]) -> None:
+def check_published(done: tuple[Publication, ...]) -> None:
+    """Raises RetryError TS1977, or what refused the only one."""
     failed = [one for one in done if one.state != PUBLISHED]
     if len(done) == 1 and failed and failed[0].error is not None:
         raise failed[0].error
@@ -200,7 +198,7 @@ def _check_published(done: tuple[Publication, ...]) -> None:
         )
 
 
-def _get(engine: Engine, rest: list[str]) -> Staged:
+def get_staged(engine: Engine, rest: list[str]) -> Staged:
     """The one that is named, or the only one. Raises NotFound TS1975."""
     table, name = _relation(engine, rest[0]), rest[1] if len(rest) > 1 else None
     there = engine.gate.read_book(table).staged
@@ -279,89 +277,4 @@ def _outcomes_text(item: Staged) -> str:
     return f"{green} of {len(asked)} green" if asked else "none"
 
 
-# publish ---------------------------------------------------------------------------------------------
-
-
-def _register_publish(parser: argparse.ArgumentParser) -> Run:
-    add_place(parser)
-    either = parser.add_mutually_exclusive_group()
-    either.add_argument("--staged", metavar="NAME", help="make this staged snapshot the current one first")
-    parser.add_argument("--force", action="store_true", help="whatever its tests said")
-    either.add_argument(
-        "--reset", metavar="N", type=int, help="repair: a new beginning, snapshots up to N count as published"
-    )
-    add_brokers(parser)
-    return _publish
-
-
-def _publish(arguments: argparse.Namespace) -> int:
-    dropped = 0
-    with open_engine(arguments) as engine:
-        if arguments.staged is not None:
-            item = _get(engine, [arguments.table, arguments.staged])
-            done = publish_staged(engine, item, force=arguments.force)
-            _say_others(done, item)
-            _check_published(done)
-            report = next(one.report for one in done if one.staged.key == item.key and one.report is not None)
-        else:
-            _check_log(engine, arguments.table)
-            if arguments.reset is not None:
-                dropped = engine.table(arguments.table).reset_log(arguments.reset)
-            report = engine.table(arguments.table).publish()
-    if dropped and not arguments.json:
-        write_out(
-            f"{arguments.table}: {dropped} messages of a transaction that never ended were dropped; no reader had seen "
-            f"them, and what belongs to snapshots behind {arguments.reset} is sent again"
-        )
-    if arguments.json:
-        more = {} if arguments.reset is None else {"dropped_messages": dropped}
-        print_json({**report_record(report), **more})
-    elif arguments.staged is None and not (report.log and report.log.ranges):
-        write_out(f"{arguments.table}: the log has everything up to snapshot {report.snapshot_id}")
-    else:
-        write_out(f"{arguments.table}: {report.summary()}")
-    return 0
-
-
-def _say_others(done: tuple[Publication, ...], item: Staged) -> None:
-    for one in done:
-        if one.staged.key != item.key:
-            say(one.line())
-
-
-def report_record(report: WriteReport) -> dict[str, object]:
-    """What a commit or a publishing did."""
-    return {
-        "table": str(report.table),
-        "snapshot": report.snapshot_id,
-        "inserted": report.inserted,
-        "updated": report.updated,
-        "deleted": report.deleted,
-        "unchanged": report.unchanged,
-        "files_added": report.files_added,
-        "bytes_added": report.bytes_added,
-        "changelog_rows": report.changelog_rows,
-        "staged": report.staged,
-        **log_record(report.log),
-    }
-
-
-def publication_record(one: Publication) -> dict[str, object]:
-    """What became of one staged snapshot."""
-    told: dict[str, object] = {"table": one.staged.table, "name": one.staged.name, "state": one.state}
-    if one.report is not None:
-        told |= report_record(one.report)
-    return {**told, "error": None if one.error is None else str(one.error)}
-
-
-def _check_log(engine: Engine, name: str) -> None:
-    if engine.table(name).facts().log is None:
-        raise FixRequest(
-            "TS1922",
-            f"{name} has nothing to publish to",
-            why="its option log.system is not kafka",
-            fix=f"build it with log_system='kafka'; brokers come from --bootstrap or {KAFKA_ENV}",
-        )
-
-
-REGISTER = {"staged": _register_staged, "publish": _register_publish}
+REGISTER = {"staged": _register}

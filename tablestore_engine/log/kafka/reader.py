@@ -19,9 +19,9 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.kafka_client import make_consumer, translate
-from tablestore_engine.log.marker import Marker, read_markers, read_range, read_span
-from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.log.kafka.kafka_client import make_consumer, translate
+from tablestore_engine.log.kafka.marker import Marker, read_markers, read_range, read_span
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _SLICE = 50_000

@@ -21,9 +21,9 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from tablestore_engine.errors import EngineBug, FixData
 from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.log.kafka_client import Reasons, make_producer
+from tablestore_engine.log.kafka.kafka_client import Reasons, make_producer
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import EncodedRows
-from tablestore_engine.log.settings import LogSettings
 
 _ABORT_SECONDS = 10.0
 _POLL_EVERY = 2048

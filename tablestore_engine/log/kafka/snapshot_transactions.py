@@ -21,11 +21,11 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.changes import ChangelogRows, SnapshotChanges
-from tablestore_engine.log.kafka_producer import LogProducer, RowHeaders
-from tablestore_engine.log.marker import Marker, Progress, encode_marker, plan_progress
+from tablestore_engine.log.kafka.hanging_transactions import await_visible, check_alone, marker_place
+from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
+from tablestore_engine.log.kafka.marker import Marker, Progress, encode_marker, plan_progress
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
-from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.log.undecided_records import await_visible, check_alone, marker_place
 from tablestore_engine.runtime.outside_world import Runtime
 
 _SLICE_ROWS = 32_768
@@ -51,7 +51,7 @@ class Tally:
 
     def settle(self, newest: Marker | None) -> None:
         """After reading P again: the one in doubt counts if the newest marker is its own, and what the broker
-        lost behind that marker (log/undecided_records.py) does not count any more: it will be sent once more.
+        lost behind that marker (log/kafka/hanging_transactions.py) does not count any more: it will be sent once more.
         """
         if self.in_doubt is not None and newest == self.in_doubt[0]:
             self.sent.append(self.in_doubt)

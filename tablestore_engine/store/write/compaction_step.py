@@ -1,7 +1,7 @@
 """Steps of their own that change no row: folding runs, taking in level 0, joining small files. They plan and perform.
 
 Names      preparing_step     what has to be, or should be, done before a write: a COMPACT snapshot, or None
-           compaction_step    one step of a compaction that was asked for (compaction.compact_table), or None
+           compaction_step    one step of a compaction that was asked for (requested_compaction), or None
 Steps      the states of the buckets concerned → tasks (bucket_plan, pure) → changes (Parts.run) → one COMPACT plan
 INVARIANT  a step is COMPACT and complete in itself: whoever dies after it leaves a right table (decision 0001).
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.commit.conflict import Scope
+from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.table_traits import TableTraits

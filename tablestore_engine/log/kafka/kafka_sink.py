@@ -2,7 +2,7 @@
 
 Names      KafkaSystem   the logs of a warehouse on the brokers of its client settings
            KafkaSink     one table's topics
-Steps      options and client settings → LogSettings (log/settings.py) → lifecycle, publisher, reader
+Steps      options and client settings → LogSettings (log/kafka/settings.py) → lifecycle, publisher, reader
 INVARIANT  `tablestore.managed-topic` says that the engine made the topic: only such a one goes with its table.
 INVARIANT  one producer per sink, kept between calls: a second one of the same table fences the first.
 """
@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.broker_check import check_brokers
 from tablestore_engine.log.changes import ReadChanges
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.log_lifecycle import drop_log, prepare_log, reset_log
-from tablestore_engine.log.message_limit import MessageLimit, message_limit
-from tablestore_engine.log.publisher import Publisher
-from tablestore_engine.log.reader import read_messages
-from tablestore_engine.log.settings import LogSettings, resolve_log
+from tablestore_engine.log.kafka.broker_check import check_brokers
+from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
+from tablestore_engine.log.kafka.message_limit import MessageLimit, message_limit
+from tablestore_engine.log.kafka.publisher import Publisher
+from tablestore_engine.log.kafka.reader import read_messages
+from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 from tablestore_engine.log.sink import FindCommit, LoggedTable, LogPosition, SentChanges
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 

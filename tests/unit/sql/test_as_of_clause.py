@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.sql.as_of_clause import plain_words, qualified_names, rewrite
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.sql.time_travel import plain_words, qualified_names, rewrite
 
 
 def _rewrite(text: str) -> str:

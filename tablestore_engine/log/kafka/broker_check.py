@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tablestore_engine.log.kafka_client import make_admin
+from tablestore_engine.log.kafka.kafka_client import make_admin
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode
-from tablestore_engine.log.settings import LogSettings
 
 
 def check_brokers(log: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixData, Unsupported
-from tablestore_engine.log.json_text import json_texts
+from tablestore_engine.log.json_values import json_texts
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

@@ -25,19 +25,19 @@ from confluent_kafka import KafkaException
 
 from tablestore_engine.errors import FixRequest, OutcomeUnknown, RetryError, TablestoreError
 from tablestore_engine.log.changes import PublishReport, ReadChanges
-from tablestore_engine.log.kafka_client import FENCED, code_of, make_admin, translate
-from tablestore_engine.log.kafka_producer import LogProducer
-from tablestore_engine.log.kafka_topic import check_topics, find_topics, reach_retention
-from tablestore_engine.log.kafka_transactions import (
+from tablestore_engine.log.kafka.kafka_client import FENCED, code_of, make_admin, translate
+from tablestore_engine.log.kafka.kafka_producer import LogProducer
+from tablestore_engine.log.kafka.kafka_topic import check_topics, find_topics, reach_retention
+from tablestore_engine.log.kafka.log_lifecycle import open_progress
+from tablestore_engine.log.kafka.marker import Marker, Progress
+from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.log.kafka.snapshot_transactions import (
     Session,
     Tally,
     history_differs,
     publish_marker,
     publish_snapshot,
 )
-from tablestore_engine.log.log_lifecycle import open_progress
-from tablestore_engine.log.marker import Marker, Progress
-from tablestore_engine.log.settings import LogSettings
 from tablestore_engine.log.sink import FindCommit
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 

@@ -28,8 +28,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its 
 from confluent_kafka.cimpl import NewTopic
 
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
-from tablestore_engine.log.kafka_client import code_of, said, translate
-from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.log.kafka.kafka_client import code_of, said, translate
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime
 
 _APPEAR_SECONDS = 15

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.kafka_client import code_of
-from tablestore_engine.log.settings import LogSettings
+from tablestore_engine.log.kafka.kafka_client import code_of
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime
 
 _FIRST_LOOK = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablestore_engine.format.index_manifest import DELETION_VECTORS, IndexEntry
-from tablestore_engine.store.commit.conflict import Scope, Step, can_rebase, touched_buckets
+from tablestore_engine.store.commit.conflict_rule import Scope, Step, can_rebase, touched_buckets
 
 X0, X1, Y0 = (b"x", 0), (b"x", 1), (b"y", 0)
 

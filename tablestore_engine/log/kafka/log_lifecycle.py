@@ -31,20 +31,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import Fenced, FixRequest
-from tablestore_engine.log.kafka_client import make_admin, make_consumer, translate
-from tablestore_engine.log.kafka_producer import LogProducer
-from tablestore_engine.log.kafka_topic import (
-    TopicFacts,
-    check_topic_id,
-    check_topics,
-    create_topics,
-    delete_topics,
-    find_topics,
-)
-from tablestore_engine.log.marker import Marker, Progress, encode_marker, plan_progress, read_markers
-from tablestore_engine.log.reader import find_tails
-from tablestore_engine.log.settings import LogSettings
-from tablestore_engine.log.undecided_records import (
+from tablestore_engine.log.kafka.hanging_transactions import (
     await_decided,
     check_covered,
     data_places,
@@ -54,6 +41,19 @@ from tablestore_engine.log.undecided_records import (
     marker_place,
     settle_topics,
 )
+from tablestore_engine.log.kafka.kafka_client import make_admin, make_consumer, translate
+from tablestore_engine.log.kafka.kafka_producer import LogProducer
+from tablestore_engine.log.kafka.kafka_topic import (
+    TopicFacts,
+    check_topic_id,
+    check_topics,
+    create_topics,
+    delete_topics,
+    find_topics,
+)
+from tablestore_engine.log.kafka.marker import Marker, Progress, encode_marker, plan_progress, read_markers
+from tablestore_engine.log.kafka.reader import find_tails
+from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _CLAIMS = 6

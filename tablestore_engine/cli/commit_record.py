@@ -1,0 +1,42 @@
+"""What a commit or a publication did, and where its messages lie in a log, as JSON for programs.
+
+Names      report_record        a commit or a publishing
+           publication_record   what became of a staged snapshot
+           log_record           under the names that programs know: topic, offsets
+"""
+
+from __future__ import annotations
+
+from tablestore_engine.api import LogPosition, Publication, WriteReport
+
+
+def log_record(position: LogPosition | None) -> dict[str, object]:
+    """`offsets` maps parts of the log to [first, next); null and {} where nothing was published."""
+    if position is None:
+        return {"topic": None, "offsets": {}}
+    return {"topic": position.name, "offsets": position.as_lists()}
+
+
+def report_record(report: WriteReport) -> dict[str, object]:
+    """What a commit or a publishing did."""
+    return {
+        "table": str(report.table),
+        "snapshot": report.snapshot_id,
+        "inserted": report.inserted,
+        "updated": report.updated,
+        "deleted": report.deleted,
+        "unchanged": report.unchanged,
+        "files_added": report.files_added,
+        "bytes_added": report.bytes_added,
+        "changelog_rows": report.changelog_rows,
+        "staged": report.staged,
+        **log_record(report.log),
+    }
+
+
+def publication_record(one: Publication) -> dict[str, object]:
+    """What became of one staged snapshot."""
+    told: dict[str, object] = {"table": one.staged.table, "name": one.staged.name, "state": one.state}
+    if one.report is not None:
+        told |= report_record(one.report)
+    return {**told, "error": None if one.error is None else str(one.error)}

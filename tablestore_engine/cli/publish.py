@@ -1,0 +1,78 @@
+"""`tablestore publish`: what the log of a table still lacks, or a staged snapshot and then the log; --reset repairs.
+
+INVARIANT  publishing again is harmless: what the topic has is never sent twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from tablestore_engine.api import KAFKA_ENV, Engine, Publication, Staged
+from tablestore_engine.cli.commit_record import report_record
+from tablestore_engine.cli.output import print_json, say, write_out
+from tablestore_engine.cli.staged import check_published, get_staged, publish_staged
+from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
+from tablestore_engine.errors import FixRequest
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def _register(parser: argparse.ArgumentParser) -> Run:
+    add_place(parser)
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--staged", metavar="NAME", help="make this staged snapshot the current one first")
+    parser.add_argument("--force", action="store_true", help="whatever its tests said")
+    either.add_argument(
+        "--reset", metavar="N", type=int, help="repair: a new beginning, snapshots up to N count as published"
+    )
+    add_brokers(parser)
+    return _run
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    dropped = 0
+    with open_engine(arguments) as engine:
+        if arguments.staged is not None:
+            item = get_staged(engine, [arguments.table, arguments.staged])
+            done = publish_staged(engine, item, force=arguments.force)
+            _say_others(done, item)
+            check_published(done)
+            report = next(one.report for one in done if one.staged.key == item.key and one.report is not None)
+        else:
+            _check_log(engine, arguments.table)
+            if arguments.reset is not None:
+                dropped = engine.table(arguments.table).reset_log(arguments.reset)
+            report = engine.table(arguments.table).publish()
+    if dropped and not arguments.json:
+        write_out(
+            f"{arguments.table}: {dropped} messages of a transaction that never ended were dropped; no reader had seen "
+            f"them, and what belongs to snapshots behind {arguments.reset} is sent again"
+        )
+    if arguments.json:
+        more = {} if arguments.reset is None else {"dropped_messages": dropped}
+        print_json({**report_record(report), **more})
+    elif arguments.staged is None and not (report.log and report.log.ranges):
+        write_out(f"{arguments.table}: the log has everything up to snapshot {report.snapshot_id}")
+    else:
+        write_out(f"{arguments.table}: {report.summary()}")
+    return 0
+
+
+def _say_others(done: tuple[Publication, ...], item: Staged) -> None:
+    for one in done:
+        if one.staged.key != item.key:
+            say(one.line())
+
+
+def _check_log(engine: Engine, name: str) -> None:
+    if engine.table(name).facts().log is None:
+        raise FixRequest(
+            "TS1922",
+            f"{name} has nothing to publish to",
+            why="its option log.system is not kafka",
+            fix=f"build it with log_system='kafka'; brokers come from --bootstrap or {KAFKA_ENV}",
+        )
+
+
+REGISTER = {"publish": _register}

@@ -1,0 +1,1 @@
+"""Kafka behind the port: topics, markers, transactions, publishing and reading back."""
