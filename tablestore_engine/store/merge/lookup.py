@@ -7,7 +7,7 @@ Names      KeyCache      bounded memory of decoded key columns; files never chan
            absent_rows   picked rows that no incoming row hits
            key_columns   comparable keys of a file; key_range: its smallest and largest by its metadata
            fetch         the stored rows themselves, read from the row groups that were hit
-Steps      1 skip files by key range  2 skip row groups outside of the range of incoming keys
+Steps      1 skip files by key range  2 skip row groups of large files outside of the range of incoming keys
            3 key columns → comparable words  4 binary search (one fixed-width key) or join
            5 drop positions that are already deleted
 INVARIANT  a key has at most one visible row in a bucket; two mean corruption and stop the commit (TS1652).
@@ -44,6 +44,7 @@ from tablestore_engine.store.files.stored_file import StoredFile, visible_mask
 
 KEY_CACHE_BYTES = 256 << 20
 WHOLE_FILE_SHARE = 0.5  # from here on the whole key column is read, and remembered
+FEW_ROWS = 8_192  # to look up the row groups of such a file costs as much as reading its keys
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -184,7 +185,9 @@ def _hits_of_file(
 ) -> FileHits:
     known = cache.find(file.path, reader.schema.trimmed_primary_keys) if cache is not None else None
     first = 0
-    if known is None:
+    if known is None and file.meta.row_count <= FEW_ROWS:
+        known = key_columns(reader, file, cache)
+    elif known is None:
         starts, groups = _groups_in_range(reader, file, keys)
         if not len(groups):
             return FileHits(file, _NONE, _NONE)

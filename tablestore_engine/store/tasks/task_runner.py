@@ -32,6 +32,7 @@ from tablestore_engine.store.merge.merge_on_write import Target, merge_batch
 from tablestore_engine.store.merge.replace_rows import replace_rows
 from tablestore_engine.store.rows.incoming_batch import batch_of
 from tablestore_engine.store.tasks.bucket_task import Append, BucketTask, Fold, Join, Replace, TakeIn, Upsert
+from tablestore_engine.store.tasks.task_size import is_tiny
 
 THREADS_MAX = 4
 
@@ -72,7 +73,8 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
 
 
 def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChange]:
-    """Changes in order; a few threads, since Parquet, sorting and hashing leave Python alone.
+    """Changes in order; a few threads, since Parquet, sorting and hashing leave Python alone. Tiny tasks are Python
+    itself: threads that take turns at it need a quarter longer than one.
 
     When the disk refuses one of them (StorageError), the files of the others are deleted: nobody will name them.
     """
@@ -83,7 +85,7 @@ def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketCha
         done.append((task, change))
         return change
 
-    threads = min(THREADS_MAX, os.cpu_count() or 1, len(tasks))
+    threads = min(THREADS_MAX, os.cpu_count() or 1, sum(not is_tiny(task) for task in tasks))
     try:
         if threads <= 1:
             return [run(task) for task in tasks]

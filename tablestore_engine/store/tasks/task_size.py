@@ -3,6 +3,7 @@
 Names      input_bytes    bytes of the stored files that a task reads from end to end
            carried_bytes  bytes of the rows that travel with the task
            first_portion  the first tasks of a list up to a size
+           is_tiny        whether a task is mostly Python around small files
 WHY        rows that only look up their keys (Upsert, Append without picks) read pages, not files: they count nothing,
            so that a hundred rows into a large table stay the small write that they are.
 """
@@ -15,6 +16,8 @@ from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.rows.row_filter import EveryRow, RowFilter, RowPositions, SameKeys
 from tablestore_engine.store.tasks.bucket_task import Append, BucketTask, Fold, Join, Replace, TakeIn, Upsert
+
+TINY_BYTES = 1 << 20
 
 
 def input_bytes(task: BucketTask) -> int:
@@ -51,6 +54,11 @@ def first_portion(tasks: Sequence[BucketTask], bytes_max: int) -> Sequence[Bucke
         if number and total > bytes_max:
             return tasks[:number]
     return tasks
+
+
+def is_tiny(task: BucketTask) -> bool:
+    """Whether all that it could read and carries is so little that opening and closing files is what it costs."""
+    return _sum(task.state.files) + carried_bytes(task) < TINY_BYTES
 
 
 def _picked_bytes(state: BucketState, picks: RowFilter) -> int:

@@ -10,14 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import EngineBug, FixData
-from tablestore_engine.spark.driver_or_tasks import CARRIED_BYTES_MAX, START_FACTOR, JobSize, plan_place
+from tablestore_engine.spark.driver_or_tasks import (
+    CARRIED_BYTES_MAX,
+    START_FACTOR,
+    TASK_BYTES,
+    JobSize,
+    plan_place,
+)
 from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
 from tablestore_engine.spark.task_outcomes import gather
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.tasks.bucket_task import Upsert
 from tests.unit.store.test_bucket_task import CASES, _nameless, _rows
 
-SMALL = 1_000
+SMALL = 16 << 20
 
 
 @pytest.mark.parametrize(
@@ -30,10 +36,14 @@ SMALL = 1_000
         (JobSize(0, CARRIED_BYTES_MAX + 1), True, False),
         (JobSize(1 << 40, CARRIED_BYTES_MAX), True, True),
         (JobSize(1 << 40, CARRIED_BYTES_MAX + 1), True, False),
+        (JobSize(0, 0, SMALL // TASK_BYTES + 1), True, False),
+        (JobSize(0, 0, SMALL // TASK_BYTES + 2), True, True),
+        (JobSize(0, 0, START_FACTOR * SMALL // TASK_BYTES + 1), False, False),
+        (JobSize(0, 0, START_FACTOR * SMALL // TASK_BYTES + 2), False, True),
     ],
 )
 def test_the_place(size: JobSize, is_started: bool, on_executors: bool) -> None:
-    """Bytes read decide; starting Spark must pay; rows that fill the driver already are not sent through it again."""
+    """Bytes and number of tasks decide; starting Spark must pay; rows that fill the driver already do not travel."""
     assert plan_place(size, small_bytes=SMALL, is_started=is_started) is on_executors
 
 
