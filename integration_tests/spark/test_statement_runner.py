@@ -18,7 +18,7 @@ from tablestore_engine.errors import FixData, FixRequest, NotFound, Unsupported
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.runtime.scratch import ScratchPlace
-from tablestore_engine.spark.fetch import Fetched
+from tablestore_engine.spark.fetch_rows import Fetched
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings, session_scratch
 from tablestore_engine.spark.spark_types import fields_from_spark

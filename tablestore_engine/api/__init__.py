@@ -11,7 +11,7 @@ from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, TableFacts
 from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.catalog.leftover_folders import LeftoverFolder
-from tablestore_engine.catalog.read_log import ReadLog, TableRead
+from tablestore_engine.catalog.versions_read import ReadLog, TableRead
 from tablestore_engine.display import shown
 from tablestore_engine.fileio.stores import local_folder
 from tablestore_engine.log.sink import LogPosition

@@ -25,14 +25,14 @@ from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo
 from tablestore_engine.api.running_operations import Operations
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.read_log import ReadLog
 from tablestore_engine.catalog.resolved_names import Overrides
+from tablestore_engine.catalog.versions_read import ReadLog
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.log.kafka.kafka_sink import KafkaSystem
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
-from tablestore_engine.spark import fetch
+from tablestore_engine.spark import fetch_rows
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.spark_types import spark_ddl
 from tablestore_engine.sql.parser import parse
@@ -156,7 +156,7 @@ class Engine:
                 return
             session = self._warehouse.session.get()
             self._operations.check()  # starting Spark takes seconds
-            with fetch.job_tag(session, operation.tag):
+            with fetch_rows.job_tag(session, operation.tag):
                 yield
 
     # names ---------------------------------------------------------------------------------------

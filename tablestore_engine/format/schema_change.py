@@ -111,7 +111,7 @@ def describe_column(schema: TableSchema, name: str, description: str | None) -> 
 
 
 def set_options(schema: TableSchema, changes: Mapping[str, str | None]) -> TableSchema:
-    """The next schema with options set, or removed where the value is None. Who may change what: options/table.py."""
+    """The next schema with options set, or removed where the value is None. Who may change what: table_options."""
     options = dict(schema.options)
     for key, value in changes.items():
         if value is None:

@@ -10,7 +10,7 @@ from tablestore_engine.options.parse import (
     parse_size_bytes,
     parse_stats_mode,
 )
-from tablestore_engine.options.table import (
+from tablestore_engine.options.table_options import (
     GIVEN_ONCE,
     MERGE_ENGINES,
     OPTIONS,

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.options.table import OPTIONS, REFUSED, Option, OptionType, find_option
+from tablestore_engine.options.table_options import OPTIONS, REFUSED, Option, OptionType, find_option
 from tablestore_engine.options.time_format import DEFAULT_FORMAT, TimeFormat, parse_time_format
 
 _SIZE_UNITS = {

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tablestore_engine.spark import shipping, spark_errors, write
+from tablestore_engine.spark import ship_package, spark_errors, write
 from tablestore_engine.spark.driver_or_tasks import JobSize, plan_place
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
@@ -41,7 +41,7 @@ class Executors:
         if not plan_place(size, small_bytes=write.SMALL_BYTES, is_started=self.session.is_started):
             return run_tasks(tasks, access)
         session = self.session.get()
-        shipping.ship(session, self.session.scratch())
+        ship_package.ship(session, self.session.scratch())
         gathered = gather(_run_job(session, tasks, access))
         if gathered.failure is not None:
             for place, change in gathered.changes.items():

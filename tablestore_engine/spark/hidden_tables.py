@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from tablestore_engine.catalog.resolved_names import ResolvedTable
-from tablestore_engine.spark.dead_words import DeadWords
+from tablestore_engine.spark.deletion_words import DeadWords
 from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
 from tablestore_engine.spark.plan_pruning import PlanPruner
-from tablestore_engine.spark.spark_inner import SparkInner
+from tablestore_engine.spark.spark_internals import SparkInner
 from tablestore_engine.spark.spark_types import columns_ddl
 from tablestore_engine.spark.view_sql import (
     FileGroup,

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import ScratchPlace
-from tablestore_engine.spark import fetch
+from tablestore_engine.spark import fetch_rows
 from tablestore_engine.spark.session import SparkSettings, open_session, session_scratch
 
 
@@ -46,4 +46,4 @@ class LazySession:
     def cancel_jobs(self, tag: str) -> None:
         """Stop the jobs that carry the tag; none without a session."""
         if self._session is not None:
-            fetch.cancel(self._session, tag)
+            fetch_rows.cancel(self._session, tag)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from tablestore_engine.format.scalar import days_from_date
-from tablestore_engine.spark.spark_inner import Jvm
+from tablestore_engine.spark.spark_internals import Jvm
 from tablestore_engine.store.read.predicate import (
     ANYTHING,
     NOTHING,

@@ -2,9 +2,9 @@
 
 Names      PlanPruner    pruned(): a frame as it was analysed → the same over the files that can hold rows it asks for
 Steps      the plan's outline (plan_outline): what it reads of us, and whether it asks anything → the words of dead rows
-           as a value (dead_words) → when it asks: optimize → conditions over each relation (plan_conditions) → files
-           that may match (store.read.file_pruning) → the analysed plan with other file lists, and without the filter of
-           dead rows where no file has any
+           as a value (deletion_words) → when it asks: optimize → conditions over each relation (plan_conditions) →
+           files that may match (store.read.file_pruning) → the analysed plan with other file lists, and without the
+           filter of dead rows where no file has any
 INVARIANT  the analysed plan keeps its columns and their ids; only file lists, words, and filters that change nothing
            differ.
 INVARIANT  a relation is pruned by everything that the optimized plan does with its rows: what cannot be traced back to
@@ -27,11 +27,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from tablestore_engine.spark.dead_words import DeadWords, fit
+from tablestore_engine.spark.deletion_words import DeadWords, fit
 from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import ReadCondition, read_conditions
 from tablestore_engine.spark.plan_outline import Node, Reading, read_outline
-from tablestore_engine.spark.spark_inner import Jvm, SparkInner
+from tablestore_engine.spark.spark_internals import Jvm, SparkInner
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.file_pruning import prune
 from tablestore_engine.store.read.predicate import And, Or

@@ -27,7 +27,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark import shipping, spark_errors, write_job
+from tablestore_engine.spark import ship_package, spark_errors, write_job
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
 from tablestore_engine.spark.task_outcomes import discard, gather
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
@@ -96,7 +96,7 @@ def collect_small(frame: DataFrame) -> pa.Table | None:
 def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> list[BucketChange]:
     """One Spark job over the rows; the changes are not committed. A lost race runs it again on a newer base."""
     session = frame.sparkSession
-    shipping.ship(session, scratch)
+    ship_package.ship(session, scratch)
     try:
         routed = _routed(frame, job) if job.schema.bucket_count > 0 else frame
         task = functools.partial(_run_task, job)

@@ -41,9 +41,9 @@ from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.read.filtered_read import Condition, parse_conditions, read_matching
 from tablestore_engine.store.read.scan import PartitionFilter, ScanPlan
 from tablestore_engine.store.read.scan_rows import read_batches, read_plan
-from tablestore_engine.store.retention import Retention
+from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.rollback import roll_back
-from tablestore_engine.store.stage.stage_more import More, write_more
+from tablestore_engine.store.stage.append_to_stage import More, write_more
 from tablestore_engine.store.stage.staging import (
     StagedDestination,
     Staging,

@@ -22,7 +22,7 @@ def test_nobody_asks_which_engine_it_is() -> None:
     knows = {
         "lsm/merge_engine_registry.py",
         "store/table_traits.py",
-        "options/table.py",
+        "options/table_options.py",
         "warehouse/write/target_schema.py",
     }
     for path in ENGINE.rglob("*.py"):

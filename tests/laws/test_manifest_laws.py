@@ -33,7 +33,7 @@ from tablestore_engine.format.manifest_list import (
     describe_manifest,
     encode_manifest_list,
 )
-from tablestore_engine.store.commit.base_list import merge_manifests
+from tablestore_engine.store.commit.base_manifest_list import merge_manifests
 from tablestore_engine.testing.faults import without_seal
 from tests.unit.format.manifest_samples import encode_manifest, make_entry
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
-from tablestore_engine.testing.model import Frozen, freeze
+from tablestore_engine.testing.reference_model import Frozen, freeze
 from tests.unit.store.table_world import Row, changes_of, make_table, open_table, put, rows_of
 
 FIRST = datetime(2026, 1, 1, 12, tzinfo=UTC)

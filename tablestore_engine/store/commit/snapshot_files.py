@@ -25,7 +25,7 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.commit.base_list import merge_manifests
+from tablestore_engine.store.commit.base_manifest_list import merge_manifests
 from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketId
 from tablestore_engine.store.metadata.manifests import ManifestStore

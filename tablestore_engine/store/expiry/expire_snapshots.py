@@ -34,14 +34,14 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.expiry.expiry_holds import find_holds, find_kept, has_own_changelog
 from tablestore_engine.store.expiry.expiry_rules import Choice, Hold, pick_expired
-from tablestore_engine.store.expiry.named_files import (
+from tablestore_engine.store.expiry.referenced_files import (
     Files,
     NamedFiles,
     changelog_files,
     dropped_data,
     metadata_files,
 )
-from tablestore_engine.store.retention import Retention
+from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.table_traits import TableTraits
 
 _OTHERS = "another expiry or a rollback is at work"

@@ -14,7 +14,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.expiry.expire_snapshots import delete_files
 from tablestore_engine.store.expiry.expiry_holds import find_kept
-from tablestore_engine.store.expiry.named_files import (
+from tablestore_engine.store.expiry.referenced_files import (
     NamedFiles,
     changelog_files,
     live_data,

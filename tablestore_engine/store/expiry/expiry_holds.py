@@ -20,7 +20,7 @@ from tablestore_engine.format.layout import KEEP_PREFIX, find_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.expiry.expiry_rules import Hold
-from tablestore_engine.store.expiry.named_files import needed_names
+from tablestore_engine.store.expiry.referenced_files import needed_names
 from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.stage.staging import find_stage_name, find_staged
 

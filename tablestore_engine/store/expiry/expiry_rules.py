@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tablestore_engine.store.retention import Retention
+from tablestore_engine.store.retention_options import Retention
 
 
 @dataclass(frozen=True)

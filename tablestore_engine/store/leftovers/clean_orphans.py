@@ -4,7 +4,7 @@ Names      clean_orphans   the only entry: looks, and deletes when it is asked t
            OrphanRequest, OrphanReport
 Of whom    killed writers, failed writes, discarded or half-made stages, rollbacks, deleted tags, temporary files, empty
            bucket folders. What a stopped expiry left is named until the next one ends it.
-Steps      look    1 all files  2 what is named (named_roots)  3 older than the grace and unnamed: the report
+Steps      look    1 all files  2 what is named (referenced_roots)  3 older than the grace and unnamed: the report
            delete  4 their names into `expire/` (orphan_notice)  5 temporary files  6 claims that are on their way end
                    7 files and names once more: only what is there as before and unnamed as before  8 stages, data,
                    changelog, index, statistics, manifests, empty folders
@@ -29,7 +29,7 @@ from tablestore_engine.errors import RetryError
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import DROPPED_PREFIX, SWEEP_PREFIX
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.leftovers.named_roots import Named, read_named
+from tablestore_engine.store.leftovers.referenced_roots import Named, read_named
 from tablestore_engine.store.leftovers.table_files import (
     DROPPED,
     FOLDER,

@@ -5,7 +5,7 @@
                                   /snapshot/snapshot-<N+1>  the staged one
                                   /based                    when the base is snapshot-1: alone it is no staged one
                                   /audit/<hash>             one file per test: its last outcome
-                                  /turn/<uuid>              further writes into the same stage (stage_more)
+                                  /turn/<uuid>              further writes into the same stage (append_to_stage)
 
 Names      Staging             list, publish, discard, outcomes
            StagedDestination   where a staged commit is claimed

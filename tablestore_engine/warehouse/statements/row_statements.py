@@ -18,7 +18,7 @@ from tablestore_engine.spark.dml_queries import (
     merge_query,
     update_query,
 )
-from tablestore_engine.spark.fetch import fetch
+from tablestore_engine.spark.fetch_rows import fetch
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.statements.running_statement import RunningStatement, StatementResult

@@ -16,7 +16,7 @@ from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.fetch import Fetched
+from tablestore_engine.spark.fetch_rows import Fetched
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.resolver import DEFAULT_DATABASE, Resolver
 from tablestore_engine.spark.spark_types import parse_ddl

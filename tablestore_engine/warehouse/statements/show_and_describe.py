@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.fetch import Fetched
+from tablestore_engine.spark.fetch_rows import Fetched
 from tablestore_engine.spark.spark_types import spark_ddl
 from tablestore_engine.sql.parser import not_offered
 from tablestore_engine.sql.statement import Show

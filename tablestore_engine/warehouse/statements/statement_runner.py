@@ -13,7 +13,7 @@ from typing import Any
 
 from tablestore_engine.catalog.resolved_names import NO_OVERRIDES, Overrides
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.spark.fetch import fetch
+from tablestore_engine.spark.fetch_rows import fetch
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.resolver import DEFAULT_DATABASE
 from tablestore_engine.sql import statement as sql

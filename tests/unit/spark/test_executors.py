@@ -64,7 +64,7 @@ class _Session:
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> _Session:
     """Nothing has to be shipped to this process; everything that reads a stored byte is large."""
-    monkeypatch.setattr(executors.shipping, "ship", lambda *_: None)
+    monkeypatch.setattr(executors.ship_package, "ship", lambda *_: None)
     monkeypatch.setattr(write, "SMALL_BYTES", 0)
     return _Session()
 

@@ -14,7 +14,7 @@ from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.store.retention import Retention
+from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import seeded_runtime
 from tablestore_engine.warehouse.log.logs import Logs

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tablestore_engine.spark.spark_inner import Jvm, SparkInner
+from tablestore_engine.spark.spark_internals import Jvm, SparkInner
 from tablestore_engine.spark.view_sql import word_count, words_of
 from tablestore_engine.store.files.stored_file import StoredFile
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 from pyroaring import BitMap
 
-from tablestore_engine.spark import dead_words
-from tablestore_engine.spark.dead_words import DeadWords, array_layout
+from tablestore_engine.spark import deletion_words
+from tablestore_engine.spark.deletion_words import DeadWords, array_layout
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def test_words_of_whole_tables_are_kept_and_those_of_parts_are_not(monkeypatch: 
     whole = words.value_of("f", both, is_whole=True)  # type: ignore[arg-type]
     assert words.value_of("f", one, is_whole=False) == array_layout(one) != whole  # type: ignore[arg-type]
     assert words.value_of("f", both, is_whole=True) is whole  # type: ignore[arg-type]
-    for number in range(dead_words._KEPT):
+    for number in range(deletion_words._KEPT):
         words.value_of(f"g{number}", one, is_whole=True)  # type: ignore[arg-type]
     assert words.value_of("f", both, is_whole=True) is not whole  # type: ignore[arg-type]
-    monkeypatch.setattr(dead_words, "MAX_WORDS", 1)
+    monkeypatch.setattr(deletion_words, "MAX_WORDS", 1)
     assert words.value_of("h", both, is_whole=True) is None  # type: ignore[arg-type]

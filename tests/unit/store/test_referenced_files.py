@@ -10,7 +10,7 @@ import pytest
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.expiry.named_files import dropped_data, live_data
+from tablestore_engine.store.expiry.referenced_files import dropped_data, live_data
 from tablestore_engine.store.table_store import TableStore
 from tests.unit.store.table_world import make_table, put, row
 

@@ -24,7 +24,12 @@ from tablestore_engine.format.manifest import FileKind
 from tablestore_engine.format.snapshot import Snapshot, decode_snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.expiry.expiry_holds import list_branches
-from tablestore_engine.store.expiry.named_files import mentioned_names, metadata_files, names_of, needed_names
+from tablestore_engine.store.expiry.referenced_files import (
+    mentioned_names,
+    metadata_files,
+    names_of,
+    needed_names,
+)
 from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.stage.staging import CLOSED, find_stage_name, find_staged, turn_folder
 
@@ -164,7 +169,7 @@ def _tags(parts: Parts) -> Iterator[Snapshot]:
 
 
 def _turns(branch: Parts) -> Iterator[Snapshot]:
-    """What took the place of a staged snapshot; the writer may have died before he put it there (stage_more)."""
+    """What took the place of a staged snapshot; the writer may have died before he put it there (append_to_stage)."""
     for status in branch.fileio.list(turn_folder(branch.layout)):
         data = branch.fileio.read(status.path)
         if data != CLOSED:
