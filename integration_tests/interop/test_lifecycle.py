@@ -71,6 +71,33 @@ def test_rolled_back_tables_go_on(java: JavaPaimon, rust: ProcessPeer, tmp_path:
     assert us.store(location).verify() == ()
 
 
+def test_restored_tables_go_on(java: JavaPaimon, rust: ProcessPeer, tmp_path: Path) -> None:
+    """Rows of an earlier snapshot as the newest one: others read them, Java's stream sees the way back, and Java's
+    writer goes on from there.
+    """
+    us, location, oracle = Ours(), tmp_path / "ours.db" / "restored", Oracle(MADE)
+    us.create(location, MADE)
+    _upsert(us, location, oracle, range(6), "kept")
+    us.write(location, arrow_rows(MADE, [{"id": key, "v": "taken back"} for key in range(3, 9)]))
+    store = us.store(location)
+    store.restore(store.snapshots.get(1))
+    for reader in (java, rust, us):
+        assert_same(oracle.rows(), reader.read(location), f"{reader.name} after the restore")
+    streamed = dict(java.stream(location, scan__mode="from-snapshot", scan__snapshot_id="1").poll())
+    back = [
+        *(("-U", (key, "taken back")) for key in range(3, 6)),
+        *(("+U", (key, "kept")) for key in range(3, 6)),
+        *(("-D", (key, "taken back")) for key in range(6, 9)),
+    ]
+    assert_same(back, streamed[3], "Java's stream of the restore")
+    late = [("+U", {"id": key, "v": "java"}) for key in (0, 20)]
+    java.write(location, arrow_rows(MADE, [row for _, row in late]), options={"write-only": "false"})
+    oracle.apply(late)
+    for reader in (java, rust, us):
+        assert_same(oracle.rows(), reader.read(location), f"{reader.name} after going on")
+    assert us.store(location).verify() == ()
+
+
 def test_system_tables_of_java_read_ours(java: JavaPaimon, tmp_path: Path) -> None:
     """Java's $snapshots, $schemas, $files, $manifests, $partitions, $buckets and $options read what we wrote."""
     made = Schema(MADE.columns, MADE.keys, (), {**MADE.options, "num-levels": "4"})

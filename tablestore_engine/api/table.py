@@ -21,7 +21,7 @@ from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.sql.table_version import find_version
+from tablestore_engine.sql.table_version import TableVersion, find_version
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
 from tablestore_engine.store.leftovers.clean_orphans import DAY_MS, OrphanReport
@@ -246,8 +246,20 @@ class Table:
         return self.store.tags.list_all()
 
     def rollback(self, snapshot_id: int) -> None:
-        """Make an earlier snapshot the newest again; later ones are deleted."""
+        """Make an earlier snapshot the newest again; later ones are deleted. Refused with a log: see restore."""
         self.store.rollback(snapshot_id)
+
+    def restore(
+        self, *, snapshot: int | None = None, tag: str | None = None, timestamp_ms: int | None = None
+    ) -> WriteReport:
+        """The rows of a past state again, as the newest snapshot: history stays, and the log gets what changed.
+
+        Columns are today's. Raises NotFound, FixRequest TS1015, TS1343, RetryError TS1324 when somebody committed rows
+        meanwhile, PublishPending TS1070.
+        """
+        return self.warehouse.restore(
+            self.identifier, TableVersion(snapshot=snapshot, tag=tag, timestamp_ms=timestamp_ms)
+        )
 
     def verify(self) -> tuple[str, ...]:
         """Problems found on disk; () when every invariant holds."""

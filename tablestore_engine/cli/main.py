@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "files that nothing names: of killed writers, dropped stages",
     ),
     "tag": ("tablestore_engine.cli.tag", "create, delete and list tags"),
+    "restore": ("tablestore_engine.cli.restore", "the rows of a snapshot again, as the newest"),
     "rollback": ("tablestore_engine.cli.rollback", "go back to a snapshot"),
     "verify": ("tablestore_engine.cli.verify", "check every on-disk invariant of a table"),
     "sql": ("tablestore_engine.cli.sql", "run one statement through Spark"),

@@ -161,7 +161,7 @@ class Resolver:
         text = rewrite(
             text,
             lambda parts, version: self._versioned(parts, version, statement),
-            session_zone=self._zone(),
+            session_zone=self.session_zone(),
         )
         for database, name in qualified_names(text):
             self._ensure((database, name), statement, depth=depth)
@@ -276,7 +276,8 @@ class Resolver:
             self._registry.versions[schema, key] = state.key
         return schema
 
-    def _zone(self) -> ZoneInfo:
+    def session_zone(self) -> ZoneInfo:
+        """The zone of timestamps without one."""
         name = str(self._session.conf.get("spark.sql.session.timeZone", "UTC"))
         try:
             return ZoneInfo(name)

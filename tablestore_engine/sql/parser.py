@@ -31,6 +31,7 @@ from tablestore_engine.sql.statement import (
     DropSchema,
     Pairs,
     Query,
+    Restore,
     SessionSql,
     Show,
     Statement,
@@ -255,6 +256,22 @@ def _truncate(cursor: Cursor) -> Truncate:
     return Truncate(name)
 
 
+def _restore(cursor: Cursor) -> Restore:
+    cursor.expect("RESTORE")
+    cursor.accept("TABLE")
+    name = cursor.table_name()
+    cursor.expect("TO")
+    is_version = cursor.accept("VERSION", "AS", "OF")
+    if not is_version:
+        cursor.expect("TIMESTAMP", "AS", "OF")
+        return Restore(name, timestamp=cursor.string())
+    token = cursor.peek()
+    if token is None or not token.text.isdigit():
+        return Restore(name, tag=cursor.string())
+    cursor.at += 1
+    return Restore(name, snapshot=int(token.text))
+
+
 def _show(cursor: Cursor) -> Statement:
     start = cursor.peek()
     cursor.expect("SHOW")
@@ -318,6 +335,7 @@ _READERS: dict[str, Callable[[Cursor], Statement]] = {
     "UPDATE": parse_update,
     "MERGE": parse_merge,
     "TRUNCATE": _truncate,
+    "RESTORE": _restore,
     "ALTER": parse_alter,
     "COMMENT": parse_comment_on,
     "SHOW": _show,

@@ -1,7 +1,7 @@
 """The SQL statements that we know, as values; `parser.py` makes them from text.
 
 Names      TableName   database (None: the current one) and table, as written
-           CreateTable CreateView Drop Insert Delete Update Merge Truncate Alter CommentOn
+           CreateTable CreateView Drop Insert Delete Update Merge Truncate Restore Alter CommentOn
            CreateSchema DropSchema Show Describe   what runs against our catalog and tables
            Query       answers rows, changes nothing: goes to Spark with names resolved
            SessionSql  touches only the Spark session (SET, functions, temporary views)
@@ -141,6 +141,16 @@ class Truncate:
 
 
 @dataclass(frozen=True)
+class Restore:
+    """RESTORE TABLE … TO VERSION AS OF (snapshot id or tag) | TIMESTAMP AS OF (a literal of the session's zone)."""
+
+    name: TableName
+    snapshot: int | None = None
+    tag: str | None = None
+    timestamp: str | None = None
+
+
+@dataclass(frozen=True)
 class RenameTo:
     """ALTER TABLE … RENAME TO."""
 
@@ -269,6 +279,6 @@ class SessionSql:
 
 
 Statement = (
-    CreateTable | CreateView | Drop | Insert | Delete | Update | Merge | Truncate | Alter | CommentOn
-    | CreateSchema | DropSchema | Show | Describe | Query | SessionSql
+    CreateTable | CreateView | Drop | Insert | Delete | Update | Merge | Truncate | Restore | Alter
+    | CommentOn | CreateSchema | DropSchema | Show | Describe | Query | SessionSql
 )  # fmt: skip

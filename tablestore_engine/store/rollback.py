@@ -46,7 +46,8 @@ def roll_back(parts: Parts, snapshot_id: int, *, confirm: Callable[[], bool] | N
             "TS1322",
             f"{parts.layout.location} cannot be rolled back to snapshot {snapshot_id}",
             why="its later snapshots are in the log, whose readers would keep rows that the table no longer has",
-            fix="overwrite the table with the rows of the old snapshot: the log gets the difference",
+            fix=f"restore instead (`tablestore restore … --to {snapshot_id}`): the old rows become a new snapshot, "
+            "and the log gets the difference",
         )
     parts.guard.check()
     keep = parts.layout.keep_path(snapshot_id)

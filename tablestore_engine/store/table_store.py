@@ -58,7 +58,9 @@ from tablestore_engine.store.write.requested_compaction import (
     CompactionReport,
     CompactionRequest,
     compact_table,
+    has_inbox_rows,
 )
+from tablestore_engine.store.write.restore_write import RestoreWrite
 from tablestore_engine.store.write.write_on_base import ChangesWrite, MakeChanges, RowsWrite
 from tablestore_engine.store.write.write_request import WriteRequest
 
@@ -235,6 +237,22 @@ class TableStore:
     def rollback(self, snapshot_id: int) -> int:
         """Make an earlier snapshot the newest; the number of deleted ones. Raises TS1302, TS1322."""
         return roll_back(self.parts, snapshot_id)
+
+    def restore(self, past: Snapshot) -> CommitReport:
+        """The rows of an earlier snapshot as the next one; a table that has them already commits nothing.
+
+        Raises NotFound TS1310; RetryError TS1324, FixRequest TS1343, and what a commit can.
+        """
+        parts, due = self.parts, CompactionRequest({}, full=False)
+        if has_inbox_rows(parts, due):  # rows that other writers left count as committed, and go back too
+            compact_table(parts, committer_of(parts), due)
+        start = parts.snapshots.find_latest() or past
+        retries = TableTraits(parts.latest_schema()).retries_max
+        return committer_of(parts).commit(
+            RestoreWrite(parts, past, start),
+            CommitIdentity.of(parts.runtime, None, None),
+            retries_max=lambda: retries,
+        )
 
     def verify(self, *, deep: bool = True) -> tuple[str, ...]:
         """Problems found on disk; () when every invariant holds."""

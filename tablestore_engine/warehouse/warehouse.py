@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.name_lookup import NameLookup
+from tablestore_engine.catalog.name_lookup import NameLookup, find_snapshot
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.fileio.stores import open_root
@@ -25,6 +25,7 @@ from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings
+from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.write.requested_compaction import CompactionRequest, has_inbox_rows
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport, report_of_compaction
@@ -110,6 +111,17 @@ class Warehouse:
             return self.expiry.after_commit(identifier, report)
         sent = self.logs.published_behind(identifier, WriteReport(identifier, report.snapshot_id))
         return self.expiry.after_commit(identifier, replace(report, log=sent.log))
+
+    def restore(self, identifier: Identifier, version: TableVersion) -> WriteReport:
+        """The rows of a past state as the next snapshot, and its changes in the log. Raises as TableStore.restore,
+        NotFound for a state that is gone, PublishPending TS1070 when only the log is pending.
+        """
+        self.logs.check(identifier)
+        store = self.stores.get(identifier)
+        past = find_snapshot(store, version)
+        assert past is not None  # a version was named
+        report = self.logs.published_behind(identifier, report_of(identifier, store.restore(past)))
+        return self.expiry.after_commit(identifier, report)
 
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log, then the branch goes. Raises RetryError TS1082, TS1308: nothing was done.

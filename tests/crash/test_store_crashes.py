@@ -91,6 +91,11 @@ def roll_back(store: TableStore) -> None:
     store.rollback(1)
 
 
+def restore(store: TableStore) -> None:
+    """The rows of the second snapshot again, as the newest one."""
+    store.restore(store.snapshots.get(2))
+
+
 SCENARIOS: dict[str, tuple[Command, list[Row]]] = {
     "upsert": (upsert, [row(0), row(1, "b"), row(2), row(3), row(4), row(9)]),
     "remove": (remove, [row(0), row(3), row(4)]),
@@ -102,8 +107,9 @@ SCENARIOS: dict[str, tuple[Command, list[Row]]] = {
     "expire": (expire, [row(0), row(1, "b"), row(2), row(3), row(4), row(9)]),
     "clean": (clean, [row(0), row(1, "b"), row(2), row(3), row(4), row(9)]),
     "roll_back": (roll_back, FIRST),
+    "restore": (restore, [*FIRST, row(9)]),
 }
-WITHOUT_COMMIT = ("compact", "roll_back")
+WITHOUT_COMMIT = ("compact", "roll_back", "restore")
 
 
 def prepare(root: Path, scenario: str) -> None:
@@ -118,6 +124,9 @@ def prepare(root: Path, scenario: str) -> None:
     if scenario == "clean":
         put(store, row(3, "dropped"), stage="no")
         store.staging.discard("no")
+    if scenario == "restore":
+        put(store, row(9))
+        delete(store, row(9))
     if scenario in ("expire", "roll_back"):
         for _ in range(3):
             put(store, row(3))

@@ -145,6 +145,14 @@ class TableMachine(RuleBasedStateMachine):
         self.model.roll_back(number)
         self.newest = number
 
+    @precondition(lambda self: self.newest is not None)
+    @rule(data=st.data())
+    def restore(self, data: st.DataObject) -> None:
+        """The rows of an earlier snapshot become the newest one, with the changes that lead there."""
+        number = data.draw(st.sampled_from(sorted(self.model.versions)))
+        report = self.store.restore(self.store.snapshots.get(number))
+        self.committed(report, dict(self.model.versions[number]))
+
     @rule(batch=rows)
     def stage(self, batch: list[Row]) -> None:
         """Stage an upsert; main stays."""

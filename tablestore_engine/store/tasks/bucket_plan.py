@@ -4,6 +4,7 @@ Names      plan_bucket        one bucket and its rows → its task: the only pla
            plan_write         all tasks of a write: plan_rows, then plan_replaced
            plan_rows          the tasks of buckets that get rows
            plan_replaced      the tasks of buckets that get none and lose what the write replaces
+           plan_restore       the tasks that give buckets the rows of another snapshot
            plan_preparation   keyed, before a write: the folds that are due, then level 0
            plan_compaction    keyed, when asked for: everything into one run per bucket
            plan_joins         append-only: which files to join, bucket by bucket
@@ -24,6 +25,7 @@ from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.lsm.compaction_choice import needs_fold, pick, pick_full
 from tablestore_engine.lsm.levels import FileSummary, Levels, get_free_level
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState, empty_bucket
+from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.lookup import key_range
 from tablestore_engine.store.rows.routing import RoutedRows
 from tablestore_engine.store.rows.row_filter import RowFilter
@@ -34,6 +36,7 @@ from tablestore_engine.store.tasks.bucket_task import (
     Fold,
     Join,
     Replace,
+    Restore,
     TakeIn,
     TaskTable,
     Upsert,
@@ -83,6 +86,29 @@ def plan_replaced(
 ) -> tuple[BucketTask, ...]:
     """Buckets without rows: what `picks` picks there gives way to nothing."""
     return tuple(plan_bucket(table, state, None, picks) for state in states)
+
+
+def plan_restore(
+    table: TaskTable,
+    states: Mapping[BucketId, BucketState],
+    files: Mapping[BucketId, tuple[StoredFile, ...]],
+) -> tuple[BucketTask, ...]:
+    """One task for each bucket whose `files` of the other snapshot are not those of today, hidden rows included.
+
+    Raises EngineBug TS1650, TS1653 as plan_bucket.
+    """
+    tasks = []
+    for key in sorted(states.keys() | files.keys()):
+        then = files.get(key, ())
+        state = states.get(key) or empty_bucket(table.schema, then[0].partition, key[1])
+        if {one.path: one.deleted for one in state.files} == {one.path: one.deleted for one in then}:
+            continue
+        level = 0
+        if table.schema.is_keyed:
+            _check_inbox_is_empty(state)
+            level = _free_level(table, state)
+        tasks.append(Restore(table, state, then, level, state.next_sequence))
+    return tuple(tasks)
 
 
 def plan_bucket(

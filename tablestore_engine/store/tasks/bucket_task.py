@@ -28,6 +28,7 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.compaction_choice import CompactionUnit
 from tablestore_engine.store.files.bucket_state import BucketState
+from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.rows.row_filter import RowFilter
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -146,4 +147,18 @@ class Join:
     file_names: tuple[str, ...]
 
 
-BucketTask = Upsert | Append | Replace | Fold | TakeIn | Join
+@dataclass(frozen=True)
+class Restore:
+    """The visible rows of `files`, which the bucket had in another snapshot, in place of those of `state`.
+
+    `level`, `first_sequence`: of rows that come back; a keyed table needs the first, an append-only one the second.
+    """
+
+    table: TaskTable
+    state: BucketState
+    files: tuple[StoredFile, ...]
+    level: int
+    first_sequence: int
+
+
+BucketTask = Upsert | Append | Replace | Fold | TakeIn | Join | Restore

@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from tablestore_engine.errors import StorageError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import SOURCE_COMPACT
@@ -29,9 +31,20 @@ from tablestore_engine.store.merge.file_join import join_files
 from tablestore_engine.store.merge.level_zero import read_level_zero
 from tablestore_engine.store.merge.lookup import KeyCache
 from tablestore_engine.store.merge.merge_on_write import Target, merge_batch
+from tablestore_engine.store.merge.past_rows import read_visible
 from tablestore_engine.store.merge.replace_rows import replace_rows
 from tablestore_engine.store.rows.incoming_batch import batch_of
-from tablestore_engine.store.tasks.bucket_task import Append, BucketTask, Fold, Join, Replace, TakeIn, Upsert
+from tablestore_engine.store.rows.row_filter import EVERY_ROW
+from tablestore_engine.store.tasks.bucket_task import (
+    Append,
+    BucketTask,
+    Fold,
+    Join,
+    Replace,
+    Restore,
+    TakeIn,
+    Upsert,
+)
 from tablestore_engine.store.tasks.task_size import is_tiny
 
 THREADS_MAX = 4
@@ -70,6 +83,8 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
             return _take_in(files, task, access.key_cache)
         case Join(state=state, file_names=names):
             return join_files(files, state, names)
+        case Restore():
+            return _restore(files, task, access.key_cache)
 
 
 def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChange]:
@@ -118,6 +133,16 @@ def _append(files: DataFiles, task: Append) -> BucketChange:
         added=files.write_append(task.state, task.rows, task.first_sequence),
         inserted=task.rows.num_rows,
     )
+
+
+def _restore(files: DataFiles, task: Restore, cache: KeyCache | None) -> BucketChange:
+    """A difference: rows that are equal then and now stay where they lie."""
+    if files.schema.is_keyed:
+        target = Target(level=task.level, picks=EVERY_ROW, skip_identical=True)
+        return merge_batch(files, task.state, read_visible(files, task.files), target, cache)
+    rows = [files.reader.read_visible(file) for file in task.files]
+    before = pa.concat_tables(rows) if rows else files.schema.arrow_schema().empty_table()
+    return replace_rows(files, task.state, before, EVERY_ROW, first_sequence=task.first_sequence)
 
 
 def _take_in(files: DataFiles, task: TakeIn, cache: KeyCache | None) -> BucketChange:

@@ -15,7 +15,16 @@ from collections.abc import Collection, Iterable, Sequence
 from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.rows.row_filter import EveryRow, RowFilter, RowPositions, SameKeys
-from tablestore_engine.store.tasks.bucket_task import Append, BucketTask, Fold, Join, Replace, TakeIn, Upsert
+from tablestore_engine.store.tasks.bucket_task import (
+    Append,
+    BucketTask,
+    Fold,
+    Join,
+    Replace,
+    Restore,
+    TakeIn,
+    Upsert,
+)
 
 TINY_BYTES = 1 << 20
 
@@ -33,6 +42,8 @@ def input_bytes(task: BucketTask) -> int:
             return 0  # whole files go, unread
         case Upsert(state=state, picks=picks) | Replace(state=state, picks=picks):
             return 0 if picks is None else _picked_bytes(state, picks)
+        case Restore(state=state, files=files):
+            return _sum(state.files) + _sum(files)
         case Append():
             return 0
 

@@ -1,6 +1,6 @@
-"""Statements about the rows of one table: INSERT, DELETE, UPDATE, MERGE, TRUNCATE.
+"""Statements about the rows of one table: INSERT, DELETE, UPDATE, MERGE, TRUNCATE, RESTORE.
 
-Names      insert delete update merge truncate
+Names      insert delete update merge truncate restore
            insert_mode   what INSERT OVERWRITE replaces
 Steps      the table's columns → a query whose rows are the change (spark/dml_queries.py) → one commit
 """
@@ -20,6 +20,8 @@ from tablestore_engine.spark.dml_queries import (
 )
 from tablestore_engine.spark.fetch_rows import fetch
 from tablestore_engine.sql import statement as sql
+from tablestore_engine.sql.as_of_clause import epoch_millis
+from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.statements.running_statement import RunningStatement, StatementResult
 from tablestore_engine.warehouse.statements.table_actions import RowsRequest
@@ -97,3 +99,11 @@ def truncate(run: RunningStatement, s: sql.Truncate) -> StatementResult:
     """TRUNCATE: all rows deleted, in one snapshot."""
     run.schema(s.name)
     return StatementResult(report=run.actions.truncate(*run.place(s.name)))
+
+
+def restore(run: RunningStatement, s: sql.Restore) -> StatementResult:
+    """RESTORE: the rows of a past state, as the next snapshot."""
+    run.schema(s.name)
+    moment = None if s.timestamp is None else epoch_millis(s.timestamp, run.resolver.session_zone())
+    version = TableVersion(snapshot=s.snapshot, tag=s.tag, timestamp_ms=moment)
+    return StatementResult(report=run.actions.restore(*run.place(s.name), version))

@@ -22,7 +22,7 @@ from tablestore_engine.warehouse.statements.running_statement import RunningStat
 from tablestore_engine.warehouse.statements.show_and_describe import describe, show
 from tablestore_engine.warehouse.statements.table_actions import TableActions
 
-_ROW_CHANGES = (sql.Insert, sql.Delete, sql.Update, sql.Merge, sql.Truncate)
+_ROW_CHANGES = (sql.Insert, sql.Delete, sql.Update, sql.Merge, sql.Truncate, sql.Restore)
 _WITHOUT_SESSION = (sql.Drop, sql.DropSchema)
 
 
@@ -90,6 +90,7 @@ _RUNNERS: dict[type, Callable[[RunningStatement, Any], StatementResult]] = {
     sql.Update: row_statements.update,
     sql.Merge: row_statements.merge,
     sql.Truncate: row_statements.truncate,
+    sql.Restore: row_statements.restore,
     sql.Alter: table_statements.alter,
     sql.CommentOn: table_statements.comment_on,
     sql.CreateSchema: table_statements.create_schema,

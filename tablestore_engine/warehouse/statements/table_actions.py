@@ -22,6 +22,7 @@ from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.sql.statement import AlterAction
+from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.statements.alter_statement import alter_schema
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -134,6 +135,10 @@ class TableActions:
         rows = schema.arrow_schema().empty_table()
         incoming = Incoming(schema.fields, has_kinds=False, table=rows)
         return self._warehouse.write_incoming(identifier, incoming, WriteSpec(mode=WriteMode.OVERWRITE_TABLE))
+
+    def restore(self, database: str, table: str, version: TableVersion) -> WriteReport:
+        """The rows of a past state again, in one snapshot."""
+        return self._warehouse.restore(Identifier(database, table), version)
 
     def drop(self, kind: str, database: str, name: str, *, if_exists: bool) -> None:
         """DROP TABLE or VIEW; the wrong kind is refused."""

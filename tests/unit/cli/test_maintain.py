@@ -1,4 +1,4 @@
-"""tag, rollback, verify on a real warehouse."""
+"""tag, restore, rollback, verify on a real warehouse."""
 
 from __future__ import annotations
 
@@ -39,6 +39,25 @@ def test_rollback_goes_back(run: Run, engine: Engine) -> None:
     assert done.json == {"table": "demo.orders", "snapshot": 1, "deleted": [2, 3]}
     assert engine.table("demo.orders").scan().to_arrow().num_rows == 3
     assert run("rollback", "demo.orders", "--to", "1", "--json").json["deleted"] == []
+
+
+def test_restore_keeps_history(run: Run, engine: Engine) -> None:
+    """Rows of snapshot 1 become snapshot 4, the others stay; again: nothing to do; a tag names rows as well."""
+    table = engine.table("demo.orders")
+    past = sorted(map(repr, table.scan(snapshot=1).to_arrow().to_pylist()))
+    done = run("restore", "demo.orders", "--to", "1", "--json").json
+    assert (done["restored"], done["snapshot"], done["committed"]) == ("snapshot 1", 4, True)
+    assert sorted(map(repr, table.scan().to_arrow().to_pylist())) == past
+    assert table.snapshot_ids() == (1, 2, 3, 4)
+    table.tag("good", 1)
+    assert run("restore", "demo.orders", "--tag", "good", "--json").json["committed"] is False
+    assert "the rows of snapshot 3: snapshot 5" in run("restore", "demo.orders", "--to", "3").out
+
+
+def test_restore_of_what_is_not_there(run: Run) -> None:
+    """A snapshot or a tag that does not exist is an error."""
+    assert "TS1302" in run("restore", "demo.orders", "--to", "9").err
+    assert "TS1321" in run("restore", "demo.orders", "--tag", "none").err
 
 
 def test_verify_of_a_sound_warehouse(run: Run) -> None:

@@ -28,6 +28,7 @@ from tablestore_engine.store.tasks.bucket_plan import (
     plan_joins,
     plan_preparation,
     plan_replaced,
+    plan_restore,
     plan_rows,
     plan_write,
 )
@@ -112,6 +113,16 @@ def _join(root: Path) -> tuple[World, BucketTask]:
     return world, task
 
 
+def _restore(root: Path, *, keyed: bool = True) -> tuple[World, BucketTask]:
+    """The rows that the bucket had before its last write."""
+    world = _keyed(root) if keyed else _append_only(root)
+    past = world.state.files
+    world.take(world.run(world.plan(_rows(1, 2, 9, value="new"))))
+    key = (world.state.partition_bytes, world.state.bucket)
+    (task,) = plan_restore(world.task_table, {key: world.state}, {key: past})
+    return world, task
+
+
 CASES: Mapping[str, Callable[[Path], tuple[World, BucketTask]]] = {
     "upsert": _upsert,
     "difference": _difference,
@@ -122,6 +133,8 @@ CASES: Mapping[str, Callable[[Path], tuple[World, BucketTask]]] = {
     "fold": _fold,
     "take in": _take_in,
     "join": _join,
+    "restore": _restore,
+    "restore appended": lambda root: _restore(root, keyed=False),
 }
 
 

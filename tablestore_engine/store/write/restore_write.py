@@ -1,0 +1,73 @@
+"""A table gets the rows of an earlier snapshot back, by a snapshot that says what changed: history goes on.
+
+Names      RestoreWrite   the plan on one base, called by the committer until its claim is won
+Steps      base unmoved? → folds and level 0 that are due → files of then and now, bucket by bucket → tasks where they
+           differ (bucket_plan) → changes: a difference, with an exact changelog (decision 0002)
+INVARIANT  rows that somebody commits meanwhile are not undone unseen: the restore is refused (TS1324).
+INVARIANT  columns are today's: one that was dropped since stays dropped, one that was added since is NULL.
+WHY        a rollback deletes snapshots; a log has their changes already, and its readers would keep them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.snapshot_files import Planned
+from tablestore_engine.store.read.scan import bucket_files
+from tablestore_engine.store.tasks.bucket_plan import plan_restore
+from tablestore_engine.store.write.compaction_step import preparing_step
+from tablestore_engine.store.write.write_checks import check_table_writable, check_unmoved
+from tablestore_engine.store.write.write_request import Extent, WriteMode, WriteRequest, plan_extent
+
+OPERATION = "RESTORE"
+
+
+@dataclass(frozen=True)
+class RestoreWrite:
+    """`past` has the rows that are wanted; `start` is the newest snapshot when somebody asked for it."""
+
+    parts: Parts
+    past: Snapshot
+    start: Snapshot
+
+    def __call__(self, base: Snapshot | None) -> Planned:
+        """The changes on `base`, or a step before. Raises TS1324, TS1127, TS1309, TS1343, NotFound TS1201."""
+        parts = self.parts
+        asked = WriteRequest(computed_from=self.start.id, computed_from_unique=self.start.unique)
+        check_unmoved(parts, base, asked)
+        schema = parts.schema_at(base)
+        check_table_writable(parts.layout, schema)
+        extent: Extent = plan_extent(WriteMode.OVERWRITE_TABLE, schema, (), {})
+        step = preparing_step(parts, base, extent)
+        if step is not None:
+            return step
+        past = parts.scanner.plan_scan(self.past, schema=schema).files
+        states = parts.scanner.bucket_states(base, schema)
+        counts = {file.total_buckets for file in past} | {
+            file.total_buckets for state in states.values() for file in state.files
+        }
+        if schema.bucket_count > 0 and counts - {schema.bucket_count}:
+            raise _other_buckets(parts, self.past, counts)
+        tasks = plan_restore(parts.task_table(schema), states, bucket_files(past))
+        changes = tuple(change for change in parts.run(tasks) if not change.is_empty)
+        takes_away = any(change.removed or change.deletion_vectors is not None for change in changes)
+        return Planned(
+            kind=CommitKind.OVERWRITE if takes_away and not schema.is_keyed else CommitKind.APPEND,
+            schema=schema,
+            changes=changes,
+            scope=Scope(everything=True),
+            operation=OPERATION,
+        )
+
+
+def _other_buckets(parts: Parts, past: Snapshot, counts: set[int]) -> FixRequest:
+    return FixRequest(
+        "TS1343",
+        f"{parts.layout.location} cannot be restored to snapshot {past.id}",
+        why=f"its rows lie in other buckets than today's: counts {', '.join(map(str, sorted(counts)))}",
+        fix=f"write the rows themselves: INSERT OVERWRITE … SELECT * FROM … VERSION AS OF {past.id}",
+    )
