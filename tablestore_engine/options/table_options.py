@@ -129,6 +129,8 @@ _ROWS = (  # one option, one row
     Option("kafka.transaction.timeout.ms", _I, None, Scope.LOG, True, "When brokers abort a transaction by themselves; absent: as the profile says, else 120000. At most the brokers' transaction.max.timeout.ms.", least=1_000, most=2_147_483_647),
     Option("tablestore.table-uuid", _S, None, Scope.ENGINE, False, "Identity of the table, given at creation; the Kafka transactional.id is made from it.", pattern="[A-Za-z0-9._-]{1,200}"),
     Option("tablestore.managed-topic", _B, None, Scope.ENGINE, True, "true when the engine created the topic, and so may delete it with the table."),
+    Option("tablestore.log-start", _E, "earliest", Scope.ENGINE, True, "What the log of a table that gets it later begins with. earliest: all its snapshots, none of which may be missing. latest: only what comes next. latest-full: its rows as they are then, each a +I, and what comes next.", ("earliest", "latest", "latest-full")),
+    Option("tablestore.log-start-snapshot", _I, None, Scope.ENGINE, True, "Given when a log begins with latest-full: the snapshot whose rows are the first messages.", least=1),
     Option("tablestore.duplicates", _E, "refuse", Scope.ENGINE, True, "Two rows of one key in a batch with nothing to order them: refuse them, or let the last one win.", ("refuse", "last")),
 )
 # fmt: on
@@ -144,7 +146,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
     }
 )
 OPTIONS: Mapping[str, Option] = MappingProxyType({row.key: row for row in _ROWS})
-GIVEN_ONCE = frozenset({"tablestore.table-uuid", "tablestore.managed-topic"})
+GIVEN_ONCE = frozenset({"tablestore.table-uuid", "tablestore.managed-topic", "tablestore.log-start-snapshot"})
 _OF_COLUMN = re.compile(r"fields\..+\.(stats-mode)")
 
 

@@ -1,7 +1,8 @@
 """What each snapshot changed, as rows with kinds, in an order that never varies.
 
 Names      ChangelogBatch   rows of a file, a step at a time (or of one bucket), with `_ROW_KIND`
-           ChangelogReader  changes of a snapshot; whether there are any; changes of a range of snapshots
+           ChangelogReader  changes of a snapshot; whether there are any; changes of a range of snapshots; all its rows
+                            as inserts
            with_kind        rows and one kind for all; multiset_difference: what went and what came
 Steps      changelog files, when the snapshot has them → their rows
            append-only: APPEND → added rows as +I; OVERWRITE → multiset difference of rows that went (removed files,
@@ -82,6 +83,15 @@ class ChangelogReader:
         else:
             for entry in self._delta(snapshot, schema):
                 yield from self._batches(snapshot, entry, schema, columns)
+
+    def read_state(self, snapshot: Snapshot) -> Iterator[ChangelogBatch]:
+        """All rows of a snapshot as if it had inserted them: what a log begins with that starts there."""
+        schema = self.parts.schemas.get(snapshot.schema_id)
+        reader = FileReader(self.parts.fileio, schema)
+        for file in self.parts.scanner.plan_scan(snapshot, schema=schema).files:
+            for rows in reader.read_visible_blocks(file, rows_max=step_rows([file])):
+                bucket = _bucket(schema, file.bucket)
+                yield ChangelogBatch(snapshot.id, file.partition, bucket, with_kind(rows, RowKind.INSERT))
 
     def read_between(self, after: int, until: int) -> Iterator[ChangelogBatch]:
         """Changes of the snapshots in (after, until], with the columns of the last one. Raises NotFound TS1302."""

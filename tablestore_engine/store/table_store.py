@@ -185,6 +185,10 @@ class TableStore:
         """What one snapshot changed, in a fixed order, with the columns of `schema` (default: the snapshot's)."""
         return ChangelogReader(self.parts).read(snapshot, schema, columns)
 
+    def read_state(self, snapshot: Snapshot) -> Iterator[ChangelogBatch]:
+        """All rows of a snapshot as inserts, in a fixed order."""
+        return ChangelogReader(self.parts).read_state(snapshot)
+
     def read_changes_between(self, after: int, until: int) -> Iterator[ChangelogBatch]:
         """What the snapshots in (after, until] changed."""
         return ChangelogReader(self.parts).read_between(after, until)

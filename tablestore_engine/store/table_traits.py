@@ -162,6 +162,12 @@ class TableTraits:
         return has_log(self.schema.options)
 
     @cached_property
+    def log_start_snapshot(self) -> int | None:
+        """The snapshot whose rows the log begins with, if it began so."""
+        key = "tablestore.log-start-snapshot"
+        return self._options.integer(key) if self._options.find(key) else None
+
+    @cached_property
     def retries_max(self) -> int:
         """How often a commit that others overtook is planned again."""
         return self._options.integer("commit.max-retries")

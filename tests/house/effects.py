@@ -40,6 +40,9 @@ SHOWN_BY = {
     "write-only": "integration_tests/interop/test_in_turns.py::test_java_leaves_level_zero_and_we_take_it_in",
     "tablestore.managed-topic": "integration_tests/kafka/test_log_added.py::"
     "test_a_log_added_later_holds_the_whole_table",
+    "tablestore.log-start": "integration_tests/kafka/test_log_added.py::test_a_log_begins_with_what_comes_next",
+    "tablestore.log-start-snapshot": "integration_tests/kafka/test_log_added.py::"
+    "test_a_log_begins_with_the_rows_of_now",
 }
 _LOG = {
     "log.system": "kafka",

@@ -84,12 +84,12 @@ class Logs:
         sink = self._find_sink(identifier, schema)
         return None if sink is None else sink.row_limit()
 
-    def prepare(self, identifier: Identifier, schema: TableSchema) -> TableSchema:
+    def prepare(self, identifier: Identifier, schema: TableSchema, *, after_snapshot: int = 0) -> TableSchema:
         """The log before the table; the schema keeps what the log wants kept. Raises TS17xx."""
         sink = self._find_sink(identifier, schema)
         if sink is None:
             return schema
-        return replace(schema, options={**schema.options, **sink.prepare(after_snapshot=0)})
+        return replace(schema, options={**schema.options, **sink.prepare(after_snapshot=after_snapshot)})
 
     # behind a commit -----------------------------------------------------------------------------
 

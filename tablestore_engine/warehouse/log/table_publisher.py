@@ -18,6 +18,7 @@ from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.sink import ChangelogSink, LogPosition
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.write_report import WriteReport
 
 UNREADY_LOG = "TS1082"
@@ -99,15 +100,19 @@ def unready_log(table: str, stage: str, error: TablestoreError) -> RetryError:
 
 
 def _read_changes(store: TableStore, snapshot_id: int) -> SnapshotChanges | None:
+    """Of a log that began with the rows of a snapshot: nothing before it, and of it those rows."""
+    start = TableTraits(store.schema).log_start_snapshot
+    if start is not None and snapshot_id < start:
+        return None
     snapshot = store.snapshots.get(snapshot_id)
-    if not store.has_changes(snapshot):
+    if snapshot_id != start and not store.has_changes(snapshot):
         return None
     return SnapshotChanges(
         snapshot_id=snapshot.id,
         commit_user=snapshot.commit_user,
         commit_identifier=snapshot.commit_identifier,
         schema=store.schemas.get(snapshot.schema_id),
-        batches=store.read_changes(snapshot),
+        batches=store.read_state(snapshot) if snapshot_id == start else store.read_changes(snapshot),
     )
 
 

@@ -55,7 +55,7 @@ from tablestore_engine.warehouse.write.incoming_rows import (
 from tablestore_engine.warehouse.write.target_schema import (
     TargetPlan,
     check_columns,
-    check_history,
+    plan_log_start,
     plan_target,
 )
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
@@ -126,8 +126,9 @@ class TableWriter:
             return self._create(identifier, incoming, plan, request, is_last=is_last)
         self.logs.check(identifier)
         if plan.gains_log:
-            check_history(store.snapshots.list_ids(), str(identifier))
-            plan = replace(plan, schema=self.logs.prepare(identifier, plan.schema))
+            start = plan_log_start(plan.schema.options, store.snapshots.list_ids(), str(identifier))
+            schema = replace(plan.schema, options={**plan.schema.options, **start.options})
+            plan = replace(plan, schema=self.logs.prepare(identifier, schema, after_snapshot=start.after))
         was_empty = store.snapshots.find_latest_id() is None
         new_schema = plan.schema if plan.is_changed else None
         planned = replace(request, identity=identity, new_schema=new_schema)

@@ -2,7 +2,7 @@
 
 Names      TargetPlan      the schema to write with, and whether it is new or changed
            check_columns   names that a write may not add or leave out
-           check_history   a table that gets a log has all its snapshots
+           plan_log_start  what the log of a table begins with that gets it later
            plan_target     the entry: (current schema | None, query columns, spec) -> TargetPlan, pure
 Steps      1 no table: assign ids, add the defaults of our tables   2 keys and partitions must agree
            3 columns by on_schema_change   4 options: mutable ones follow the spec, layout stays
@@ -308,23 +308,36 @@ def _may_begin(option: Option, schema: TableSchema) -> bool:
     return option.scope is Scope.LOG and not has_log(schema.options)
 
 
-def check_history(snapshot_ids: Sequence[int], table: str) -> None:
-    """A log begins with everything that was committed: from snapshot 1 on, none may be missing.
+@dataclass(frozen=True)
+class LogStart:
+    """Of a table that exists already: snapshots up to `after` count as published; `options` that it keeps."""
+
+    after: int
+    options: Mapping[str, str]
+
+
+def plan_log_start(options: Mapping[str, str], snapshot_ids: Sequence[int], table: str) -> LogStart:
+    """By `tablestore.log-start` of the table's `options`; from snapshot 1 on none may be missing unless it says so.
 
     `snapshot_ids`: those that exist; () for a table without any. Raises FixRequest TS1083.
     """
     newest = max(snapshot_ids, default=0)
+    start = OptionSet(options).text("tablestore.log-start")
+    if start == "latest":
+        return LogStart(newest, {})
+    if start == "latest-full" and newest:
+        return LogStart(newest - 1, {"tablestore.log-start-snapshot": str(newest)})
     gone = sorted(set(range(1, newest + 1)) - set(snapshot_ids))
     if gone:
         many = f"{len(gone)} of {newest} snapshots do" if len(gone) > 1 else f"1 of {newest} snapshots does"
         raise FixRequest(
             "TS1083",
-            f"{table} cannot get a log any more; nothing was changed",
-            why=f"a log begins with everything that was committed, and {many} not exist any more (the first that is "
-            f"missing is {gone[0]}): expired or deleted",
-            fix="make a new table with the log from its rows: CREATE TABLE ... AS SELECT; for a dbt model drop the "
-            "table and run it again",
+            f"{table} cannot get a log that begins with all its snapshots; nothing was changed",
+            why=f"{many} not exist any more (the first that is missing is {gone[0]}): expired or deleted",
+            fix="set 'tablestore.log-start' = 'latest-full' (the log begins with the rows of today) or 'latest' (with "
+            "what comes next)",
         )
+    return LogStart(0, {})
 
 
 def _with_comments(schema: TableSchema, spec: TableSpec) -> TableSchema:
