@@ -98,6 +98,34 @@ def test_restored_tables_go_on(java: JavaPaimon, rust: ProcessPeer, tmp_path: Pa
     assert us.store(location).verify() == ()
 
 
+def test_rescaled_tables_go_on(java: JavaPaimon, rust: ProcessPeer, tmp_path: Path) -> None:
+    """Other buckets, the same rows, for every reader; Java's stream sees no change in it and every change after it, and
+    Java's writer goes on in the new buckets.
+    """
+    us, location, oracle = Ours(), tmp_path / "ours.db" / "rescaled", Oracle(MADE)
+    us.create(location, MADE)
+    _upsert(us, location, oracle, range(20), "first")
+    _upsert(us, location, oracle, range(5, 9), "second")
+    store = us.store(location)
+    stream = java.stream(location, scan__mode="latest-full")
+    assert len(stream.poll()) == 1
+    store.rescale(6)
+    for reader in (java, rust, us):
+        assert_same(oracle.rows(), reader.read(location), f"{reader.name} after the rescale")
+    _upsert(us, location, oracle, range(3, 6), "third")
+    back = [(kind, (key, value)) for key, old in ((3, "first"), (4, "first"), (5, "second"))
+            for kind, value in (("-U", old), ("+U", "third"))]  # fmt: skip
+    ((_, changes),) = stream.poll()
+    assert_same(back, changes, "Java's stream behind the rescale")
+    late = [("+U", {"id": key, "v": "java"}) for key in (0, 30)]
+    java.write(location, arrow_rows(MADE, [row for _, row in late]), options={"write-only": "false"})
+    oracle.apply(late)
+    _upsert(us, location, oracle, range(28, 32), "last")
+    for reader in (java, rust, us):
+        assert_same(oracle.rows(), reader.read(location), f"{reader.name} after going on")
+    assert us.store(location).verify() == ()
+
+
 def test_system_tables_of_java_read_ours(java: JavaPaimon, tmp_path: Path) -> None:
     """Java's $snapshots, $schemas, $files, $manifests, $partitions, $buckets and $options read what we wrote."""
     made = Schema(MADE.columns, MADE.keys, (), {**MADE.options, "num-levels": "4"})

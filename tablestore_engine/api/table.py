@@ -261,6 +261,13 @@ class Table:
             self.identifier, TableVersion(snapshot=snapshot, tag=tag, timestamp_ms=timestamp_ms)
         )
 
+    def rescale(self, buckets: int) -> WriteReport:
+        """Another number of buckets: all rows are written anew in one commit, none changes. Large work runs on Spark.
+
+        A topic gets as many partitions. Raises FixRequest TS1344, PublishPending TS1070 when only the log is pending.
+        """
+        return self.warehouse.rescale(self.identifier, buckets)
+
     def verify(self) -> tuple[str, ...]:
         """Problems found on disk; () when every invariant holds."""
         return self.store.verify()

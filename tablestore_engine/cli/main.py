@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "tablestore_engine.cli.orphans",
         "files that nothing names: of killed writers, dropped stages",
     ),
+    "rescale": ("tablestore_engine.cli.rescale", "another number of buckets"),
     "tag": ("tablestore_engine.cli.tag", "create, delete and list tags"),
     "restore": ("tablestore_engine.cli.restore", "the rows of a snapshot again, as the newest"),
     "rollback": ("tablestore_engine.cli.rollback", "go back to a snapshot"),

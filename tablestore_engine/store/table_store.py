@@ -60,6 +60,7 @@ from tablestore_engine.store.write.requested_compaction import (
     compact_table,
     has_inbox_rows,
 )
+from tablestore_engine.store.write.rescale_write import RescaleWrite
 from tablestore_engine.store.write.restore_write import RestoreWrite
 from tablestore_engine.store.write.write_on_base import ChangesWrite, MakeChanges, RowsWrite
 from tablestore_engine.store.write.write_request import WriteRequest
@@ -247,13 +248,25 @@ class TableStore:
 
         Raises NotFound TS1310; RetryError TS1324, FixRequest TS1343, and what a commit can.
         """
-        parts, due = self.parts, CompactionRequest({}, full=False)
+        parts, due = self.parts, CompactionRequest()
         if has_inbox_rows(parts, due):  # rows that other writers left count as committed, and go back too
             compact_table(parts, committer_of(parts), due)
         start = parts.snapshots.find_latest() or past
         retries = TableTraits(parts.latest_schema()).retries_max
         return committer_of(parts).commit(
             RestoreWrite(parts, past, start),
+            CommitIdentity.of(parts.runtime, None, None),
+            retries_max=lambda: retries,
+        )
+
+    def rescale(self, buckets: int) -> CommitReport:
+        """Another number of buckets, in one commit that changes no row. Raises FixRequest TS1344, as a commit."""
+        parts = self.parts
+        if has_inbox_rows(parts, CompactionRequest()):
+            compact_table(parts, committer_of(parts), CompactionRequest())
+        retries = TableTraits(parts.latest_schema()).retries_max
+        return committer_of(parts).commit(
+            RescaleWrite(parts, buckets),
             CommitIdentity.of(parts.runtime, None, None),
             retries_max=lambda: retries,
         )

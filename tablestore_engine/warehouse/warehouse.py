@@ -123,6 +123,18 @@ class Warehouse:
         report = self.logs.published_behind(identifier, report_of(identifier, store.restore(past)))
         return self.expiry.after_commit(identifier, report)
 
+    def rescale(self, identifier: Identifier, buckets: int) -> WriteReport:
+        """Another number of buckets; a topic gets as many partitions with the publication behind it.
+
+        What is pending of the old buckets is sent before. Raises FixRequest TS1344, TS17xx, PublishPending TS1070.
+        """
+        self.logs.check(identifier)
+        store = self.stores.get(identifier)
+        self.logs.published(identifier, WriteReport(identifier, store.snapshots.find_latest_id()))
+        report = report_of(identifier, store.rescale(buckets))
+        report = self.logs.published_behind(identifier, report)
+        return self.expiry.after_commit(identifier, report)
+
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log, then the branch goes. Raises RetryError TS1082, TS1308: nothing was done.
 

@@ -96,6 +96,11 @@ def restore(store: TableStore) -> None:
     store.restore(store.snapshots.get(2))
 
 
+def rescale(store: TableStore) -> None:
+    """Three buckets."""
+    store.rescale(3)
+
+
 SCENARIOS: dict[str, tuple[Command, list[Row]]] = {
     "upsert": (upsert, [row(0), row(1, "b"), row(2), row(3), row(4), row(9)]),
     "remove": (remove, [row(0), row(3), row(4)]),
@@ -108,8 +113,9 @@ SCENARIOS: dict[str, tuple[Command, list[Row]]] = {
     "clean": (clean, [row(0), row(1, "b"), row(2), row(3), row(4), row(9)]),
     "roll_back": (roll_back, FIRST),
     "restore": (restore, [*FIRST, row(9)]),
+    "rescale": (rescale, FIRST),
 }
-WITHOUT_COMMIT = ("compact", "roll_back", "restore")
+WITHOUT_COMMIT = ("compact", "roll_back", "restore", "rescale")
 
 
 def prepare(root: Path, scenario: str) -> None:

@@ -103,6 +103,15 @@ class TableMachine(RuleBasedStateMachine):
         report = put(self.store, *batch, mode=WriteMode.OVERWRITE_PARTITIONS)
         self.committed(report, {**kept, **{self.model.key_of(one): one for one in batch}})
 
+    @rule(buckets=st.integers(1, 4))
+    def rescale(self, buckets: int) -> None:
+        """Another number of buckets changes no row."""
+        self.store.rescale(buckets)
+        for number in self.store.snapshots.list_ids():
+            if number not in self.model.versions:
+                self.model.commit(self.model.rows, number)
+                self.newest = number
+
     @rule()
     def compact(self) -> None:
         """A full compaction changes no row."""

@@ -6,6 +6,7 @@ Names      TopicFacts       id and partition count of a topic
            find_topics()    look at both, bounded in time
            check_topics()   right partitions, and the very topic that the markers belong to
            reach_retention()  a changed log.retention
+           reach_partitions() a table that got more buckets: its topic gets as many partitions
            delete_topics()  for DROP TABLE of a table whose topics the engine made
 Settings   data: one partition per bucket, CreateTime, retention from log.retention
            marker: one partition, compacted: the newest record of each snapshot stays for ever
@@ -25,7 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its 
     ConfigResource,
     ResourceType,
 )
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.log.kafka.kafka_client import code_of, said, translate
@@ -93,15 +94,19 @@ def create_topics(
     while topics.data is None or topics.marker is None:
         topics = find_topics(admin, settings)
         if runtime.now_ms() > deadline:
-            raise RetryError(
-                "TS1720",
-                f"topic {settings.topic} of {settings.table} was created but does not appear",
-                why=f"expected it within {_APPEAR_SECONDS} s",
-                fix="repeat the command; look at the controller's log if it stays so",
-            )
+            raise _does_not_appear(settings, f"topic {settings.topic}")
         runtime.sleep(0.02)
     _check_partitions(settings, topics)
     return topics, created
+
+
+def _does_not_appear(settings: LogSettings, what: str) -> RetryError:
+    return RetryError(
+        "TS1720",
+        f"{what} of {settings.table} was created but does not appear",
+        why=f"expected it within {_APPEAR_SECONDS} s",
+        fix="repeat the command; look at the controller's log if it stays so",
+    )
 
 
 def check_topics(settings: LogSettings, topics: LogTopics, topic_id: str) -> None:
@@ -220,6 +225,39 @@ def reach_retention(admin: AdminClient, settings: LogSettings) -> None:
             [resource], request_timeout=settings.timeout_s
         ).values():
             future.result()
+
+
+def reach_partitions(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> None:
+    """Let the data topic have a partition for each bucket. REQUIRES that it is this table's, and has fewer.
+
+    Keys whose bucket changed have their older messages in another partition. Raises FixRequest TS1717, RetryError
+    TS1720.
+    """
+    wanted = NewPartitions(settings.topic, settings.partitions)
+    for future in admin.create_partitions([wanted], operation_timeout=settings.timeout_s).values():
+        try:
+            future.result()
+        except KafkaException as error:
+            if _partitions_of(admin, settings) >= settings.partitions:
+                continue  # another process was quicker
+            if code_of(error) not in _REFUSED:
+                raise translate(error, settings, doing=f"adding partitions to {settings.topic}") from error
+            raise FixRequest(
+                "TS1717",
+                f"the brokers refuse to give topic {settings.topic} {settings.partitions} partitions",
+                why=settings.redact(said(error)),
+                fix="look at the brokers' policies, then `tablestore publish` sends what is pending",
+            ) from error
+    deadline = runtime.now_ms() + _APPEAR_SECONDS * 1000
+    while _partitions_of(admin, settings) < settings.partitions:
+        if runtime.now_ms() > deadline:
+            raise _does_not_appear(settings, f"a partition of topic {settings.topic}")
+        runtime.sleep(0.02)
+
+
+def _partitions_of(admin: AdminClient, settings: LogSettings) -> int:
+    data = find_topics(admin, settings).data
+    return 0 if data is None else data.partitions
 
 
 def read_topic_config(admin: AdminClient, settings: LogSettings) -> Mapping[str, str]:

@@ -44,12 +44,14 @@ from tablestore_engine.log.kafka.hanging_transactions import (
 from tablestore_engine.log.kafka.kafka_client import make_admin, make_consumer, translate
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import (
+    LogTopics,
     TopicFacts,
     check_topic_id,
     check_topics,
     create_topics,
     delete_topics,
     find_topics,
+    reach_partitions,
 )
 from tablestore_engine.log.kafka.marker import Marker, Progress, encode_marker, plan_progress, read_markers
 from tablestore_engine.log.kafka.reader import find_tails
@@ -153,7 +155,7 @@ def open_progress(
     Raises KafkaException, NotFound TS1705, RetryError TS1730, FixRequest TS1703, TS1704, TS1706, TS1707, TS1731.
     """
     producer.init()
-    topics = find_topics(admin, settings)
+    topics = _reached_topics(admin, settings, runtime)
     if (
         topics.data is not None and topics.data.partitions == settings.partitions
     ):  # else read_progress refuses
@@ -169,6 +171,18 @@ def open_progress(
         claim = _Claim(is_ours=newest.made)
         _write_base(admin, producer, settings, topics.data, after_snapshot=0, runtime=runtime, claim=claim)
     return progress, newest
+
+
+def _reached_topics(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> LogTopics:
+    """The topics; the data topic of this very table has a partition for each bucket, also when it has got more."""
+    topics = find_topics(admin, settings)
+    if topics.data is None or topics.marker is None or topics.data.partitions >= settings.partitions:
+        return topics
+    newest = _newest_marker(settings, runtime)
+    if newest is None or newest.table_uuid != settings.table_uuid or newest.topic_id != topics.data.topic_id:
+        return topics
+    reach_partitions(admin, settings, runtime)
+    return find_topics(admin, settings)
 
 
 def read_progress(

@@ -5,6 +5,7 @@ Names      plan_bucket        one bucket and its rows → its task: the only pla
            plan_rows          the tasks of buckets that get rows
            plan_replaced      the tasks of buckets that get none and lose what the write replaces
            plan_restore       the tasks that give buckets the rows of another snapshot
+           plan_rescale       the tasks that bring all rows into another number of buckets
            plan_preparation   keyed, before a write: the folds that are due, then level 0
            plan_compaction    keyed, when asked for: everything into one run per bucket
            plan_joins         append-only: which files to join, bucket by bucket
@@ -17,6 +18,7 @@ INVARIANT  equal inputs give equal tasks in equal order, so that planning again 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -36,6 +38,7 @@ from tablestore_engine.store.tasks.bucket_task import (
     Fold,
     Join,
     Replace,
+    Rescale,
     Restore,
     TakeIn,
     TaskTable,
@@ -108,6 +111,30 @@ def plan_restore(
             _check_inbox_is_empty(state)
             level = _free_level(table, state)
         tasks.append(Restore(table, state, then, level, state.next_sequence))
+    return tuple(tasks)
+
+
+def plan_rescale(
+    table: TaskTable, states: Iterable[BucketState], *, bucket_count: int
+) -> tuple[BucketTask, ...]:
+    """One task for each bucket that `table` has in each partition; `bucket_count`: of `states`.
+
+    A row of bucket b has |hash| = b modulo the old count, so it can only come into buckets that equal b modulo the
+    greatest common divisor of both counts: twice as many buckets read each file twice, not all of them all files.
+    """
+    partitions: dict[bytes, list[BucketState]] = {}
+    for state in states:
+        partitions.setdefault(state.partition_bytes, []).append(state)
+    wanted, tasks = table.schema.bucket_count, []
+    shared = math.gcd(wanted, bucket_count)
+    level = table.traits.level_count - 1 if table.schema.is_keyed else 0
+    for _, of_partition in sorted(partitions.items()):
+        for bucket in range(wanted):
+            sources = [one for one in of_partition if one.bucket % shared == bucket % shared]
+            files = tuple(file for state in sources for file in state.files)
+            if files:
+                empty = empty_bucket(table.schema, of_partition[0].partition, bucket)
+                tasks.append(Rescale(table, empty, files, level))
     return tuple(tasks)
 
 

@@ -161,4 +161,17 @@ class Restore:
     first_sequence: int
 
 
-BucketTask = Upsert | Append | Replace | Fold | TakeIn | Join | Restore
+@dataclass(frozen=True)
+class Rescale:
+    """Those of the visible rows of `files` that belong into the bucket of `state`, which has no files yet.
+
+    `table` has the new bucket count; `level`: of a keyed table's run.
+    """
+
+    table: TaskTable
+    state: BucketState
+    files: tuple[StoredFile, ...]
+    level: int
+
+
+BucketTask = Upsert | Append | Replace | Fold | TakeIn | Join | Restore | Rescale

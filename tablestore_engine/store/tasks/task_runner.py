@@ -33,6 +33,7 @@ from tablestore_engine.store.merge.lookup import KeyCache
 from tablestore_engine.store.merge.merge_on_write import Target, merge_batch
 from tablestore_engine.store.merge.past_rows import read_visible
 from tablestore_engine.store.merge.replace_rows import replace_rows
+from tablestore_engine.store.merge.rescale_rows import rescale_rows
 from tablestore_engine.store.rows.incoming_batch import batch_of
 from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.tasks.bucket_task import (
@@ -41,6 +42,7 @@ from tablestore_engine.store.tasks.bucket_task import (
     Fold,
     Join,
     Replace,
+    Rescale,
     Restore,
     TakeIn,
     Upsert,
@@ -83,6 +85,8 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
             return _take_in(files, task, access.key_cache)
         case Join(state=state, file_names=names):
             return join_files(files, state, names)
+        case Rescale(state=state, files=sources, level=level):
+            return rescale_rows(files, state, sources, level=level)
         case Restore():
             return _restore(files, task, access.key_cache)
 

@@ -21,6 +21,7 @@ from tablestore_engine.store.tasks.bucket_task import (
     Fold,
     Join,
     Replace,
+    Rescale,
     Restore,
     TakeIn,
     Upsert,
@@ -42,6 +43,8 @@ def input_bytes(task: BucketTask) -> int:
             return 0  # whole files go, unread
         case Upsert(state=state, picks=picks) | Replace(state=state, picks=picks):
             return 0 if picks is None else _picked_bytes(state, picks)
+        case Rescale(files=files):
+            return _sum(files)
         case Restore(state=state, files=files):
             return _sum(state.files) + _sum(files)
         case Append():

@@ -1,4 +1,4 @@
-"""tag, restore, rollback, verify on a real warehouse."""
+"""tag, restore, rescale, rollback, verify on a real warehouse."""
 
 from __future__ import annotations
 
@@ -22,6 +22,18 @@ def test_a_missing_tag_is_an_error(run: Run) -> None:
     assert done.status == 1
     assert "TS1321" in done.err
     assert "new" in done.err
+
+
+def test_rescale(run: Run, engine: Engine) -> None:
+    """More buckets in one snapshot with the same rows; again: it has them already; a nonsense number is refused."""
+    rows = sorted(map(repr, engine.table("demo.orders").scan().to_arrow().to_pylist()))
+    done = run("rescale", "demo.orders", "--buckets", "3", "--json").json
+    assert (done["buckets"], done["committed"], done["snapshot"]) == (3, True, 4)
+    table = engine.table("demo.orders")
+    assert table.schema.bucket_count == 3
+    assert sorted(map(repr, table.scan().to_arrow().to_pylist())) == rows
+    assert "has 3 buckets already" in run("rescale", "demo.orders", "--buckets", "3").out
+    assert "TS1344" in run("rescale", "demo.orders", "--buckets", "0").err
 
 
 def test_rollback_asks_first(run: Run, engine: Engine) -> None:

@@ -28,6 +28,7 @@ from tablestore_engine.store.tasks.bucket_plan import (
     plan_joins,
     plan_preparation,
     plan_replaced,
+    plan_rescale,
     plan_restore,
     plan_rows,
     plan_write,
@@ -123,6 +124,15 @@ def _restore(root: Path, *, keyed: bool = True) -> tuple[World, BucketTask]:
     return world, task
 
 
+def _rescale(root: Path, *, keyed: bool = True) -> tuple[World, BucketTask]:
+    """All rows, some of them dead, into one new bucket; the old one is empty then."""
+    world = _keyed(root) if keyed else _append_only(root)
+    world.schema = replace(world.schema, options={**world.schema.options, "bucket": "1"})
+    (task,) = plan_rescale(world.task_table, [world.state], bucket_count=1)
+    world.state = replace(world.state, files=())
+    return world, task
+
+
 CASES: Mapping[str, Callable[[Path], tuple[World, BucketTask]]] = {
     "upsert": _upsert,
     "difference": _difference,
@@ -133,6 +143,8 @@ CASES: Mapping[str, Callable[[Path], tuple[World, BucketTask]]] = {
     "fold": _fold,
     "take in": _take_in,
     "join": _join,
+    "rescale": _rescale,
+    "rescale appended": lambda root: _rescale(root, keyed=False),
     "restore": _restore,
     "restore appended": lambda root: _restore(root, keyed=False),
 }

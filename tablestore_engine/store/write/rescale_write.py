@@ -1,0 +1,103 @@
+"""Another number of buckets: all rows are written anew into them, and nothing changes for readers.
+
+Names      RescaleWrite   the plan on one base, called by the committer until its claim is won
+Steps      schema with the new count → folds and level 0 that are due → the states of all buckets → a task for each new
+           bucket (bucket_plan) → one snapshot: all old files go, the new ones come, with the new schema
+INVARIANT  the snapshot is COMPACT: every row is what it was, so statements and verdicts that were computed before stay
+           right, streams pass it by, and a log has nothing to tell. What is staged lies in the old buckets: it is
+           built again (TS1308).
+INVARIANT  all partitions change at once: there is no moment in which two have different counts.
+RACE       a commit to any bucket overtakes it: planned again on what is there then. Writers that planned for the old
+           count plan again for the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.schema_change import set_options
+from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.snapshot_files import Planned
+from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
+from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.store.tasks.bucket_plan import plan_rescale
+from tablestore_engine.store.write.compaction_step import preparing_step
+from tablestore_engine.store.write.write_checks import check_table_writable
+from tablestore_engine.store.write.write_request import WriteMode, plan_extent
+
+OPERATION = "RESCALE"
+
+
+@dataclass
+class RescaleWrite:
+    """`claim` marks this request's schema files."""
+
+    parts: Parts
+    buckets: int
+    claim: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.claim = self.parts.runtime.new_uuid()
+
+    def __call__(self, base: Snapshot | None) -> Planned:
+        """The new buckets on `base`, or a step before. Raises FixRequest TS1344; TS1127, TS1309."""
+        parts = self.parts
+        current = parts.schema_at(base)
+        check_table_writable(parts.layout, current)
+        _check(parts, current, self.buckets)
+        if current.bucket_count == self.buckets:
+            return Planned(CommitKind.COMPACT, current, (), Scope())
+        step = preparing_step(parts, base, plan_extent(WriteMode.OVERWRITE_TABLE, current, (), {}))
+        if step is not None:
+            return step
+        changed = replace(
+            set_options(current, {"bucket": str(self.buckets)}), time_millis=parts.runtime.now_ms()
+        )
+        schema = parts.schemas.numbered(changed, self.claim, above=current)
+        states = tuple(parts.scanner.bucket_states(base, schema).values())
+        tasks = plan_rescale(parts.task_table(schema), states, bucket_count=current.bucket_count)
+        return Planned(
+            kind=CommitKind.COMPACT,
+            schema=schema,
+            changes=(*_removals(states), *parts.run(tasks)),
+            scope=Scope(everything=True),
+            is_forced=True,
+            claims_schema=True,
+            operation=OPERATION,
+        )
+
+
+def _removals(states: Iterable[BucketState]) -> list[BucketChange]:
+    return [
+        BucketChange(
+            state.partition_bytes,
+            state.bucket,
+            removed=tuple(file.meta for file in state.files),
+            deletion_vectors={} if state.deletion_vectors else None,
+        )
+        for state in states
+    ]
+
+
+def _check(parts: Parts, schema: TableSchema, buckets: int) -> None:
+    """Raises FixRequest TS1344."""
+    if schema.bucket_count < 1:
+        why, fix = "it has no fixed buckets, so there is nothing to rescale", "leave it as it is"
+    elif buckets < 1:
+        why, fix = f"got {buckets}", "give a number of at least 1"
+    elif buckets < schema.bucket_count and TableTraits(schema).has_log:
+        why = "each bucket is a part of its log, and a log cannot lose parts that readers know"
+        fix = "build a new table with a log of its own"
+    else:
+        return
+    raise FixRequest(
+        "TS1344",
+        f"{parts.layout.location} cannot get {buckets} buckets instead of {schema.bucket_count}",
+        why=why,
+        fix=fix,
+    )
