@@ -1,6 +1,7 @@
 """Parts that cost seconds and are shared by a whole test session.
 
-broker   a real Kafka of one node on loopback, in a folder of its own
+broker          a real Kafka of one node on loopback, in a folder of its own
+secure_broker   another one, with log-in by SCRAM over TLS, and rights
 WHY      every JVM of Spark that a test starts, in whatever process, compiles with its first compiler only:
          compilers take two fifths of a short run (decision 0026), and no test here has millions of rows.
 """
@@ -24,9 +25,18 @@ if _FIRST_COMPILER not in os.environ.get("SPARK_SUBMIT_OPTS", ""):
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInfo]:
     """One broker per session; without its jars the tests are skipped with the reason, but fail under CI."""
-    folder: Path = tmp_path_factory.mktemp("broker")
+    yield from _run_broker(tmp_path_factory.mktemp("broker"), secure=False)
+
+
+@pytest.fixture(scope="session")
+def secure_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInfo]:
+    """The same with users, certificates and rights, as `tablestore broker start --secure` makes it."""
+    yield from _run_broker(tmp_path_factory.mktemp("secure-broker"), secure=True)
+
+
+def _run_broker(folder: Path, *, secure: bool) -> Iterator[BrokerInfo]:
     try:
-        info = start_broker(folder, say=print)
+        info = start_broker(folder, secure=secure, say=print)
     except RetryError as error:
         if error.code != "TS1911" or os.environ.get("CI"):
             raise

@@ -1,6 +1,7 @@
 """`tablestore broker start|stop|status|url`: the development broker.
 
-Steps      start: fetch Kafka once, start it, print its address · stop: end the one we started
+Steps      start: fetch Kafka once, start it, print its address and, of a secure one, where its log-in stands
+           stop: end the one we started
 INVARIANT  --json prints one object; without it, one line a person can read.
 """
 
@@ -27,10 +28,20 @@ def _print(info: BrokerInfo | None, *, as_json: bool, text: str) -> None:
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    info = start_broker(_folder(arguments), say=say)
+    info = start_broker(_folder(arguments), secure=arguments.secure, say=say)
     text = f"broker at {info.url} (process {info.pid}, data {info.data_dir}); stop it with: tablestore broker stop"
-    _print(info, as_json=arguments.json, text=text)
+    _print(info, as_json=arguments.json, text=text + _log_in(info))
     return 0
+
+
+def _log_in(info: BrokerInfo) -> str:
+    """What clients of a secure broker are given."""
+    if info.client_config is None:
+        return ""
+    return (
+        f"\nSASL/SCRAM-SHA-512 over TLS; settings for clients: --kafka-config {info.client_config} "
+        f"(or TABLESTORE_KAFKA_CONFIG); for a superuser: {info.admin_config}"
+    )
 
 
 def _stop(arguments: argparse.Namespace) -> int:
@@ -44,7 +55,11 @@ def _stop(arguments: argparse.Namespace) -> int:
 
 def _status(arguments: argparse.Namespace) -> int:
     info = find_broker(_folder(arguments))
-    text = f"running at {info.url} (process {info.pid}, log {info.log})" if info else "not running"
+    text = (
+        f"running at {info.url} (process {info.pid}, log {info.log}){_log_in(info)}"
+        if info
+        else "not running"
+    )
     _print(info, as_json=arguments.json, text=text)
     return 0 if info else 1
 
@@ -66,6 +81,11 @@ def register(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], 
     """Arguments of `tablestore broker`."""
     parser.add_argument("action", choices=sorted(_ACTIONS))
     parser.add_argument("--data-dir", help="folder of the broker's data (default: in the cache folder)")
+    parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="start: log-in by SASL/SCRAM over TLS, and a user with no right more than tables need",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     return _run
 

@@ -1,12 +1,13 @@
-"""A real Kafka 4 of one node on loopback, for development, tests and the demo.
+"""A real Kafka 4 of one node on loopback, for development, tests and the demo; on demand with log-in, TLS and rights.
 
-Names      BrokerInfo      what runs: url, pid, data folder, log file
+Names      BrokerInfo      what runs: url, pid, data folder, log file, and how clients log in
            start_broker()  fetch once, format once, start, wait for a metadata answer; returns a running one as it is
            stop_broker()   SIGTERM to the process that we started, and to no other
            find_broker()   the running broker of a data folder, or None
            broker_folder() the data folder when none is named
-Steps      1 lock the folder  2 jars and Java  3 server.properties  4 format an empty folder  5 start in a session of
-           its own (Ctrl-C must not reach the broker before its clients)  6 state file  7 wait until it answers
+Steps      1 lock the folder  2 jars, Java, certificates  3 server.properties  4 format an empty folder  5 start in a
+           session of its own (Ctrl-C must not reach the broker before its clients)  6 state file  7 wait until it
+           answers  8 users and their rights
 INVARIANT  a process is only signalled when its pid AND its start time are those of the state file.
 INVARIANT  the folder is this user's alone (0700); another user's is refused, its state file signals nothing.
 INVARIANT  every listener is bound to 127.0.0.1; a folder keeps its client port over restarts while it is free.
@@ -22,7 +23,7 @@ import signal
 import socket
 import subprocess
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,9 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.dev_broker_artifacts import ensure_kafka
+from tablestore_engine.log.dev_broker_certificates import Certificates, ensure_certificates
+from tablestore_engine.log.dev_broker_properties import Ports, server_properties
+from tablestore_engine.log.dev_broker_users import UserFiles, ensure_users, internal_client, write_private
 from tablestore_engine.runtime.java import cache_folder, find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.ownership import check_owner, make_private
@@ -41,40 +45,21 @@ _READY_SECONDS = 90.0
 _STOP_SECONDS = 20.0
 _ATTEMPTS = 3
 _DATA, _DATA_FIX = "data folder of the development broker", "name a folder of your own"
-# a session of 3 s: after a SIGKILL the default 9 s would delay the next start by that much
-_PROPERTIES = """process.roles=broker,controller
-node.id=1
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.quorum.bootstrap.servers=127.0.0.1:{controller}
-controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-inter.broker.listener.name=PLAINTEXT
-log.dirs={data}
-broker.session.timeout.ms=3000
-broker.heartbeat.interval.ms=500
-offsets.topic.num.partitions=1
-offsets.topic.replication.factor=1
-transaction.state.log.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-group.initial.rebalance.delay.ms=0
-auto.create.topics.enable=false
-log.cleaner.dedupe.buffer.size=16777216
-"""
 
 
 @dataclass(frozen=True)
 class BrokerInfo:
-    """A running broker: `url` is the bootstrap address, `log` the file with its output."""
+    """A running broker: `url` is the bootstrap address, `log` the file with its output.
+
+    A secure one has files with the settings of clients: `client_config` for work, `admin_config` for a superuser.
+    """
 
     url: str
     pid: int
     data_dir: str
     log: str
+    client_config: str | None = None
+    admin_config: str | None = None
 
 
 def _silent(_: str) -> None:
@@ -87,22 +72,44 @@ def broker_folder() -> Path:
 
 
 def start_broker(
-    data_dir: Path | None = None, *, say: Callable[[str], None] = _silent, runtime: Runtime = SYSTEM
+    data_dir: Path | None = None,
+    *,
+    secure: bool = False,
+    say: Callable[[str], None] = _silent,
+    runtime: Runtime = SYSTEM,
 ) -> BrokerInfo:
-    """A broker that answers. Raises TS1902 (Java), TS1910, TS1911 (fetch), TS1912, TS1913 (start), TS1992."""
+    """A broker that answers; a `secure` one has users, TLS and rights. Raises TS1902 (Java), TS1910, TS1911 (fetch),
+    TS1912, TS1913 (start), TS1915 (certificates), TS1916 (one of the other kind runs), TS1992.
+    """
     folder = _folder(data_dir, runtime)
     make_private(folder, _DATA, _DATA_FIX, users=runtime.users)
     with _locked(folder):
         running = find_broker(folder, runtime=runtime)
-        if running is not None:
+        if running is not None and _is_ready(folder):
+            _check_kind(running, secure=secure)
             return running
+        if running is not None:  # who started it died before it was ready
+            stop_broker(folder, runtime=runtime)
         java_home = find_java().home
         jars = ensure_kafka(java_home, say=say, runtime=runtime)
+        made = ensure_certificates(folder / "certificates", java_home, runtime) if secure else None
         started, attempts = None, 0
         while started is None:  # a free port is looked up, then used: another may take it between
             attempts += 1
-            started = _start_once(folder, (java_home, jars), last=attempts == _ATTEMPTS, runtime=runtime)
+            tools = _Tools(str(Path(java_home) / "bin" / "java"), jars, made)
+            started = _start_once(folder, tools, last=attempts == _ATTEMPTS, runtime=runtime)
         return started
+
+
+def _check_kind(running: BrokerInfo, *, secure: bool) -> None:
+    """Who asks for log-in and rights must not get a broker without them, nor the reverse."""
+    if secure != (running.client_config is not None):
+        raise FixRequest(
+            "TS1916",
+            f"another development broker runs in {running.data_dir}",
+            why=f"it was started {'without' if secure else 'with'} --secure",
+            fix="stop it first (tablestore broker stop), or name another --data-dir",
+        )
 
 
 def stop_broker(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> bool:
@@ -135,7 +142,20 @@ def find_broker(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> B
         return None
     if _start_time(state["pid"]) != state["started"]:
         return None
-    return BrokerInfo(state["url"], state["pid"], str(folder), str(folder / "broker.log"))
+    files = UserFiles(folder) if state.get("secure") else None
+    return _info(folder, state["url"], state["pid"], files)
+
+
+def _info(folder: Path, url: str, pid: int, files: UserFiles | None) -> BrokerInfo:
+    log = str(folder / "broker.log")
+    if files is None:
+        return BrokerInfo(url, pid, str(folder), log)
+    return BrokerInfo(url, pid, str(folder), log, str(files.client), str(files.admin))
+
+
+def _is_ready(folder: Path) -> bool:
+    """Of a broker that find_broker found."""
+    return bool(json.loads(_state_file(folder).read_text("utf-8")).get("ready", True))
 
 
 def _folder(data_dir: Path | None, runtime: Runtime) -> Path:
@@ -156,33 +176,52 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _start_once(folder: Path, tools: tuple[str, Path], *, last: bool, runtime: Runtime) -> BrokerInfo | None:
+@dataclass(frozen=True)
+class _Tools:
+    """What a broker is started with."""
+
+    java: str
+    jars: Path
+    certificates: Certificates | None
+
+    @property
+    def command(self) -> list[str]:
+        """A JVM with Kafka in it."""
+        return [self.java, *_JVM_FLAGS, "-cp", f"{self.jars}/*"]
+
+    def client(self, ports: Ports) -> Mapping[str, str | int | float]:
+        """Settings by which we reach the broker ourselves."""
+        if self.certificates is None:
+            return {"bootstrap.servers": f"127.0.0.1:{ports.client}"}
+        return internal_client(self.certificates, ports)
+
+
+def _start_once(folder: Path, tools: _Tools, *, last: bool, runtime: Runtime) -> BrokerInfo | None:
     """One try; None when a port was taken meanwhile and another try makes sense."""
-    java_home, jars = tools
-    port = _keep_port(folder)
+    ports = Ports(_keep_port(folder), _free_port(), _free_port())
     properties = folder / "server.properties"
-    properties.write_text(
-        _PROPERTIES.format(port=port, controller=_free_port(), data=folder / "kafka"), "utf-8"
-    )
-    java = [str(Path(java_home) / "bin" / "java"), *_JVM_FLAGS, "-cp", f"{jars}/*"]
+    write_private(properties, server_properties(ports, folder / "kafka", tools.certificates))
     if not (folder / "kafka" / "meta.properties").exists():
-        _format(java, properties)
+        _format(tools.command, properties)
     with (folder / "broker.log").open("ab") as log:
         begin = log.tell()
         process = subprocess.Popen(
-            [*java, "kafka.Kafka", str(properties)],
+            [*tools.command, "kafka.Kafka", str(properties)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             cwd=folder,
             start_new_session=True,
         )
-    url = f"127.0.0.1:{port}"
-    _write_state(folder, {"pid": process.pid, "started": _start_time(process.pid), "url": url})
-    trouble = _wait_ready(process, url, runtime)
+    url = f"127.0.0.1:{ports.client}"
+    state = {"pid": process.pid, "started": _start_time(process.pid), "url": url}
+    state["secure"] = tools.certificates is not None
+    _write_state(folder, {**state, "ready": False})
+    trouble, files = _wait_ready(process, tools, ports, folder, runtime)
     if trouble is None:
+        _write_state(folder, {**state, "ready": True})
         process.returncode = 0  # it outlives this handle: from here on the state file speaks for it
-        return BrokerInfo(url, process.pid, str(folder), str(folder / "broker.log"))
+        return _info(folder, url, process.pid, files)
     _end(process)
     with (folder / "broker.log").open("rb") as log:
         log.seek(begin)
@@ -224,22 +263,36 @@ def _format(java: list[str], properties: Path) -> None:
         )
 
 
-def _wait_ready(process: subprocess.Popen[bytes], url: str, runtime: Runtime) -> str | None:
-    """None once the broker answers a metadata request, else what went wrong."""
+def _wait_ready(
+    process: subprocess.Popen[bytes], tools: _Tools, ports: Ports, folder: Path, runtime: Runtime
+) -> tuple[str | None, UserFiles | None]:
+    """What went wrong, None once the broker answers a metadata request; and the files of its users."""
     admin = AdminClient(
-        {"bootstrap.servers": url, "log_level": 0, "reconnect.backoff.max.ms": 200, "socket.timeout.ms": 2000}
+        {
+            **tools.client(ports),
+            "log_level": 0,
+            "reconnect.backoff.max.ms": 200,
+            "socket.timeout.ms": 2000,
+        }
     )
     deadline = runtime.now_ms() + int(_READY_SECONDS * 1000)
     while runtime.now_ms() < deadline:
         if process.poll() is not None:
-            return f"its process ended with status {process.returncode}"
+            return f"its process ended with status {process.returncode}", None
         try:
             if admin.list_topics(timeout=0.5).brokers:
-                return None
+                break
         except KafkaException:
             continue
         runtime.sleep(0.05)
-    return f"it gave no metadata answer within {_READY_SECONDS:.0f} s"
+    else:
+        return f"it gave no metadata answer within {_READY_SECONDS:.0f} s", None
+    if tools.certificates is None:
+        return None, None
+    try:
+        return None, ensure_users(admin, folder, tools.certificates.ca, ports.client, runtime)
+    except KafkaException as error:
+        return f"its users cannot be made: {error}", None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -260,7 +313,9 @@ def _write_state(folder: Path, state: dict[str, object]) -> None:
 def _keep_port(folder: Path) -> int:
     """The port of the last start while it is free, so that clients survive a restart."""
     try:
-        said = re.search(r"PLAINTEXT://127\.0\.0\.1:(\d+)", (folder / "server.properties").read_text("utf-8"))
+        said = re.search(
+            r"(?:PLAINTEXT|CLIENT)://127\.0\.0\.1:(\d+)", (folder / "server.properties").read_text("utf-8")
+        )
     except FileNotFoundError:
         said = None
     if said is not None and _is_free(int(said.group(1))):

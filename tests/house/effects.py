@@ -21,7 +21,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.log.kafka import kafka_client, kafka_topic
+from tablestore_engine.log.kafka import kafka_client, kafka_topic, topic_settings
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 from tablestore_engine.log.message_envelope import encode_rows, plan_envelope
 from tablestore_engine.lsm.levels import level_count
@@ -416,7 +416,7 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "log.changelog-mode": (("upsert", "all"), _messages),
     "log.format": (("debezium-json", "canal-json"), _log_outcome),
     "log.key.format": (("json", "avro"), _log_outcome),
-    "log.retention": ((None, "2 d"), _log(kafka_topic._data_config)),
+    "log.retention": ((None, "2 d"), _log(topic_settings.data_config)),
     "log.system.partitions": ((None, "4"), _log(lambda found: found.partitions)),
     "log.system.replication": (
         (None, "3"),

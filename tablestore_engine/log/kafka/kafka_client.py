@@ -11,6 +11,7 @@ INVARIANT  keep the AdminClient in a variable while its futures run: a temporary
 from __future__ import annotations
 
 import logging
+import re
 from collections import deque
 from collections.abc import Callable
 
@@ -18,19 +19,19 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import Fenced, FixRequest, RetryError, TablestoreError
+from tablestore_engine.log.kafka.access_errors import (
+    LOGIN,
+    RIGHTS,
+    explain_no_answer,
+    login_error,
+    rights_error,
+)
 from tablestore_engine.log.kafka.settings import LogSettings
 
 TRANSACTION_TIMEOUT_MS = 120_000
-_LOGIN = frozenset(
-    {
-        KafkaError._AUTHENTICATION,
-        KafkaError._SSL,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-    }
+_LOOK_SECONDS = 1.0
+_PASSING_WORDS = re.compile(
+    r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?\)|^\S+://\S+: "
 )
 _UNREACHABLE = frozenset(
     {
@@ -64,30 +65,51 @@ class Reasons:
 
     def find_login_failure(self) -> KafkaError | None:
         """A refused log-in or TLS failure: librdkafka itself only goes on trying."""
-        return next((error for error in self._seen if error.code() in _LOGIN), None)
+        return next((error for error in self._seen if error.code() in LOGIN), None)
+
+    def is_refused_user(self) -> bool:
+        """Whether a broker was reached and said no to the log-in."""
+        return any(error.code() in LOGIN and error.code() != KafkaError._SSL for error in self._seen)
 
     def find_last(self) -> KafkaError | None:
         """What was said last: a client that is fenced says so here."""
         return self._seen[-1] if self._seen else None
 
     def text(self) -> str:
-        """Different complaints, joined."""
-        return "; ".join(dict.fromkeys(error.str() for error in self._seen))
+        """Different complaints, joined; where and after how many milliseconds each was made says nothing."""
+        return "; ".join(dict.fromkeys(_PASSING_WORDS.sub("", error.str()) for error in self._seen))
 
 
 def make_admin(settings: LogSettings) -> AdminClient:
-    """A client whose brokers answer. Raises RetryError TS1702, FixRequest TS1713, TS1721."""
+    """A client whose brokers answer. Raises RetryError TS1702, FixRequest TS1713, TS1721, TS1750-TS1752."""
     reasons = Reasons()
     try:
         admin = AdminClient(_config(settings, reasons))  # type: ignore[arg-type]  # its stub forgets callbacks
     except KafkaException as error:
         raise _bad_config(error, settings) from error
-    try:
-        admin.list_topics(topic=settings.topic, timeout=settings.timeout_s)
-    except KafkaException as error:
-        admin.poll(0)
-        raise translate(error, settings, doing="asking the brokers", reasons=reasons) from error
+    _await_answer(admin, settings, reasons)
     return admin
+
+
+def _await_answer(admin: AdminClient, settings: LogSettings, reasons: Reasons) -> None:
+    """Look by look: the client itself goes on trying what can never succeed. Raises as make_admin."""
+    left, looks = settings.timeout_s, 0
+    while True:
+        look = min(left, _LOOK_SECONDS)
+        left, looks = left - look, looks + 1
+        try:
+            admin.list_topics(topic=settings.topic, timeout=look)
+        except KafkaException as error:
+            admin.poll(0)
+            final = translate(error, settings, doing="asking the brokers", reasons=reasons)
+            is_over = left <= 0 or reasons.find_login_failure() is not None
+            if not reasons.is_refused_user() and (looks == 1 or is_over):
+                explained = explain_no_answer(settings, final.what, is_over=is_over)
+                final, is_over = explained or final, is_over or explained is not None
+            if is_over:
+                raise final from error
+        else:
+            return
 
 
 def make_producer(
@@ -156,19 +178,15 @@ def said(error: KafkaException) -> str:
 def translate(
     error: KafkaException, settings: LogSettings, *, doing: str, reasons: Reasons | None = None
 ) -> TablestoreError:
-    """TS1713 for log-in and rights, TS1721 wrong setting, TS1702 unreachable, TS1710 fenced, else TS1711."""
+    """TS1713 for a log-in, TS1750 rights, TS1721 wrong setting, TS1702 unreachable, TS1710 fenced, else TS1711."""
     code = code_of(error)
     background = reasons.text() if reasons is not None else ""
     why = settings.redact(said(error) + (f" ({background})" if background else ""))
     what = f"the log of {settings.table} (topic {settings.topic}) failed while {doing}"
-    if code in _LOGIN or (reasons is not None and reasons.find_login_failure() is not None):
-        return FixRequest(
-            "TS1713",
-            what,
-            why=why,
-            fix="correct kafka.security.protocol, kafka.sasl.*, kafka.ssl.* of the profile, or the user's rights "
-            "(topics: Read, Write, Describe, Create; transactional id: Write, Describe)",
-        )
+    if code in RIGHTS:
+        return rights_error(code, settings, why, doing=doing, config=_config(settings, Reasons()))
+    if code in LOGIN or (reasons is not None and reasons.find_login_failure() is not None):
+        return login_error(what, why)
     if code in _WRONG_SETTING:
         return _bad_config(error, settings)
     if code in _UNREACHABLE:

@@ -61,9 +61,9 @@ class KafkaSink:
         return reset_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime).dropped
 
     def drop(self) -> None:
-        """Both topics."""
+        """Both topics, as far as they are still this table's."""
         self.close()
-        drop_log(self.settings)
+        drop_log(self.settings, self.runtime)
 
     def read(self) -> list[LogMessage]:
         """All committed messages of the topic."""

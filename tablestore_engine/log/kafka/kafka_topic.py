@@ -1,36 +1,28 @@
 """The two topics of a table: creating, checking, deleting.
 
-Names      TopicFacts       id and partition count of a topic
+Names      TopicFacts       id, partitions, replicas of a topic, and what this user may do with it
            LogTopics        what both topics look like now
-           create_topics()  make what is missing, with the settings below
+           create_topics()  make what is missing: a data partition for each bucket, one for the markers
            find_topics()    look at both, bounded in time
            check_topics()   right partitions, and the very topic that the markers belong to
-           reach_retention()  a changed log.retention
+           check_rights(), check_use()   rights; settings too (topic_settings.py): what publishing would meet later
            reach_partitions() a table that got more buckets: its topic gets as many partitions
            delete_topics()  for DROP TABLE of a table whose topics the engine made
-Settings   data: one partition per bucket, CreateTime, retention from log.retention
-           marker: one partition, compacted: the newest record of each snapshot stays for ever
-           both: no unclean election, min.insync.replicas 2 from replication 3 on
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its __all__
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.log.kafka.kafka_client import code_of, said, translate
 from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.log.kafka.topic_settings import data_config, marker_config, settle_settings
 from tablestore_engine.runtime.outside_world import Runtime
 
 _APPEAR_SECONDS = 15
@@ -47,10 +39,15 @@ _REFUSED = frozenset(
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """`topic_id` tells a topic from a later one with the same name."""
+    """`topic_id` tells a topic from a later one with the same name; `replicas` of the partition with the fewest.
+
+    `allowed`: operations that this user may do with it, empty when the brokers do not tell.
+    """
 
     topic_id: str
     partitions: int
+    replicas: int = 1
+    allowed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,9 @@ class LogTopics:
 def find_topics(admin: AdminClient, settings: LogSettings) -> LogTopics:
     """Both topics as the brokers know them. Raises what `translate` gives."""
     names = (settings.topic, settings.marker_topic)
-    asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=settings.timeout_s)
+    asked = admin.describe_topics(
+        TopicCollection(list(names)), request_timeout=settings.timeout_s, include_authorized_operations=True
+    )
     found: dict[str, TopicFacts | None] = {}
     for name in names:
         try:
@@ -74,7 +73,12 @@ def find_topics(admin: AdminClient, settings: LogSettings) -> LogTopics:
                 raise translate(error, settings, doing=f"describing topic {name}") from error
             found[name] = None
         else:
-            found[name] = TopicFacts(str(description.topic_id), len(description.partitions))
+            found[name] = TopicFacts(
+                str(description.topic_id),
+                len(description.partitions),
+                min(len(partition.replicas) for partition in description.partitions),
+                frozenset(operation.name for operation in description.authorized_operations or ()),
+            )
     return LogTopics(found[settings.topic], found[settings.marker_topic])
 
 
@@ -85,9 +89,9 @@ def create_topics(
     before = find_topics(admin, settings)
     wanted = []
     if before.data is None:
-        wanted.append(_new_topic(settings.topic, settings.partitions, settings, _data_config(settings)))
+        wanted.append(_new_topic(settings.topic, settings.partitions, settings, data_config(settings)))
     if before.marker is None:
-        wanted.append(_new_topic(settings.marker_topic, 1, settings, {"cleanup.policy": "compact"}))
+        wanted.append(_new_topic(settings.marker_topic, 1, settings, marker_config(settings)))
     created = _create(admin, settings, wanted) if wanted else frozenset()
     deadline = runtime.now_ms() + _APPEAR_SECONDS * 1000
     topics = before
@@ -110,7 +114,7 @@ def _does_not_appear(settings: LogSettings, what: str) -> RetryError:
 
 
 def check_topics(settings: LogSettings, topics: LogTopics, topic_id: str) -> None:
-    """Raises NotFound TS1705, FixRequest TS1703, TS1706 when this is not the topic `topic_id`."""
+    """Raises NotFound TS1705, FixRequest TS1703, TS1706 when this is not the topic `topic_id`; TS1750."""
     if topics.data is None:
         raise NotFound(
             "TS1705",
@@ -121,6 +125,7 @@ def check_topics(settings: LogSettings, topics: LogTopics, topic_id: str) -> Non
         )
     _check_partitions(settings, topics)
     check_topic_id(settings, topics.data, topic_id)
+    check_rights(settings, topics)
 
 
 def check_topic_id(settings: LogSettings, data: TopicFacts, topic_id: str) -> None:
@@ -135,9 +140,32 @@ def check_topic_id(settings: LogSettings, data: TopicFacts, topic_id: str) -> No
         )
 
 
-def delete_topics(admin: AdminClient, settings: LogSettings) -> None:
-    """Delete both topics; missing ones are fine."""
-    _delete(admin, settings, (settings.topic, settings.marker_topic))
+def check_use(admin: AdminClient, settings: LogSettings, topics: LogTopics) -> None:
+    """Before anything is committed that these topics are to carry: rights and settings; the table's retention reaches
+    its topic. Raises TS1750, TS1753, and what `translate` gives.
+    """
+    check_rights(settings, topics)
+    known = {settings.topic: topics.data, settings.marker_topic: topics.marker}
+    try:
+        settle_settings(
+            admin, settings, {name: facts.replicas for name, facts in known.items() if facts is not None}
+        )
+    except KafkaException as error:
+        raise translate(error, settings, doing="checking the settings of its topics") from error
+
+
+def check_rights(settings: LogSettings, topics: LogTopics) -> None:
+    """What a producer would meet behind the commit. Raises FixRequest TS1750."""
+    for name, facts in ((settings.topic, topics.data), (settings.marker_topic, topics.marker)):
+        if facts is not None and facts.allowed and not {"READ", "WRITE"} <= facts.allowed:
+            refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, f"topic {name} is closed to us")
+            raise translate(KafkaException(refused), settings, doing="looking at the rights to its topics")
+
+
+def delete_topics(admin: AdminClient, settings: LogSettings, names: Collection[str]) -> None:
+    """Missing ones are fine. The marker topic goes last: as long as it is there it says whose the other one is."""
+    for name in (settings.topic, settings.marker_topic):
+        _delete(admin, settings, [name] if name in names else [])
 
 
 def _delete(admin: AdminClient, settings: LogSettings, names: Collection[str]) -> None:
@@ -167,16 +195,8 @@ def _check_partitions(settings: LogSettings, topics: LogTopics) -> None:
             )
 
 
-def _data_config(settings: LogSettings) -> dict[str, str]:
-    retention = {} if settings.retention_ms is None else {"retention.ms": str(settings.retention_ms)}
-    return {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime", **retention}
-
-
-def _new_topic(name: str, partitions: int, settings: LogSettings, config: Mapping[str, str]) -> NewTopic:
-    safe = {"unclean.leader.election.enable": "false"}
-    if settings.replication >= 3:
-        safe["min.insync.replicas"] = "2"
-    return NewTopic(name, partitions, settings.replication, config={**config, **safe})
+def _new_topic(name: str, partitions: int, settings: LogSettings, config: dict[str, str]) -> NewTopic:
+    return NewTopic(name, partitions, settings.replication, config=config)
 
 
 def _create(admin: AdminClient, settings: LogSettings, wanted: list[NewTopic]) -> frozenset[str]:
@@ -213,20 +233,6 @@ def _ask_create(
         made.add(name)
 
 
-def reach_retention(admin: AdminClient, settings: LogSettings) -> None:
-    """Let the data topic have the table's log.retention; nothing when it has it. Raises KafkaException."""
-    if settings.retention_ms is None:
-        return
-    wanted = str(settings.retention_ms)
-    if read_topic_config(admin, settings)["retention.ms"] != wanted:
-        change = ConfigEntry("retention.ms", wanted, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.TOPIC, settings.topic, incremental_configs=[change])
-        for future in admin.incremental_alter_configs(
-            [resource], request_timeout=settings.timeout_s
-        ).values():
-            future.result()
-
-
 def reach_partitions(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> None:
     """Let the data topic have a partition for each bucket. REQUIRES that it is this table's, and has fewer.
 
@@ -258,10 +264,3 @@ def reach_partitions(admin: AdminClient, settings: LogSettings, runtime: Runtime
 def _partitions_of(admin: AdminClient, settings: LogSettings) -> int:
     data = find_topics(admin, settings).data
     return 0 if data is None else data.partitions
-
-
-def read_topic_config(admin: AdminClient, settings: LogSettings) -> Mapping[str, str]:
-    """The data topic's configuration as the brokers apply it. Raises KafkaException."""
-    resource = ConfigResource(ResourceType.TOPIC, settings.topic)
-    asked = admin.describe_configs([resource], request_timeout=settings.timeout_s)
-    return {name: str(entry.value) for name, entry in asked[resource].result().items()}

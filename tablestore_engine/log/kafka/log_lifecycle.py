@@ -2,7 +2,7 @@
 
 Names      prepare_log()    for CREATE TABLE: topics, and the first marker, which claims them for this table
            reset_log()      for repair: a new beginning behind a chosen snapshot
-           drop_log()       for DROP TABLE of a table whose topics the engine made
+           drop_log()       for DROP TABLE of a table whose topics the engine made; plan_drop() says which go
            open_progress()  the publisher's start: init, everything decided, then P
            read_progress()  P, from the markers, else from the tail of the data topic
 Claim      the first marker says whose topic it is; it is written under a transactional id made from the TOPIC,
@@ -23,6 +23,7 @@ Lost       no marker, but rows: the newest header `s` is the snapshot that was p
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from contextlib import closing
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from dataclasses import dataclass
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.errors import Fenced, FixRequest
+from tablestore_engine.errors import Fenced, FixRequest, TablestoreError
 from tablestore_engine.log.kafka.hanging_transactions import (
     await_decided,
     check_covered,
@@ -48,6 +49,7 @@ from tablestore_engine.log.kafka.kafka_topic import (
     TopicFacts,
     check_topic_id,
     check_topics,
+    check_use,
     create_topics,
     delete_topics,
     find_topics,
@@ -85,7 +87,8 @@ _NO_CLAIM = _Claim()
 
 
 def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runtime = SYSTEM) -> LogBeginning:
-    """Make and claim the topics; repeating it changes nothing. Raises TS1702-TS1706, TS1713, TS1717, TS1720, TS1721.
+    """Make and claim the topics; repeating it changes nothing. Raises TS1702-TS1706, TS1713, TS1717, TS1720, TS1721,
+    TS1750-TS1753.
 
     `after_snapshot`: snapshots up to this one count as published (a table that gets its log later).
     """
@@ -93,6 +96,13 @@ def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runt
     _try_client(settings)
     was_absent = find_topics(admin, settings).data is None
     topics, created = create_topics(admin, settings, runtime)
+    try:
+        check_use(admin, settings, topics)
+    except TablestoreError:
+        with contextlib.suppress(TablestoreError, KafkaException):  # what this call made, nobody has claimed
+            if _newest_marker(settings, runtime) is None:
+                delete_topics(admin, settings, created)
+        raise
     assert topics.data is not None
     attempts = 0
     while True:
@@ -128,6 +138,7 @@ def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = 
     """Whatever is in the topics stays; publishing goes on behind `after_snapshot`. A running publisher is fenced."""
     admin = make_admin(settings)
     topics, created = create_topics(admin, settings, runtime)
+    check_use(admin, settings, topics)
     assert topics.data is not None
     producer = LogProducer(settings, settings.transactional_id)
     try:
@@ -142,9 +153,28 @@ def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = 
     return LogBeginning(topics.data.topic_id, settings.topic in created, dropped)
 
 
-def drop_log(settings: LogSettings) -> None:
-    """Delete both topics, missing ones are fine."""
-    delete_topics(make_admin(settings), settings)
+def drop_log(settings: LogSettings, runtime: Runtime = SYSTEM) -> None:
+    """Delete the topics that are still this table's; missing ones are fine. Raises what publishing would."""
+    admin = make_admin(settings)
+    topics = find_topics(admin, settings)
+    try:
+        newest = _newest_marker(settings, runtime) if topics.marker is not None else None
+    except KafkaException as error:
+        raise translate(error, settings, doing="looking whose topics they are") from error
+    delete_topics(admin, settings, plan_drop(settings, topics, newest))
+
+
+def plan_drop(settings: LogSettings, topics: LogTopics, newest: Marker | None) -> tuple[str, ...]:
+    """What goes with the table. A topic of the same name that somebody else made meanwhile, or that no marker calls
+    this table's any more, is not ours to delete; what was made for a table stays with it until then.
+    """
+    if newest is None:
+        return () if topics.data is not None or topics.marker is None else (settings.marker_topic,)
+    if newest.table_uuid != settings.table_uuid and not is_left_claim(settings, newest):
+        return ()
+    if topics.data is not None and topics.data.topic_id == newest.topic_id:
+        return settings.topic, settings.marker_topic
+    return (settings.marker_topic,)
 
 
 def open_progress(

@@ -27,7 +27,7 @@ from tablestore_engine.errors import FixRequest, OutcomeUnknown, RetryError, Tab
 from tablestore_engine.log.changes import PublishReport, ReadChanges
 from tablestore_engine.log.kafka.kafka_client import FENCED, code_of, make_admin, translate
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
-from tablestore_engine.log.kafka.kafka_topic import check_topics, find_topics, reach_retention
+from tablestore_engine.log.kafka.kafka_topic import check_topics, check_use, find_topics
 from tablestore_engine.log.kafka.log_lifecycle import open_progress
 from tablestore_engine.log.kafka.marker import Marker, Progress
 from tablestore_engine.log.kafka.settings import LogSettings
@@ -71,8 +71,8 @@ class Publisher:
         """Publish every snapshot up to `latest_id` that is not in the log yet.
 
         `find_commit` gives "user:identifier" of a snapshot that still exists: with it a table that was rolled back
-        behind the log is noticed, and a gap. Raises TS1702-TS1714, TS1730, TS1731, TS1733; after RetryError and
-        OutcomeUnknown simply call again.
+        behind the log is noticed, and a gap. Raises TS1702-TS1714, TS1730, TS1731, TS1733, TS1750-TS1753; after
+        RetryError and OutcomeUnknown simply call again.
         """
         deadline_ms = self._runtime.now_ms() + int(self._settings.delivery_s * 1000)
 
@@ -86,7 +86,7 @@ class Publisher:
         """P, after everything that publishing would meet first: brokers, rights, topics, history. Sends nothing.
 
         For the moment before a commit: what is wrong with the log is said while nothing is written yet.
-        Raises TS1702-TS1708, TS1710-TS1713, TS1730, TS1731, TS1733.
+        Raises TS1702-TS1708, TS1710-TS1713, TS1730, TS1731, TS1733, TS1750-TS1753.
         """
 
         def look(session: Session, _: Tally) -> None:
@@ -153,7 +153,7 @@ class Publisher:
             session = self._session = Session(admin, producer, Progress(0, None, ""))
             session.progress, newest = open_progress(admin, producer, self._settings, self._runtime)
             tally.settle(newest)
-            reach_retention(admin, self._settings)
+            check_use(admin, self._settings, find_topics(admin, self._settings))
         _check_history(self._settings, session.progress, latest_id, find_commit)
         return session
 

@@ -1,0 +1,76 @@
+"""The rights that a table's log needs of the brokers: one list, for the docs, the development broker and errors.
+
+Names      Resource   what a right is about: the data topic, the marker topic, the transactional ids
+           Right      one operation on it, and what it is for
+           RIGHTS     all of them, for every table with a log; `acl_lines` says them as kafka-acls.sh is told
+INVARIANT  with exactly these a table can be made, written, read back, changed and dropped; without any one of them
+           something of it is refused (integration_tests/kafka/test_rights.py). Describe comes with the others, and
+           DescribeConfigs with AlterConfigs. No right on a group or on the cluster is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+TRANSACTIONAL_PREFIX = "ts-"
+
+
+class Resource(StrEnum):
+    """As messages call it."""
+
+    DATA = "the data topic"
+    MARKER = "the marker topic"
+    TRANSACTIONS = "the transactional ids ts-…"
+
+
+@dataclass(frozen=True)
+class Right:
+    """`operation` in Kafka's word; `purpose`: what fails without it."""
+
+    resource: Resource
+    operation: str
+    purpose: str
+
+
+_D, _M, _T = Resource.DATA, Resource.MARKER, Resource.TRANSACTIONS
+RIGHTS = (
+    Right(_D, "Create", "make a table"),
+    Right(_D, "Write", "publish"),
+    Right(_D, "Read", "find out what is published, read back"),
+    Right(_D, "AlterConfigs", "check the topic's settings, let a changed log.retention reach them"),
+    Right(_D, "Delete", "drop a table"),
+    Right(_M, "Create", "make a table"),
+    Right(_M, "Write", "publish"),
+    Right(_M, "Read", "find out what is published"),
+    Right(_M, "DescribeConfigs", "check the topic's settings"),
+    Right(_M, "Delete", "drop a table"),
+    Right(_T, "Write", "publish in transactions"),
+)
+
+
+def operations(resource: Resource) -> tuple[str, ...]:
+    """What is needed of one resource."""
+    return tuple(right.operation for right in RIGHTS if right.resource is resource)
+
+
+def acl_lines(principal: str, topic: str, marker_topic: str) -> tuple[str, ...]:
+    """Arguments of kafka-acls.sh, one line for each resource."""
+    named = (
+        (Resource.DATA, f"--topic {topic}"),
+        (Resource.MARKER, f"--topic {marker_topic}"),
+        (
+            Resource.TRANSACTIONS,
+            f"--transactional-id {TRANSACTIONAL_PREFIX} --resource-pattern-type prefixed",
+        ),
+    )
+    return tuple(
+        " ".join(
+            (
+                f"--add --allow-principal {principal}",
+                *(f"--operation {word}" for word in operations(resource)),
+                place,
+            )
+        )
+        for resource, place in named
+    )

@@ -1,0 +1,85 @@
+"""Pure rules about topics: what new ones get, what existing ones must have, what goes with a dropped table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablestore_engine.log.kafka.kafka_topic import LogTopics, TopicFacts
+from tablestore_engine.log.kafka.log_lifecycle import place_hash, plan_drop
+from tablestore_engine.log.kafka.marker import Marker
+from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.log.kafka.topic_settings import data_config, find_misfits, marker_config
+from tablestore_engine.log.message_envelope import ChangelogMode
+
+SETTINGS = LogSettings(
+    "d.t", "u1", "t", 2, ChangelogMode.UPSERT, {"bootstrap.servers": "a:1"}, place="/w/d.db/t"
+)
+DATA, MARKER = TopicFacts("one", 2), TopicFacts("two", 1)
+OURS = Marker("u1", 7, "me:1", "one")
+
+
+@given(st.integers(1, 9), st.none() | st.integers(1, 2**40))
+def test_new_topics_fit(replication: int, retention_ms: int | None) -> None:
+    """Whatever replication and retention a table asks for, what we make is what we accept."""
+    settings = replace(SETTINGS, replication=replication, retention_ms=retention_ms)
+    assert find_misfits(data_config(settings), replication, is_marker=False) == {}
+    assert find_misfits(marker_config(settings), replication, is_marker=True) == {}
+
+
+def test_from_three_replicas_on_two_must_have_a_row() -> None:
+    """min.insync.replicas is 2 from replication 3 on, and the brokers' own below; no unclean election."""
+    for replication, wanted in ((1, None), (2, None), (3, "2"), (5, "2")):
+        settings = replace(SETTINGS, replication=replication)
+        for config in (data_config(settings), marker_config(settings)):
+            assert config.get("min.insync.replicas") == wanted
+            assert config["unclean.leader.election.enable"] == "false"
+
+
+@given(
+    st.sets(st.sampled_from(["compact", "delete"])),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.booleans(),
+    st.booleans(),
+)
+def test_what_is_told_to_be_changed_fits_then(
+    policies: set[str], min_isr: int, replicas: int, is_unclean: bool, is_marker: bool
+) -> None:
+    """The values that an error names are themselves accepted: who follows the advice is not refused again."""
+    config = {
+        "cleanup.policy": ",".join(sorted(policies)),
+        "min.insync.replicas": str(min_isr),
+        "unclean.leader.election.enable": str(is_unclean).lower(),
+    }
+    misfits = find_misfits(config, replicas, is_marker=is_marker)
+    healed = {**config, **{key: wanted for key, (wanted, _) in misfits.items()}}
+    assert find_misfits(healed, replicas, is_marker=is_marker) == {}
+    assert ("min.insync.replicas" in misfits) == (min_isr > replicas or (min_isr < 2 and replicas >= 3))
+
+
+@pytest.mark.parametrize(
+    ("topics", "newest", "goes"),
+    [
+        (LogTopics(DATA, MARKER), OURS, {"t", "t__snapshots"}),
+        (LogTopics(None, MARKER), OURS, {"t__snapshots"}),
+        (LogTopics(replace(DATA, topic_id="other"), MARKER), OURS, {"t__snapshots"}),
+        (LogTopics(DATA, MARKER), replace(OURS, table_uuid="u2"), set()),
+        (
+            LogTopics(DATA, MARKER),
+            Marker("u2", 0, "", "one", place=place_hash(SETTINGS)),
+            {"t", "t__snapshots"},
+        ),
+        (LogTopics(DATA, MARKER), Marker("u2", 0, "", "one", place="elsewhere"), set()),
+        (LogTopics(DATA, MARKER), None, set()),
+        (LogTopics(DATA, None), None, set()),
+        (LogTopics(None, MARKER), None, {"t__snapshots"}),
+        (LogTopics(None, None), None, set()),
+    ],
+)
+def test_what_goes_with_a_table(topics: LogTopics, newest: Marker | None, goes: set[str]) -> None:
+    """Only what the newest marker calls this table's, and the very topic that it speaks of."""
+    assert set(plan_drop(SETTINGS, topics, newest)) == goes
