@@ -37,13 +37,14 @@ ROOT = Path(__file__).resolve().parents[2]
 Counts = dict[str, int]
 PLANTED_FILES = ("profiles.yml", "models/secret.sql")
 PLACES = (
-    "kafka.sasl.password", "kafka.ssl.key.password", "spark.hadoop.fs.s3a.secret.key",
+    "kafka.sasl.password", "kafka.ssl.key.password", "kafka.sasl.jaas.config", "spark.hadoop.fs.s3a.secret.key",
     "spark.hadoop.fs.azure.account.key.acme", "AWS_SECRET_ACCESS_KEY", "DBT_ENV_SECRET_PASSWORD", "model",
 )  # fmt: skip
 GREEN = (
     ("build",), ("test",), ("docs", "generate"), ("show", "--select", "orders"), ("compile",), ("debug",),
 )  # fmt: skip
 _SECRET_CONFIG = "materialized='tablestore', table_properties={{'fs.azure.account.key.x': '{}'}}"
+_JAAS = 'a.OAuthBearerLoginModule required clientId="x" clientSecret="{}";'
 _SECRET_MODEL = "{{{{ config(" + _SECRET_CONFIG + ") }}}} select 1 as id"
 
 
@@ -185,7 +186,15 @@ def _step(
 
 
 def _failing(shop: Shop, secrets: Secrets) -> list[dict[str, object]]:
-    """A wrong query, a broker that is not there, a secret in a config: what they say must not repeat a secret."""
+    """A wrong query, a broker that is not there, settings that are misspelt or unreadable, a secret in a config.
+
+    What they say must not repeat a secret.
+    """
+    log, secret = shop.output["log"], secrets.values["kafka.sasl.password"]
+    wrong = [
+        {**log, "kafka.sasl.pasword": secret},
+        {**log, "kafka.sasl.jaas.config": f"a.B required c='{secret}"},
+    ]
     away = {**shop.output, "log": {**shop.output["log"], "kafka.bootstrap.servers": "127.0.0.1:9"}}
     return [
         _step(
@@ -198,8 +207,21 @@ def _failing(shop: Shop, secrets: Secrets) -> list[dict[str, object]]:
             ok=False,
             write={"models/wrong.sql": None, "profiles.yml": _profile(away)},
         ),
+        *(
+            _step(
+                ["run", "--select", "orders"],
+                ok=False,
+                write={"profiles.yml": _profile({**shop.output, "log": one})},
+            )
+            for one in wrong
+        ),
         _step(
-            ["parse"], ok=False, write={"models/secret.sql": _SECRET_MODEL.format(secrets.values["model"])}
+            ["parse"],
+            ok=False,
+            write={
+                "profiles.yml": _profile(shop.output),
+                "models/secret.sql": _SECRET_MODEL.format(secrets.values["model"]),
+            },
         ),
     ]
 
@@ -212,6 +234,7 @@ def _plant(shop: Shop, secrets: Secrets, brokers: str, topic: str) -> None:
     """The profile with its secrets, one of them by env_var, and a model with a topic."""
     spark = {place: secrets.values[place] for place in PLACES if place.startswith("spark.")}
     log = {place: secrets.values[place] for place in PLACES if place.startswith("kafka.")}
+    log["kafka.sasl.jaas.config"] = _JAAS.format(log["kafka.sasl.jaas.config"])
     shop.output["spark"]["conf"] = {"spark.sql.shuffle.partitions": "2", **spark}
     shop.output["log"] = {
         "kafka.bootstrap.servers": brokers,

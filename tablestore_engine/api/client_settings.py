@@ -4,6 +4,8 @@ Names      client_settings   the three put together, key by key
            read_settings     a file of them, as the command line and TABLESTORE_KAFKA_CONFIG name it
            KAFKA_ENV         brokers: HOST:PORT,…
            KAFKA_CONFIG_ENV  a file of settings: security, credentials, whatever `log:` of a dbt profile may hold
+Spelling   Java's names are taken too; each source is translated by itself (log/kafka/client_translation.py), so that a
+           later one wins under whatever name.
 Order      profile < file of the environment < brokers of the environment < what the caller says (a flag, an argument).
 INVARIANT  a secret comes by a file or the profile: no option and no variable of ours holds one.
 """
@@ -14,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.log.kafka.client_translation import translate_settings
 
 KAFKA_ENV = "TABLESTORE_KAFKA"
 KAFKA_CONFIG_ENV = "TABLESTORE_KAFKA_CONFIG"
@@ -28,11 +31,19 @@ def client_settings(
     profile: Mapping[str, str] | None = None,
     said: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Keys with the prefix `kafka.`. Raises FixRequest TS1097, TS1098."""
+    """Keys with the prefix `kafka.`, as the client has them. Raises FixRequest TS1097, TS1098, TS1754-TS1757."""
     file, brokers = environ.get(KAFKA_CONFIG_ENV), environ.get(KAFKA_ENV)
     from_file = read_settings(file, by=KAFKA_CONFIG_ENV) if file else {}
-    named = {BROKERS: brokers} if brokers else {}
-    return {**(profile or {}), **from_file, **named, **(said or {})}
+    sources = (
+        ("`log:` of the profile", profile or {}),
+        (f"the file of {KAFKA_CONFIG_ENV}", from_file),
+        (KAFKA_ENV, {BROKERS: brokers} if brokers else {}),
+        ("this call (log=, --kafka-config)", said or {}),
+    )
+    found: dict[str, str] = {}
+    for source, settings in sources:
+        found |= translate_settings(settings, source)
+    return found
 
 
 def read_settings(name: str, *, by: str) -> dict[str, str]:
@@ -60,7 +71,7 @@ def read_settings(name: str, *, by: str) -> dict[str, str]:
                 "TS1098",
                 f"line {number} of the Kafka settings {name} is no setting",
                 why="expected key=value; the line is not shown, since it may hold a secret",
-                fix="write one setting of the Kafka client (librdkafka's names) per line",
+                fix="write one setting of the Kafka client per line",
             )
         found[key if key.startswith(_PREFIX) else _PREFIX + key] = value
     return found

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.log.kafka.client_translation import check_log_in
 from tablestore_engine.log.message_envelope import ChangelogMode, resolve_mode
 from tablestore_engine.options import OPTIONS, OptionSet, check_options, parse_duration_ms
 
@@ -38,7 +39,7 @@ _OWNED = frozenset(
     }
 )
 _SECRET = re.compile(
-    r"password|secret|jaas|key\.pem|keystore\.key|token|credential|oauthbearer\.config", re.IGNORECASE
+    r"passw|passphrase|secret|jaas|key\.pem|keystore\.key|token|credential|oauthbearer\.config", re.IGNORECASE
 )
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,238}")
 
@@ -203,6 +204,7 @@ def _client(options: Mapping[str, str], profile: Mapping[str, str], table: str) 
     said = {key: value for key, value in profile.items() if key.startswith(_PREFIX)}
     said.update({key: value for key, value in options.items() if key in _TUNING})
     client = {key.removeprefix(_PREFIX): str(value) for key, value in said.items()}
+    check_log_in(client)
     if not client.get("bootstrap.servers"):
         raise _contradiction(
             table,

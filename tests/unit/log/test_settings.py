@@ -109,6 +109,7 @@ def test_brokers_and_security_are_the_profiles_alone() -> None:
         "kafka.bootstrap.servers": "b:2",
         "kafka.sasl.password": "hunter2",
         "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "PLAIN",
         "kafka.linger.ms": "5",
         "kafka.compression.type": "zstd",
     }
@@ -117,6 +118,7 @@ def test_brokers_and_security_are_the_profiles_alone() -> None:
         "bootstrap.servers": "b:2",
         "sasl.password": "hunter2",
         "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
         "linger.ms": "7",
         "compression.type": "zstd",
     }
