@@ -27,7 +27,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec, read_settings
+from tablestore_engine.api import Engine, TableSpec, WriteSpec, read_settings
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.dev_broker_users import bind
 from tablestore_engine.log.kafka_rights import RIGHTS, TRANSACTIONAL_PREFIX, Resource, Right
@@ -130,7 +130,7 @@ class LoggedTable:
         """One row more; it counts when it is committed, whether its log was sent or not."""
         number = len(self.rows) + 1
         kept = {"log.system": "kafka", "kafka.topic": self.topic, **options}
-        spec = WriteSpec(table=TableSpec(options=kept), mode=WriteMode.APPEND, publish=publish)
+        spec = WriteSpec(table=TableSpec(primary_key=("id",), options=kept), publish=publish)
         try:
             with Engine(str(self.folder), log=log, runtime=runtime, environ={}) as engine:
                 engine.write("d.t", pa.table({"id": [number]}), spec)
@@ -148,12 +148,17 @@ class LoggedTable:
         with Engine(str(self.folder), log=log, environ={}) as engine:
             engine.table("d.t").publish()
 
+    def rescale(self, log: SETTINGS, buckets: int) -> None:
+        """Another number of buckets, and of topic partitions."""
+        with Engine(str(self.folder), log=log, environ={}) as engine:
+            engine.table("d.t").rescale(buckets)
+
     def drop(self, log: SETTINGS) -> None:
         """The table and its topics."""
         with Engine(str(self.folder), log=log, environ={}) as engine:
             engine.drop_table("d.t")
 
     def published(self, log: SETTINGS) -> list[int]:
-        """Snapshots of the messages that readers see, in order."""
+        """Snapshots of the messages that readers see, in order; one message of each, or it came twice."""
         with Engine(str(self.folder), log=log, environ={}) as engine:
-            return [message.snapshot_id or 0 for message in engine.table("d.t").log_messages()]
+            return sorted(message.snapshot_id or 0 for message in engine.table("d.t").log_messages())

@@ -39,6 +39,7 @@ RIGHTS = (
     Right(_D, "Write", "publish"),
     Right(_D, "Read", "find out what is published, read back"),
     Right(_D, "AlterConfigs", "check the topic's settings, let a changed log.retention reach them"),
+    Right(_D, "Alter", "let the topic grow with the table's buckets"),
     Right(_D, "Delete", "drop a table"),
     Right(_M, "Create", "make a table"),
     Right(_M, "Write", "publish"),
