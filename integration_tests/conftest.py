@@ -2,6 +2,7 @@
 
 broker          a real Kafka of one node on loopback, in a folder of its own
 secure_broker   another one, with log-in by SCRAM over TLS, and rights
+registry        a real schema registry on loopback
 WHY      every JVM of Spark that a test starts, in whatever process, compiles with its first compiler only:
          compilers take two fifths of a short run (decision 0026), and no test here has millions of rows.
 """
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from integration_tests.apicurio import Registry
+from integration_tests.interop.environments import CannotMake
 from tablestore_engine.errors import RetryError
 from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 
@@ -43,3 +46,16 @@ def _run_broker(folder: Path, *, secure: bool) -> Iterator[BrokerInfo]:
         pytest.skip(f"needs the Kafka jars: {error}")
     yield info
     stop_broker(folder)
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """One schema registry per session; skipped without it, but a failure under CI."""
+    try:
+        started = Registry(tmp_path_factory.mktemp("registry"))
+    except CannotMake as reason:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"needs a schema registry: {reason}")
+    yield started
+    started.remove()

@@ -1,6 +1,7 @@
 """The peers and the Java-written tables, one of each per session; a missing environment is a failure under CI.
 
 java, spark, pypaimon, rust   readers, started by first use
+flink                         Flink's format classes, for messages of logs
 golden                        name -> table that Java wrote (golden.KINDS), made once, shared by all tests: read only
 ours                          name -> table that our engine wrote (our_tables.OURS), likewise
 """
@@ -15,13 +16,14 @@ from typing import TypeVar
 import pytest
 
 from integration_tests.interop.environments import CannotMake
+from integration_tests.interop.flink import Flink
 from integration_tests.interop.golden import KINDS, Golden, make_table
 from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.our_tables import OURS
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer, pypaimon_peer, rust_peer, spark_peer
 
-T = TypeVar("T", JavaPaimon, ProcessPeer)
+T = TypeVar("T", JavaPaimon, ProcessPeer, Flink)
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +48,12 @@ def pypaimon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]:
 def rust(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]:
     """pypaimon-rust 0.4.0."""
     yield from _started(rust_peer, tmp_path_factory.mktemp("rust"))
+
+
+@pytest.fixture(scope="session")
+def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
+    """Flink 1.20's formats in one JVM."""
+    yield from _started(Flink, tmp_path_factory.mktemp("flink"))
 
 
 @pytest.fixture(scope="session")

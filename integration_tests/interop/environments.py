@@ -1,7 +1,8 @@
 """The environments of the peers: made on first use, kept in the cache, usable without network afterwards.
 
 Names      Environment        one peer's Python environment: name, requirements; `python()` makes it when missing
-           paimon_jars()      paths of the Java artifacts, fetched by the Ivy that pyspark brings
+           paimon_jars(), flink_jars()   paths of Java artifacts
+           fetched()          a folder of artifacts, fetched once by the Ivy that pyspark brings
            java_command()     the Java to run them on
            CannotMake         an environment could not be made; says what to install
 Steps      1 take the file lock  2 look for the stamp of this very version  3 build aside  4 rename into place
@@ -27,8 +28,19 @@ from tablestore_engine.runtime.java import cache_folder, find_java
 
 BUNDLE = ("org.apache.paimon", "paimon-bundle", "1.4.2")
 SPARK_CONNECTOR = ("org.apache.paimon", "paimon-spark-3.5", "0.9.0")
+FLINK = (
+    ("org.apache.flink", "flink-json", "1.20.1"),
+    ("org.apache.flink", "flink-core", "1.20.1"),
+    ("org.apache.flink", "flink-core-api", "1.20.1"),
+    ("org.apache.flink", "flink-annotations", "1.20.1"),
+    ("org.apache.flink", "flink-table-common", "1.20.1"),
+    ("org.apache.flink", "flink-shaded-jackson", "2.14.2-17.0"),
+    ("org.apache.flink", "flink-shaded-guava", "31.1-jre-17.0"),
+    ("org.apache.flink", "flink-sql-avro-confluent-registry", "1.20.0"),
+)
 _MAKE_SECONDS = 900
-_IVY = """<ivy-module version="2.0"><info organisation="local" module="interop"/>
+_IVY = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+ <info organisation="local" module="interop"/>
  <configurations><conf name="default"/></configurations>
  <dependencies>{dependencies}</dependencies></ivy-module>
 """
@@ -79,11 +91,32 @@ def java_command() -> str:
 def paimon_jars() -> dict[str, Path]:
     """Artifact name -> jar, fetched once into the cache."""
     wanted = (BUNDLE, SPARK_CONNECTOR)
-    folder = cache_folder() / ("interop-jars-" + "-".join(f"{name}-{version}" for _, name, version in wanted))
+    folder = "interop-jars-" + "-".join(f"{name}-{version}" for _, name, version in wanted)
+    return _jars(folder, wanted, 88)
+
+
+def flink_jars() -> dict[str, Path]:
+    """Flink's formats and what they stand on; nothing of a cluster."""
+    return _jars("interop-flink-" + FLINK[0][2], FLINK, 32)
+
+
+def _jars(folder: str, wanted: tuple[tuple[str, str, str], ...], megabytes: int) -> dict[str, Path]:
+    lines = "".join(
+        f'<dependency org="{org}" name="{name}" rev="{version}" conf="default->master"/>'
+        for org, name, version in wanted
+    )
+    files = tuple(f"{name}-{version}.jar" for _, name, version in wanted)
+    place = fetched(folder, lines, files, megabytes)
+    return {name: place / file for (_, name, _), file in zip(wanted, files, strict=True)}
+
+
+def fetched(name: str, dependencies: str, files: tuple[str, ...], megabytes: int) -> Path:
+    """The folder in the cache that holds these files; `dependencies` is what Ivy is told."""
+    folder = cache_folder() / name
     with _locked(folder):
         if not (folder / "ready").is_file():
-            _fetch_jars(folder, wanted)
-    return {name: folder / "lib" / f"{name}-{version}.jar" for _, name, version in wanted}
+            _fetch(folder, dependencies, files, megabytes)
+    return folder / "lib"
 
 
 @contextmanager
@@ -108,24 +141,20 @@ def _make_venv(folder: Path, pins: tuple[str, ...]) -> None:
     (folder / "ready").write_text("\n".join(pins) + "\n")
 
 
-def _fetch_jars(folder: Path, wanted: tuple[tuple[str, str, str], ...]) -> None:
+def _fetch(folder: Path, dependencies: str, files: tuple[str, ...], megabytes: int) -> None:
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    _say(f"fetching {', '.join(f'{name} {version}' for _, name, version in wanted)} (88 MB, once)")
-    lines = "".join(
-        f'<dependency org="{org}" name="{name}" rev="{version}" conf="default->master"/>'
-        for org, name, version in wanted
-    )
-    (aside / "ivy.xml").write_text(_IVY.format(dependencies=lines))
+    _say(f"fetching {', '.join(files)} ({megabytes} MB, once)")
+    (aside / "ivy.xml").write_text(_IVY.format(dependencies=dependencies))
     ivy = next(pyspark_jars().glob("ivy-*.jar"))
     settings = os.environ.get("TABLESTORE_IVY_SETTINGS")
     command = [java_command(), "-jar", str(ivy), "-cache", str(aside / "ivy"), "-ivy", str(aside / "ivy.xml")]
     command += ["-settings", settings] if settings else []
     pattern = str(aside / "lib" / "[artifact]-[revision](-[classifier]).[ext]")
-    command += ["-confs", "default", "-types", "jar", "bundle", "-retrieve", pattern, "-sync"]
-    _run(command, "fetching the Paimon jars")
-    missing = [name for _, name, version in wanted if not (aside / "lib" / f"{name}-{version}.jar").is_file()]
+    command += ["-confs", "default", "-types", "jar", "bundle", "tar.gz", "-retrieve", pattern, "-sync"]
+    _run(command, f"fetching {files[0]}")
+    missing = [name for name in files if not (aside / "lib" / name).is_file()]
     if missing:
         shutil.rmtree(aside)
         raise CannotMake(f"the repository did not deliver {', '.join(missing)}")

@@ -1,6 +1,7 @@
 """A JVM with Paimon's bundle and pyspark's Hadoop jars, driven from Python without a compiled class of ours.
 
 Names      Jvm           starts and stops the process; `load(reader, row_type)` and `feed(table, …)` move rows
+           launch        a JVM of any class path
 Steps      rows leave and enter the JVM as parquet files that Paimon's own format classes write and read, and the loop
            over the rows runs inside the JVM: a method handle is bound to the target and shown as a java Consumer.
            So a table costs a few dozen calls, however many rows it has.
@@ -45,7 +46,7 @@ class Jvm:
             f"-Djava.io.tmpdir={folder}",
             f"-Dlog4j2.configurationFile={folder}/log4j2.properties",
         ]
-        port, self._process = _launch(str(py4j_jar), f"{paimon_jars()['paimon-bundle']}:{jars}/*", options)
+        port, self._process = launch(str(py4j_jar), f"{paimon_jars()['paimon-bundle']}:{jars}/*", options)
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
         self.java: Any = self._gateway.jvm.java
         self.paimon: Any = self._gateway.jvm.org.apache.paimon
@@ -192,7 +193,8 @@ def _as_object(jvm: Jvm, add: Any) -> Any:
     return add.asType(invoke.MethodType.methodType(jvm.java.lang.Void.TYPE, jvm.type("data.InternalRow")))
 
 
-def _launch(py4j_jar: str, classpath: str, options: list[str]) -> tuple[int, subprocess.Popen[bytes]]:
+def launch(py4j_jar: str, classpath: str, options: list[str]) -> tuple[int, subprocess.Popen[bytes]]:
+    """A JVM that py4j speaks to: its port and its process, which dies with ours."""
     port, process = launch_gateway(
         jarpath=py4j_jar,
         classpath=classpath,

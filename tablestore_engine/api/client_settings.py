@@ -1,4 +1,5 @@
-"""Settings of the Kafka client that no table names: from the profile, the environment, or an explicit flag.
+"""Settings of the clients of Kafka and of a schema registry, which no table names: from the profile, the environment,
+or an explicit flag.
 
 Names      client_settings   the three put together, key by key
            read_settings     a file of them, as the command line and TABLESTORE_KAFKA_CONFIG name it
@@ -22,6 +23,7 @@ KAFKA_ENV = "TABLESTORE_KAFKA"
 KAFKA_CONFIG_ENV = "TABLESTORE_KAFKA_CONFIG"
 BROKERS = "kafka.bootstrap.servers"
 _PREFIX = "kafka."
+_OTHER_PREFIX = "schema.registry."
 _BYTES_MAX = 1 << 20
 
 
@@ -31,7 +33,10 @@ def client_settings(
     profile: Mapping[str, str] | None = None,
     said: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Keys with the prefix `kafka.`, as the client has them. Raises FixRequest TS1097, TS1098, TS1754-TS1757."""
+    """Keys with the prefix `kafka.` or `schema.registry.`, as the clients have them.
+
+    Raises FixRequest TS1097, TS1098, TS1754-TS1757.
+    """
     file, brokers = environ.get(KAFKA_CONFIG_ENV), environ.get(KAFKA_ENV)
     from_file = read_settings(file, by=KAFKA_CONFIG_ENV) if file else {}
     sources = (
@@ -47,7 +52,9 @@ def client_settings(
 
 
 def read_settings(name: str, *, by: str) -> dict[str, str]:
-    """`key=value` lines, with or without the prefix `kafka.`; `#` begins a comment line. `by`: who named the file.
+    """`key=value` lines, with or without the prefix `kafka.`; those of a registry with theirs; `#` begins a comment.
+
+    `by`: who named the file.
 
     Raises FixRequest TS1097 (no such file), TS1098 (a line that is no setting; its text is not shown).
     """
@@ -73,5 +80,5 @@ def read_settings(name: str, *, by: str) -> dict[str, str]:
                 why="expected key=value; the line is not shown, since it may hold a secret",
                 fix="write one setting of the Kafka client per line",
             )
-        found[key if key.startswith(_PREFIX) else _PREFIX + key] = value
+        found[key if key.startswith((_PREFIX, _OTHER_PREFIX)) else _PREFIX + key] = value
     return found

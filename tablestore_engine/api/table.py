@@ -18,6 +18,7 @@ from tablestore_engine.api.results import StagedInfo, TableFacts
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 from tablestore_engine.catalog.resolved_names import ResolvedTable
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.decode import LogMessage
@@ -276,3 +277,11 @@ class Table:
         """All committed messages of the table's log; [] without one."""
         publisher = self.warehouse.logs.find_publisher(self.identifier)
         return [] if publisher is None else publisher.messages()
+
+    def log_rows(self) -> pa.Table:
+        """All committed messages of the table's log as rows, with `_ROW_KIND`. Raises FixData TS1718."""
+        publisher = self.warehouse.logs.find_publisher(self.identifier)
+        if publisher is None:
+            empty = self.schema.arrow_schema().empty_table()
+            return empty.append_column(ROW_KIND_COLUMN, pa.array([], pa.int8()))
+        return publisher.rows(self.schema)

@@ -1,35 +1,49 @@
-"""Kafka messages → changelog rows: the other direction of the envelope, for our readers and tests.
+"""Messages of a log → changelog rows: the other direction of the envelope, for our readers and tests.
 
 Names      LogMessage      one message with its headers read
            decode_rows()   messages of one table → Arrow rows with `_ROW_KIND`
-Kinds      header `k` when it is there; else by the value: null -D, op c, r and u +I (u is +U), op d -D
+Kinds      header `k` when it is there; else by the value: null -D, op c, r and u (type insert, update) +I (u is +U),
+           op d (delete) -D; of json, which says nothing, and of every log with ignore_delete +I
 INVARIANT  a tombstone gives a row with the key columns set and all others null.
 INVARIANT  decode(encode(rows)) = rows: no value loses digits (decimals never pass through a float).
 """
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 
 from tablestore_engine.errors import FixData
-from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS, DataType
+from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.type_arrow import type_to_arrow
+from tablestore_engine.log.avro_decode import AvroReader, AvroRecord, FindSchema, avro_column
+from tablestore_engine.log.json_decode import json_column, parse_object
+from tablestore_engine.log.log_formats import KeyFormat, LogFormats, ValueFormat
 
+# words of the field that says the kind
 _KIND_OF_OP = {
     "c": RowKind.INSERT,
     "r": RowKind.INSERT,
     "u": RowKind.UPDATE_AFTER,
     "d": RowKind.DELETE,
+}
+_TYPES = {"insert": RowKind.INSERT, "update": RowKind.UPDATE_AFTER, "delete": RowKind.DELETE}
+_KIND_OF_TYPE = {
+    ValueFormat.CANAL_JSON: {word.upper(): kind for word, kind in _TYPES.items()},
+    ValueFormat.MAXWELL_JSON: _TYPES,
+}
+_EXPECTED = {
+    ValueFormat.DEBEZIUM_JSON: "debezium-json with before, after and op",
+    ValueFormat.CANAL_JSON: "canal-json with one row in data, and type",
+    ValueFormat.MAXWELL_JSON: "maxwell-json with data and type",
+    ValueFormat.JSON: "a JSON object",
+    ValueFormat.AVRO: "a record with before, after and op",
 }
 
 
@@ -48,111 +62,137 @@ class LogMessage:
     timestamp_ms: int = 0
 
 
-def decode_rows(messages: Sequence[LogMessage], schema: TableSchema) -> pa.Table:
-    """All columns of the table and `_ROW_KIND`, one row per message, in order. Raises FixData TS1718."""
-    pairs = [_decode_one(message) for message in messages]
-    columns: dict[str, pa.Array] = {}
-    for column in schema.fields:
-        raw = [row.get(column.name) for _, row in pairs]
+@dataclass(frozen=True)
+class _Row:
+    """Raw values of one message, and how they were written: `record` None for JSON."""
+
+    kind: RowKind
+    values: Mapping[str, Any]
+    record: AvroRecord | None
+
+
+def decode_rows(
+    messages: Sequence[LogMessage],
+    schema: TableSchema,
+    formats: LogFormats = LogFormats(),  # noqa: B008 - frozen
+    find_schema: FindSchema | None = None,
+) -> pa.Table:
+    """All columns of the table and `_ROW_KIND`, one row per message, in order. Raises FixData TS1718.
+
+    `find_schema`: where Avro's schemas are asked for.
+    """
+    decoder = _Decoder(formats, AvroReader(find_schema or _no_registry))
+    rows = [decoder.decode(message) for message in messages]
+    kinds = pa.array([int(row.kind) for row in rows], pa.int8())
+    return _columns(rows, schema).append_column(ROW_KIND_COLUMN, kinds)
+
+
+@dataclass(frozen=True)
+class _Decoder:
+    formats: LogFormats
+    avro: AvroReader
+
+    def decode(self, message: LogMessage) -> _Row:
+        """Raises FixData TS1718."""
         try:
-            columns[column.name] = _to_arrow(raw, column.type)
-        except (pa.ArrowException, ValueError, TypeError, AttributeError) as error:
+            row = self._tombstone(message) if message.value is None else self._value(message.value)
+            return _Row(self._kind(message, row.kind), row.values, row.record)
+        except (ValueError, KeyError, TypeError, fastavro.schema.SchemaParseException) as error:
+            raise FixData(
+                "TS1718",
+                f"the message at offset {message.offset} of partition {message.partition} cannot be read",
+                why=f"expected {_EXPECTED[self.formats.value]}: {error!r}",
+                fix="give the table a topic that nothing else writes to",
+            ) from error
+
+    def _kind(self, message: LogMessage, read: RowKind) -> RowKind:
+        kind = read if message.kind is None else message.kind
+        if not self.formats.ignore_delete:
+            return kind
+        if kind.is_retract:
+            raise ValueError(f"{kind.short_string} in a log with log.ignore-delete")
+        return RowKind.INSERT
+
+    def _tombstone(self, message: LogMessage) -> _Row:
+        if self.formats.key is KeyFormat.AVRO:
+            return _Row(RowKind.DELETE, *self.avro.read(message.key))
+        return _Row(RowKind.DELETE, parse_object(message.key), None)
+
+    def _value(self, value: bytes) -> _Row:
+        match self.formats.value:
+            case ValueFormat.AVRO:
+                envelope, record = self.avro.read(value)
+                kind, side, row = _of_debezium(envelope)
+                return _Row(kind, row, self.avro.member(record, side))
+            case ValueFormat.DEBEZIUM_JSON:
+                kind, _, row = _of_debezium(parse_object(value))
+            case ValueFormat.JSON:
+                kind, row = RowKind.INSERT, parse_object(value)
+            case _:
+                kind, row = _of_type(parse_object(value), self.formats.value)
+        return _Row(kind, row, None)
+
+
+def _of_debezium(envelope: Mapping[str, Any]) -> tuple[RowKind, str, Mapping[str, Any]]:
+    """Kind, the side that holds the row, the row."""
+    op = envelope["op"]
+    kind, side = _KIND_OF_OP[op], "before" if op == "d" else "after"
+    return kind, side, _checked(envelope[side], f"op {op!r}")
+
+
+def _of_type(envelope: Mapping[str, Any], value_format: ValueFormat) -> tuple[RowKind, Mapping[str, Any]]:
+    """canal-json and maxwell-json."""
+    word, data = envelope["type"], envelope["data"]
+    kind = _KIND_OF_TYPE[value_format][word]
+    if value_format is ValueFormat.CANAL_JSON:
+        if not isinstance(data, list) or len(data) != 1:
+            raise TypeError("data is no array of one row")
+        data = data[0]
+    return kind, _checked(data, f"type {word!r}")
+
+
+def _checked(row: object, what: str) -> Mapping[str, Any]:
+    if not isinstance(row, dict):
+        raise TypeError(f"{what} without a row")
+    return row
+
+
+def _no_registry(number: int) -> str:
+    raise ValueError(f"schema {number} cannot be asked for: no schema registry is named")
+
+
+def _columns(rows: Sequence[_Row], schema: TableSchema) -> pa.Table:
+    """Rows of one origin at once, then in the order of the messages."""
+    origins: dict[tuple[int, str] | None, list[int]] = {}
+    for number, row in enumerate(rows):
+        origin = None if row.record is None else (row.record.number, row.record.name)
+        origins.setdefault(origin, []).append(number)
+    parts = [
+        _columns_of([rows[n] for n in places], schema.fields) for places in (origins or {None: []}).values()
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort(np.concatenate([np.asarray(places) for places in origins.values()]))
+    return pa.concat_tables(parts).take(pa.array(order))
+
+
+def _columns_of(rows: Sequence[_Row], fields: Sequence[DataField]) -> pa.Table:
+    """Of rows that were written with one type."""
+    record = rows[0].record if rows else None
+    columns: dict[str, pa.Array] = {}
+    for column in fields:
+        raw = [row.values.get(column.name) for row in rows]
+        try:
+            if record is None:
+                columns[column.name] = json_column(raw, column.type)
+            else:
+                written = record.fields.get(column.name)
+                columns[column.name] = avro_column(raw, written, record.types, column.type)
+        except (pa.ArrowException, ValueError, TypeError, AttributeError, KeyError) as error:
             raise FixData(
                 "TS1718",
                 f"messages of column {column.name!r} cannot be read",
                 why=f"expected {column.type.root}, got {error}",
                 fix="read the topic with the schema it was written with",
             ) from error
-    columns[ROW_KIND_COLUMN] = pa.array([int(kind) for kind, _ in pairs], pa.int8())
     return pa.table(columns)
-
-
-def _decode_one(message: LogMessage) -> tuple[RowKind, dict[str, Any]]:
-    try:
-        if message.value is None:
-            return RowKind.DELETE, _parse(message.key)
-        envelope = _parse(message.value)
-        kind = message.kind if message.kind is not None else _KIND_OF_OP[envelope["op"]]
-        row = envelope["before"] if envelope["op"] == "d" else envelope["after"]
-        if not isinstance(row, dict):
-            raise TypeError(f"op {envelope['op']!r} without a row")
-    except (ValueError, KeyError, TypeError) as error:
-        raise FixData(
-            "TS1718",
-            f"the message at offset {message.offset} of partition {message.partition} cannot be read",
-            why=f"expected debezium-json with before, after and op: {error!r}",
-            fix="give the table a topic that nothing else writes to",
-        ) from error
-    return kind, row
-
-
-def _parse(data: bytes | None) -> dict[str, Any]:
-    if data is None:
-        raise ValueError("neither key nor value")
-    parsed = json.loads(data, parse_float=Decimal)
-    if not isinstance(parsed, dict):
-        raise TypeError("not a JSON object")
-    return parsed
-
-
-def _to_arrow(raw: Sequence[Any], kind: DataType) -> pa.Array:
-    """Parsed JSON values of one column as an Arrow array of the column's type."""
-    arrow = type_to_arrow(kind)
-    if kind.root in ("ARRAY", "MAP", "MULTISET", "ROW"):
-        return _nested_to_arrow(raw, kind, arrow)
-    if kind.root in TIMESTAMP_ROOTS:
-        return pa.array(raw, pa.string()).cast(arrow)
-    convert = _CONVERT.get(kind.root)
-    if convert is not None:
-        raw = [None if value is None else convert(value) for value in raw]
-    if kind.root == "DATE":
-        return pa.array(raw, pa.string()).cast(arrow)
-    if kind.root == "TIME":
-        return pa.array(raw, pa.int32()).cast(arrow)
-    return pa.array(raw, arrow)
-
-
-def _nested_to_arrow(raw: Sequence[Any], kind: DataType, arrow: pa.DataType) -> pa.Array:
-    valid = np.array([value is not None for value in raw], dtype=bool)
-    if kind.root == "ROW":
-        children = [_to_arrow([v and v.get(f.name) for v in raw], f.type) for f in kind.fields]
-        fields = [arrow.field(i) for i in range(arrow.num_fields)]
-        return pa.StructArray.from_arrays(children, fields=fields, mask=pa.array(~valid))
-    offsets = np.zeros(len(raw) + 1, dtype=np.int32)
-    np.cumsum([0 if value is None else len(value) for value in raw], out=offsets[1:])
-    mask = pa.array(~valid) if not valid.all() else None
-    if kind.root == "ARRAY":
-        assert kind.element is not None
-        items = _to_arrow([item for value in raw if value is not None for item in value], kind.element)
-        return pa.ListArray.from_arrays(pa.array(offsets), items, type=arrow, mask=mask)
-    entries = [pair for value in raw if value is not None for pair in value.items()]
-    key, value = (
-        (kind.key, kind.value) if kind.root == "MAP" else (kind.element, DataType("INT", nullable=False))
-    )
-    assert key is not None
-    assert value is not None
-    keys = _to_arrow([_key_value(text, key) for text, _ in entries], key)
-    values = _to_arrow([item for _, item in entries], value)
-    return pa.MapArray.from_arrays(pa.array(offsets), keys, values, type=arrow, mask=mask)
-
-
-def _key_value(text: str, kind: DataType) -> object:
-    """A map key is always text in JSON; numbers and booleans are parsed again."""
-    if kind.root in ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT"):
-        return json.loads(text)
-    return text
-
-
-def _time_ms(text: str) -> int:
-    clock, _, fraction = text.partition(".")
-    hours, minutes, seconds = (int(part) for part in clock.split(":"))
-    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + int((fraction + "000")[:3])
-
-
-_CONVERT: dict[str, Callable[[Any], object]] = {
-    "FLOAT": float,
-    "DOUBLE": float,
-    "DECIMAL": Decimal,
-    "TIME": _time_ms,
-    **dict.fromkeys(BINARY_ROOTS, base64.b64decode),
-}

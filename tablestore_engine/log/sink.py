@@ -1,7 +1,7 @@
 """The port of the log: what a warehouse needs of the place where changelogs go. Kafka is one such place.
 
 Names      ChangelogSystem   the logs of a warehouse: whether a table has one, and the sink that reaches it
-           ChangelogSink     one table's log: prepare, check, publish, reset, drop, read
+           ChangelogSink     one table's log: prepare, check, publish, reset, drop, read, decode
            LoggedTable       what a sink is told of its table
            LogPosition       where the rows of one call lie in a log
            SentChanges       what one call of publish did
@@ -16,7 +16,7 @@ INVARIANT  a second system is a class that keeps these promises; nothing above l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -77,6 +77,9 @@ class ChangelogSink(Protocol):
     def prepare(self, after_snapshot: int) -> Mapping[str, str]:
         """Make and claim the log; snapshots up to this one count as published. Options for the table to keep."""
 
+    def check_schema(self) -> None:
+        """Raises when rows of the schema that the sink was made with could not be published; changes nothing."""
+
     def check(self, latest_id: int, find_commit: FindCommit) -> int:
         """The newest snapshot that the log has, when the next ones could be published now."""
 
@@ -91,6 +94,9 @@ class ChangelogSink(Protocol):
 
     def read(self) -> list[LogMessage]:
         """Every message that readers see."""
+
+    def decode(self, messages: Sequence[LogMessage], schema: TableSchema) -> pa.Table:
+        """Messages as rows of the table's columns and `_ROW_KIND`, in order."""
 
     def row_limit(self) -> RowLimit | None:
         """What the log refuses by size; None when it takes everything."""

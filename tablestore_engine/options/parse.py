@@ -55,9 +55,7 @@ _CREDENTIAL = re.compile(
 )
 # known to Paimon, without an effect here: to take them in silence would be a promise
 _RETAINED_MIN, _RETAINED_MAX = "snapshot.num-retained.min", "snapshot.num-retained.max"
-_UNREAD = re.compile(
-    r"scan\..+|log\.scan.*|streaming-read-mode|log\.ignore-delete|log\.system\.auto-register.*"
-)
+_UNREAD = re.compile(r"scan\..+|log\.scan.*|streaming-read-mode|log\.system\.auto-register.*")
 
 
 def _parse_unit(key: str, text: str, units: Mapping[str, int], example: str) -> int:
@@ -265,12 +263,12 @@ def _check_foreign(key: str) -> None:
             why="it would be stored and have no effect",
             fix="leave it out; readers choose where they start themselves, topics are made with the table",
         )
-    if key.startswith("kafka."):
+    if key.startswith(("kafka.", "schema.registry.")):
         allowed = ", ".join(sorted(known for known in OPTIONS if known.startswith("kafka.")))
         raise FixRequest(
             "TS1071",
             f"option {key!r} is not a table's to set",
-            why=f"a table may say {allowed}; brokers, security and all else belong to who runs the engine",
+            why=f"a table may say {allowed}; brokers, registry, security and all else belong to who runs the engine",
             fix="put it under `log:` of the dbt profile, or give --bootstrap or TABLESTORE_KAFKA",
         )
     if key.startswith(("log.", "partition.expiration-", "partition.timestamp-")):

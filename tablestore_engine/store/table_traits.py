@@ -162,6 +162,12 @@ class TableTraits:
         return has_log(self.schema.options)
 
     @cached_property
+    def log_takes_inserts_only(self) -> bool:
+        """Whether the log cannot say that a row is gone, and may not keep silent about it either."""
+        is_plain = self._options.text("log.format") == "json"
+        return self.has_log and is_plain and not self._options.boolean("log.ignore-delete")
+
+    @cached_property
     def log_start_snapshot(self) -> int | None:
         """The snapshot whose rows the log begins with, if it began so."""
         key = "tablestore.log-start-snapshot"

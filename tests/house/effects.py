@@ -23,7 +23,7 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log.kafka import kafka_client, kafka_topic, topic_settings
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
-from tablestore_engine.log.message_envelope import encode_rows, plan_envelope
+from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
 from tablestore_engine.lsm.levels import level_count
 from tablestore_engine.options import check_options
 from tablestore_engine.sql import statement as sql
@@ -52,7 +52,7 @@ _LOG = {
     "bucket": "-1",
 }
 _HOUR_MS = 3_600_000
-_PROFILE = {"kafka.bootstrap.servers": "127.0.0.1:1"}
+_PROFILE = {"kafka.bootstrap.servers": "127.0.0.1:1", "schema.registry.url": "http://127.0.0.1:1"}
 
 
 def _code(act: Callable[[], object]) -> str:
@@ -328,6 +328,27 @@ def _messages(_: Path, options: Options) -> object:
     ).values
 
 
+def _encoded(options: Options, *kinds: int, is_keyed: bool) -> EncodedRows:
+    """Rows of one table with these kinds."""
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    schema = new_schema(columns, primary_keys=["id"] if is_keyed else [])
+    found = _resolve({**options, "bucket": "1" if is_keyed else "-1"}, is_keyed=is_keyed)
+    rows = pa.table({"id": [1] * len(kinds), ROW_KIND_COLUMN: pa.array(kinds, pa.int8())})
+    return encode_rows(rows, plan_envelope(schema, found.mode, found.formats))
+
+
+def _values_of_a_row(_: Path, options: Options) -> object:
+    return _encoded(options, 0, is_keyed=False).values
+
+
+def _keys_of_a_row(_: Path, options: Options) -> object:
+    return _encoded(options, 0, is_keyed=True).keys
+
+
+def _messages_of_a_delete(_: Path, options: Options) -> object:
+    return _encoded(options, 3, is_keyed=True).values
+
+
 def _client(key: str) -> See:
     """What librdkafka is told."""
 
@@ -414,8 +435,9 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "log.system": (("none", "kafka"), _log_outcome),
     "log.consistency": (("transactional", "eventual"), _log_outcome),
     "log.changelog-mode": (("upsert", "all"), _messages),
-    "log.format": (("debezium-json", "canal-json"), _log_outcome),
-    "log.key.format": (("json", "avro"), _log_outcome),
+    "log.format": (("debezium-json", "canal-json", "maxwell-json", "json", "avro"), _values_of_a_row),
+    "log.key.format": (("json", "avro"), _keys_of_a_row),
+    "log.ignore-delete": ((None, "true"), _messages_of_a_delete),
     "log.retention": ((None, "2 d"), _log(topic_settings.data_config)),
     "log.system.partitions": ((None, "4"), _log(lambda found: found.partitions)),
     "log.system.replication": (

@@ -1,6 +1,7 @@
-"""Do the brokers of a profile answer: for `dbt debug` and `tablestore doctor`.
+"""Do the brokers and the schema registry of a profile answer: for `dbt debug` and `tablestore doctor`.
 
-Names      check_brokers   ask for metadata, bounded in time
+Names      check_brokers    ask for metadata, bounded in time
+           check_registry   ask which kinds of schemas it takes
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from collections.abc import Mapping
 
 from tablestore_engine.log.kafka.client_translation import check_log_in
 from tablestore_engine.log.kafka.kafka_client import make_admin
-from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
+from tablestore_engine.log.kafka.settings import REGISTRY_PREFIX, LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode
 
 
@@ -19,3 +21,16 @@ def check_brokers(log: Mapping[str, str]) -> None:
     check_log_in(client)
     settings = LogSettings("the profile", "check", "check", 1, ChangelogMode.UPSERT, client)
     make_admin(settings)
+
+
+def check_registry(log: Mapping[str, str]) -> str:
+    """Its address without a log-in. Raises TS1767, TS1768, TS1770-TS1772."""
+    said = {
+        key.removeprefix(REGISTRY_PREFIX): text
+        for key, text in log.items()
+        if key.startswith(REGISTRY_PREFIX)
+    }
+    settings = LogSettings("the profile", "check", "check", 1, ChangelogMode.UPSERT, {}, registry=said)
+    with SchemaRegistry(settings) as registry:
+        registry.check_reachable()
+    return settings.redact(said["url"])

@@ -2,25 +2,30 @@
 
 Names      KafkaSystem   the logs of a warehouse on the brokers of its client settings
            KafkaSink     one table's topics
-Steps      options and client settings → LogSettings (log/kafka/settings.py) → lifecycle, publisher, reader
+Steps      options and client settings → LogSettings (log/kafka/settings.py) → lifecycle, publisher, reader; a log with
+           Avro in it also asks its schema registry (log/kafka/schema_registry.py)
 INVARIANT  `tablestore.managed-topic` says that the engine made the topic: only such a one goes with its table.
 INVARIANT  one producer per sink, kept between calls: a second one of the same table fences the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.log.avro_schema import avro_schemas
 from tablestore_engine.log.changes import ReadChanges
-from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.kafka.broker_check import check_brokers
+from tablestore_engine.log.decode import LogMessage, decode_rows
+from tablestore_engine.log.kafka.broker_check import check_brokers, check_registry
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.message_limit import MessageLimit, message_limit
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.reader import read_messages
-from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
+from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
+from tablestore_engine.log.kafka.settings import REGISTRY_PREFIX, LogSettings, resolve_log
 from tablestore_engine.log.sink import FindCommit, LoggedTable, LogPosition, SentChanges
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
@@ -37,9 +42,16 @@ class KafkaSink:
     _publisher: Publisher | None = field(default=None, compare=False)
 
     def prepare(self, after_snapshot: int) -> Mapping[str, str]:
-        """Topic and marker topic; whether the topic is ours. Raises as prepare_log."""
+        """Topic and marker topic; whether the topic is ours. Raises as prepare_log and check_schema."""
+        self.check_schema()
         made = prepare_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime)
         return {_MANAGED: str(made.is_ours).lower()}
+
+    def check_schema(self) -> None:
+        """Whether a registry would take the table's schema. Raises TS1767-TS1772."""
+        if self.settings.registry:
+            with SchemaRegistry(self.settings) as registry:
+                registry.check(self.settings.schemas)
 
     def check(self, latest_id: int, find_commit: FindCommit) -> int:
         """As Publisher.check."""
@@ -69,6 +81,14 @@ class KafkaSink:
         """All committed messages of the topic."""
         return list(read_messages(self.settings, runtime=self.runtime))
 
+    def decode(self, messages: Sequence[LogMessage], schema: TableSchema) -> pa.Table:
+        """As decode_rows; a registry is asked for the schemas that messages name."""
+        formats = self.settings.formats
+        if not self.settings.registry:
+            return decode_rows(messages, schema, formats)
+        with SchemaRegistry(self.settings) as registry:
+            return decode_rows(messages, schema, formats, registry.find_schema)
+
     def row_limit(self) -> MessageLimit:
         """What the client refuses to produce."""
         return message_limit(self.settings)
@@ -82,7 +102,9 @@ class KafkaSink:
 
 @dataclass(frozen=True)
 class KafkaSystem:
-    """`client`: settings of the Kafka client with the prefix `kafka.` (secrets stay in memory)."""
+    """`client`: settings of the Kafka client with the prefix `kafka.`, of a schema registry with `schema.registry.`;
+    secrets stay in memory.
+    """
 
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
     runtime: Runtime = SYSTEM
@@ -102,18 +124,22 @@ class KafkaSystem:
         return schema.options.get("kafka.topic") if schema.options.get("log.system") == _SYSTEM else None
 
     def find_sink(self, table: LoggedTable) -> KafkaSink | None:
-        """Raises Unsupported TS1700, FixRequest TS1701, TS1737."""
+        """Raises Unsupported TS1700, TS1764, FixRequest TS1701, TS1737, TS1762, TS1763, TS1766."""
         options, is_keyed = table.schema.options, table.schema.is_keyed
         settings = resolve_log(options, self.client, table=table.name, is_keyed=is_keyed, place=table.place)
-        return None if settings is None else KafkaSink(settings, self.runtime)
+        if settings is None:
+            return None
+        schemas = avro_schemas(table.schema, settings.topic, settings.formats)
+        return KafkaSink(replace(settings, schemas=schemas), self.runtime)
 
     def find_owned(self, table: LoggedTable) -> KafkaSink | None:
         """Of topics that the engine made."""
         options = table.schema.options
         if options.get(_MANAGED) != "true":
             return None
-        # a table that could not be published any more (TS1737) must still be droppable
-        schema = replace(table.schema, options={**options, "changelog-producer": "lookup"})
+        # a table that could not be published any more (TS1737, TS1766) must still be droppable
+        any_log = {"changelog-producer": "lookup", "log.format": "debezium-json", "log.key.format": "json"}
+        schema = replace(table.schema, options={**options, **any_log})
         return self.find_sink(replace(table, schema=schema))
 
     def check_reachable(self) -> str | None:
@@ -122,4 +148,6 @@ class KafkaSystem:
         if not servers:
             return None
         check_brokers(self.client)
-        return f"brokers {servers} answer"
+        if REGISTRY_PREFIX + "url" not in self.client:
+            return f"brokers {servers} answer"
+        return f"brokers {servers} answer, schema registry {check_registry(self.client)} too"

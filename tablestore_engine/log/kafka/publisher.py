@@ -24,12 +24,15 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 
 from tablestore_engine.errors import FixRequest, OutcomeUnknown, RetryError, TablestoreError
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.log.avro_schema import SchemaIds, avro_schemas
 from tablestore_engine.log.changes import PublishReport, ReadChanges
 from tablestore_engine.log.kafka.kafka_client import FENCED, code_of, make_admin, translate
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import check_topics, check_use, find_topics
 from tablestore_engine.log.kafka.log_lifecycle import open_progress
 from tablestore_engine.log.kafka.marker import Marker, Progress
+from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.snapshot_transactions import (
     Session,
@@ -52,6 +55,7 @@ class Publisher:
         self._settings = settings
         self._runtime = runtime
         self._session: Session | None = None
+        self._registry: SchemaRegistry | None = None
 
     def __enter__(self) -> Publisher:
         return self
@@ -64,6 +68,9 @@ class Publisher:
     def close(self) -> None:
         """Give the producer up; what is pending stays pending."""
         self._drop(abort=False)
+        if self._registry is not None:
+            self._registry.close()
+            self._registry = None
 
     def publish_pending(
         self, latest_id: int, read_changes: ReadChanges, *, find_commit: FindCommit | None = None
@@ -83,16 +90,19 @@ class Publisher:
         return PublishReport(session.progress.published, tally.snapshots, tally.rows, tally.offsets)
 
     def check(self, latest_id: int, *, find_commit: FindCommit | None = None) -> int:
-        """P, after everything that publishing would meet first: brokers, rights, topics, history. Sends nothing.
+        """P, after everything that publishing would meet first: brokers, rights, topics, history, schema registry.
+        Sends nothing.
 
         For the moment before a commit: what is wrong with the log is said while nothing is written yet.
-        Raises TS1702-TS1708, TS1710-TS1713, TS1730, TS1731, TS1733, TS1750-TS1753.
+        Raises TS1702-TS1708, TS1710-TS1713, TS1730, TS1731, TS1733, TS1750-TS1753, TS1767-TS1772.
         """
 
         def look(session: Session, _: Tally) -> None:
             first = session.progress.published + 1
             if first <= latest_id:
                 self._check_there(first, find_commit)
+            if self._settings.registry:
+                self._open_registry().check(self._settings.schemas)
 
         deadline_ms = self._runtime.now_ms() + int(self._settings.timeout_s * 1000)
         return self._repeat(look, latest_id, find_commit, deadline_ms)[0].progress.published
@@ -175,7 +185,8 @@ class Publisher:
             self._check_there(snapshot_id, find_commit)
             changes = read_changes(snapshot_id)
             if changes is not None:
-                publish_snapshot(session, changes, self._settings, self._runtime, tally)
+                ids = self._register(changes.schema)
+                publish_snapshot(session, changes, self._settings, self._runtime, tally, ids=ids)
             elif session.progress.partial and snapshot_id == session.progress.published + 1:
                 raise history_differs(
                     self._settings, f"rows of snapshot {snapshot_id} are visible, it has none now"
@@ -183,6 +194,18 @@ class Publisher:
         if session.progress.published < latest_id:
             commit = (find_commit(latest_id) if find_commit is not None else None) or ""
             publish_marker(session, latest_id, commit, self._settings, self._runtime)
+
+    def _register(self, schema: TableSchema) -> SchemaIds:
+        """Numbers of the Avro schemas of a snapshot, before its transaction begins. Raises TS1767-TS1772."""
+        if not self._settings.registry:
+            return SchemaIds()
+        schemas = avro_schemas(schema, self._settings.topic, self._settings.formats)
+        return self._open_registry().register(schemas)
+
+    def _open_registry(self) -> SchemaRegistry:
+        if self._registry is None:
+            self._registry = SchemaRegistry(self._settings)
+        return self._registry
 
     def _check_there(self, snapshot_id: int, find_commit: FindCommit | None) -> None:
         """Raises FixRequest TS1733 when the next snapshot to publish does not exist any more."""

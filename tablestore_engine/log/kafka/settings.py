@@ -6,7 +6,9 @@ Order      the engine's own client settings > the table's few harmless ones > th
 Trust      a table may have been written by anybody: it names its topic and tunes messages, by the kafka.* rows of the
            table of options. Brokers, security, files and plugins come from the profile (or --bootstrap) alone; any
            other kafka.* in a table is refused. kafka.bootstrap.servers, which versions before kept there, is not read.
-INVARIANT  secrets never leave `client`, which is left out of repr; `redact` takes them out of any text.
+Registry   `schema.registry.*` of the same places, without the prefix what Confluent's client takes: url,
+           basic.auth.user.info, ssl.… A table names no registry, as it names no brokers.
+INVARIANT  secrets never leave `client` and `registry`, which are left out of repr; `redact` takes them out of any text.
 """
 
 from __future__ import annotations
@@ -16,11 +18,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.log.avro_schema import AvroSchemas
 from tablestore_engine.log.kafka.client_translation import check_log_in
+from tablestore_engine.log.log_formats import LogFormats, resolve_formats
 from tablestore_engine.log.message_envelope import ChangelogMode, resolve_mode
 from tablestore_engine.options import OPTIONS, OptionSet, check_options, parse_duration_ms
 
 MARKER_SUFFIX = "__snapshots"
+REGISTRY_PREFIX = "schema.registry."
 _PREFIX = "kafka."
 _BROKERS = "kafka.bootstrap.servers"
 _TUNING = frozenset(key for key in OPTIONS if key.startswith(_PREFIX)) - {"kafka.topic"}
@@ -39,14 +44,18 @@ _OWNED = frozenset(
     }
 )
 _SECRET = re.compile(
-    r"passw|passphrase|secret|jaas|key\.pem|keystore\.key|token|credential|oauthbearer\.config", re.IGNORECASE
+    r"passw|passphrase|secret|jaas|key\.pem|keystore\.key|token|credential|oauthbearer\.config|user\.info",
+    re.IGNORECASE,
 )
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,238}")
 
 
 @dataclass(frozen=True)
 class LogSettings:
-    """One table's log; `client` is librdkafka configuration without the prefix `kafka.`, `place` where the table is."""
+    """One table's log; `client` is librdkafka configuration without the prefix `kafka.`, `place` where the table is.
+
+    `registry`: settings of the schema registry without their prefix; `schemas`: what Avro has of the table's schema.
+    """
 
     table: str
     table_uuid: str
@@ -60,6 +69,9 @@ class LogSettings:
     chunk_rows: int = 5_000_000
     chunk_ms: int = 60_000
     place: str = ""
+    formats: LogFormats = LogFormats()  # noqa: RUF009 - frozen
+    registry: Mapping[str, str] = field(default_factory=dict, repr=False)
+    schemas: AvroSchemas = AvroSchemas()  # noqa: RUF009 - frozen
 
     @property
     def marker_topic(self) -> str:
@@ -83,10 +95,10 @@ class LogSettings:
 
     def redact(self, text: str) -> str:
         """The text without any secret value of the client configuration."""
-        for key, value in self.client.items():
+        for key, value in (*self.client.items(), *self.registry.items()):
             if _SECRET.search(key) and value:
                 text = text.replace(value, "***")
-        return text
+        return re.sub(r"//[^/@\s]*@", "//***@", text)  # a registry's URL may hold a user and a password
 
 
 def resolve_log(
@@ -97,7 +109,9 @@ def resolve_log(
     is_keyed: bool,
     place: str = "",
 ) -> LogSettings | None:
-    """The log of a table, None for none. Raises Unsupported TS1700, FixRequest TS1701, TS1737 and those of options."""
+    """The log of a table, None for none. Raises Unsupported TS1700, FixRequest TS1701, TS1737, TS1762, TS1766 and those
+    of options.
+    """
     values = OptionSet(options)
     if values.text("log.system") == "none":
         _check_no_log(options, table)
@@ -110,6 +124,7 @@ def resolve_log(
     check_options({key: text for key, text in options.items() if _is_of_log(key)})
     _check_changelog(values, table, is_keyed=is_keyed)
     mode = resolve_mode(ChangelogMode(values.text("log.changelog-mode")), is_keyed=is_keyed)
+    formats = resolve_formats(values, is_keyed=is_keyed, table=table)
     retention = values.find("log.retention")
     return LogSettings(
         table=table,
@@ -121,11 +136,14 @@ def resolve_log(
         replication=values.integer("log.system.replication"),
         retention_ms=None if retention is None else parse_duration_ms("log.retention", retention),
         place=place,
+        formats=formats,
+        registry=_registry(profile or {}, table) if formats.needs_registry(is_keyed=is_keyed) else {},
     )
 
 
 def _is_of_log(key: str) -> bool:
-    return (key.startswith(("log.", _PREFIX)) and key != _BROKERS) or key == "tablestore.table-uuid"
+    is_client = key.startswith((_PREFIX, REGISTRY_PREFIX)) and key != _BROKERS
+    return key.startswith("log.") or is_client or key == "tablestore.table-uuid"
 
 
 def _check_changelog(values: OptionSet, table: str, *, is_keyed: bool) -> None:
@@ -151,11 +169,7 @@ def _check_no_log(options: Mapping[str, str], table: str) -> None:
 
 
 def _check_built(values: OptionSet, table: str) -> None:
-    for key, only in (
-        ("log.consistency", "transactional"),
-        ("log.format", "debezium-json"),
-        ("log.key.format", "json"),
-    ):
+    for key, only in (("log.consistency", "transactional"),):
         if values.text(key) != only:
             raise Unsupported(
                 "TS1700",
@@ -219,6 +233,23 @@ def _client(options: Mapping[str, str], profile: Mapping[str, str], table: str) 
             "leave it out: exactly-once depends on it",
         )
     return client
+
+
+def _registry(profile: Mapping[str, str], table: str) -> dict[str, str]:
+    """Settings of the schema registry, without their prefix. Raises FixRequest TS1766."""
+    found = {
+        key.removeprefix(REGISTRY_PREFIX): value
+        for key, value in profile.items()
+        if key.startswith(REGISTRY_PREFIX)
+    }
+    if not found.get("url"):
+        raise FixRequest(
+            "TS1766",
+            f"the log of {table} has 'log.format' or 'log.key.format' = 'avro', and no schema registry is named",
+            why="readers ask one for the schema that a message names; a table's own options are not asked for it",
+            fix=f"add {REGISTRY_PREFIX}url to `log:` of the profile, or to the file of TABLESTORE_KAFKA_CONFIG",
+        )
+    return found
 
 
 def _contradiction(table: str, why: str, fix: str) -> FixRequest:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.log.avro_schema import SchemaIds
 from tablestore_engine.log.changes import ChangelogRows, SnapshotChanges
 from tablestore_engine.log.kafka.hanging_transactions import await_visible, check_alone, marker_place
 from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
@@ -99,11 +100,20 @@ def _place_of(marker: Marker) -> tuple[int, int]:
 
 
 def publish_snapshot(
-    session: Session, changes: SnapshotChanges, settings: LogSettings, runtime: Runtime, tally: Tally
+    session: Session,
+    changes: SnapshotChanges,
+    settings: LogSettings,
+    runtime: Runtime,
+    tally: Tally,
+    *,
+    ids: SchemaIds = SchemaIds(),  # noqa: B008 - frozen
 ) -> None:
-    """Publish what of this snapshot is not visible yet. Raises KafkaException, TS1708-TS1716, TS1723."""
+    """Publish what of this snapshot is not visible yet; `ids`: of its Avro schemas.
+
+    Raises KafkaException, TS1708-TS1716, TS1723, TS1765.
+    """
     work = _Work(session, changes, settings, runtime, tally)
-    envelope = plan_envelope(changes.schema, settings.mode)
+    envelope = plan_envelope(changes.schema, settings.mode, settings.formats, ids)
     work.begin()
     for partition, rows in _slices(changes.batches, settings):
         work.send(encode_rows(rows, envelope), partition)

@@ -5,12 +5,13 @@ Names      check_unmoved        rows that were computed from a snapshot are righ
            check_table_writable what we do not write, and so do not compact either
            check_picks          the files that row positions name are there
            check_bucket_count   whether a write rewrites its extent for another bucket count
+           check_log_takes      rows that go need a log that can say so
 INVARIANT  nothing is written here. A refusal on this base may be an agreement on the next one: others commit meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tablestore_engine.errors import FixRequest, RetryError, Unsupported
@@ -19,7 +20,7 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.files.bucket_state import BucketId, BucketState
+from tablestore_engine.store.files.bucket_state import BucketChange, BucketId, BucketState
 from tablestore_engine.store.metadata.schemas import is_same_schema
 from tablestore_engine.store.rows.row_filter import RowPositions, check_positions
 from tablestore_engine.store.table_traits import TableTraits
@@ -121,3 +122,16 @@ def check_bucket_count(
             fix="overwrite the whole partition (tables without log), or set bucket back",
         )
     return True
+
+
+def check_log_takes(layout: TableLayout, schema: TableSchema, changes: Iterable[BucketChange]) -> None:
+    """Raises FixRequest TS1329 for rows that are taken away behind the back of a log that knows inserts only."""
+    gone = sum(change.deleted for change in changes)
+    if gone and TableTraits(schema).log_takes_inserts_only:
+        raise FixRequest(
+            "TS1329",
+            f"{gone} rows of {layout.location} cannot be taken away; nothing was written",
+            why="'log.format' = 'json' has no message for it, so readers of the log would keep them",
+            fix="only append to this table, or build it anew with another 'log.format', or with 'log.ignore-delete' = "
+            "'true', which leaves deletes out of the log",
+        )

@@ -30,6 +30,7 @@ from tablestore_engine.store.tasks.bucket_task import TaskTable
 from tablestore_engine.store.write.compaction_step import preparing_step
 from tablestore_engine.store.write.write_checks import (
     check_bucket_count,
+    check_log_takes,
     check_picks,
     check_unmoved,
     target_schema,
@@ -86,7 +87,7 @@ class RowsWrite:
             changes = self.parts.run(plan_rows(table, routed, {}, extent.picks))
             return _written_anew(self.parts, self.request, schema, extent, changes, states, self.claim)
         changes = self.parts.run(plan_write(table, routed, states, extent.picks))
-        made = _planned(self.request, schema, extent, changes, self.claim)
+        made = _logged(self.parts, _planned(self.request, schema, extent, changes, self.claim))
         return self._after_joining(base, extent, made) if joins_later else made
 
     def _after_joining(self, base: Snapshot | None, extent: Extent, made: Planned) -> Planned:
@@ -172,7 +173,7 @@ class ChangesWrite:
             )
         if extent.picks is not None:
             changes = self._with_replaced(schema, changes, states, extent.picks)
-        return _planned(self.request, schema, extent, changes, self.claim)
+        return _logged(self.parts, _planned(self.request, schema, extent, changes, self.claim))
 
     def _is_rescale(self, base: Snapshot | None, schema: TableSchema) -> bool:
         """Asked before a file is written, where the rows are not needed to know. Raises FixRequest TS1314."""
@@ -219,6 +220,16 @@ def _planned(
         claims_schema=claims_schema,
         operation=request.operation,
     )
+
+
+def _logged(parts: Parts, plan: Planned) -> Planned:
+    """The plan, when the table's log can tell it. Raises FixRequest TS1329; its files are gone then."""
+    try:
+        check_log_takes(parts.layout, plan.schema, plan.changes)
+    except FixRequest:
+        _discard(parts, plan)
+        raise
+    return plan
 
 
 def _written_anew(

@@ -59,12 +59,23 @@ class Logs:
 
     # before a commit -----------------------------------------------------------------------------
 
-    def check(self, identifier: Identifier) -> None:
-        """A log in trouble is told while nothing is committed yet; a new table's is made with it."""
+    def check(self, identifier: Identifier, wanted: TableSchema | None = None) -> None:
+        """A log in trouble is told while nothing is committed yet; a new table's is made with it.
+
+        `wanted`: the schema that the commit will bring, whose rows the log must be able to carry.
+        """
         store = self._stores.find(identifier)
         publisher = None if store is None else self.find_publisher(identifier)
         if store is not None and publisher is not None:
             publisher.check(store)
+            if wanted is not None:
+                self.check_schema(identifier, wanted)
+
+    def check_schema(self, identifier: Identifier, wanted: TableSchema) -> None:
+        """Whether the table's log can carry rows of this schema. Raises TS17xx; asks nobody without a log."""
+        sink = self._find_sink(identifier, wanted)
+        if sink is not None:
+            sink.check_schema()
 
     def check_staged(self, identifier: Identifier, stage: str) -> None:
         """The same before the claim of a staged snapshot, which may bring the log, unless it is out. Raises TS1082."""
@@ -76,6 +87,7 @@ class Logs:
             publisher = self.find_publisher(identifier, schema)
             if publisher is not None:
                 publisher.check(store)
+                self.check_schema(identifier, store.on_staged(stage).schema)
         except TablestoreError as error:
             raise unready_log(str(identifier), stage, error) from error
 

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from tablestore_engine.errors import PublishPending, RetryError, TablestoreError
+from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.sink import ChangelogSink, LogPosition
@@ -68,6 +71,10 @@ class TablePublisher:
     def messages(self) -> list[LogMessage]:
         """Every message that readers of the log see."""
         return self.sink.read()
+
+    def rows(self, schema: TableSchema) -> pa.Table:
+        """The same as rows of the table, with `_ROW_KIND`."""
+        return self.sink.decode(self.sink.read(), schema)
 
     def close(self) -> None:
         """Give connections up."""

@@ -171,7 +171,14 @@ class TableActions:
     def alter(self, database: str, table: str, action: AlterAction, columns: tuple[DataField, ...]) -> None:
         """Columns and properties, as one new version of the schema."""
         identifier = Identifier(database, table)
-        self._catalog.alter_table(identifier, lambda schema: alter_schema(schema, action, columns))
+
+        def altered(schema: TableSchema) -> TableSchema:
+            wanted = alter_schema(schema, action, columns)
+            if wanted.fields != schema.fields:
+                self._warehouse.logs.check_schema(identifier, wanted)
+            return wanted
+
+        self._catalog.alter_table(identifier, altered)
 
     def comment(self, database: str, table: str, text: str | None) -> None:
         """COMMENT ON TABLE."""

@@ -124,7 +124,7 @@ class TableWriter:
         plan = self.target(identifier, incoming, spec)
         if plan.is_new:
             return self._create(identifier, incoming, plan, request, is_last=is_last)
-        self.logs.check(identifier)
+        self.logs.check(identifier, plan.schema if plan.is_changed else None)
         if plan.gains_log:
             start = plan_log_start(plan.schema.options, store.snapshots.list_ids(), str(identifier))
             schema = replace(plan.schema, options={**plan.schema.options, **start.options})

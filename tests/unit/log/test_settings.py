@@ -8,6 +8,7 @@ import pytest
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
+from tablestore_engine.log.log_formats import ValueFormat
 from tablestore_engine.log.message_envelope import ChangelogMode
 
 TABLE = {
@@ -93,11 +94,9 @@ def test_upsert_needs_a_key() -> None:
         resolve({"bucket": "-1", "log.changelog-mode": "upsert"}, is_keyed=False)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("log.consistency", "eventual"), ("log.format", "avro"), ("log.key.format", "avro")]
-)
+@pytest.mark.parametrize(("key", "value"), [("log.consistency", "eventual")])
 def test_what_is_not_built_is_refused_by_name(key: str, value: str) -> None:
-    """eventual and other formats are TS1700."""
+    """eventual is TS1700."""
     with pytest.raises(Unsupported, match="TS1700") as caught:
         resolve({key: value})
     assert value in str(caught.value)
@@ -147,7 +146,7 @@ def test_without_brokers_in_the_profile_a_tables_own_are_not_used() -> None:
         ("kafka.SSL.ca.location", "TS1005"),
         ("kafka.sasl_password", "TS1005"),
         ("log.scan", "TS1072"),
-        ("log.ignore-delete", "TS1072"),
+        ("schema.registry.url", "TS1071"),
         ("log.whatever", "TS1006"),
     ],
 )
@@ -183,6 +182,9 @@ def test_a_log_needs_a_changelog(producer: str) -> None:
         ("log.system.partitions", "0", "TS1008"),
         ("log.system.replication", "40000", "TS1073"),
         ("log.retention", "soon", "TS1001"),
+        ("log.format", "protobuf", "TS1007"),
+        ("log.key.format", "canal-json", "TS1007"),
+        ("log.ignore-delete", "yes", "TS1002"),
         ("kafka.linger.ms", "x", "TS1003"),
         ("kafka.message.max.bytes", "10", "TS1008"),
         ("kafka.compression.type", "lzma", "TS1007"),
@@ -193,3 +195,41 @@ def test_no_value_gives_a_raw_error(key: str, text: str, code: str) -> None:
     with pytest.raises(FixRequest, match=key) as caught:
         resolve({key: text})
     assert caught.value.code == code
+
+
+def test_plain_json_takes_inserts_only() -> None:
+    """Without a key, or with ignore-delete; a key, or partitions that expire, need another format: TS1762."""
+    plain = {"log.format": "json"}
+    assert resolve({**plain, "bucket": "-1"}, is_keyed=False).formats.value is ValueFormat.JSON
+    assert resolve({**plain, "log.ignore-delete": "true"}).formats.ignore_delete
+    with pytest.raises(FixRequest, match="TS1762"):
+        resolve(plain)
+    expiring = {**plain, "bucket": "-1", "partition.expiration-time": "7 d"}
+    with pytest.raises(FixRequest, match="TS1762"):
+        resolve(expiring, is_keyed=False)
+    assert resolve({**expiring, "log.ignore-delete": "true"}, is_keyed=False).formats.ignore_delete
+
+
+REGISTRY = {
+    **PROFILE,
+    "schema.registry.url": "http://me:hunter3@r:8081",
+    "schema.registry.basic.auth.user.info": "me:hunter2",
+}
+
+
+@pytest.mark.parametrize("key", ["log.format", "log.key.format"])
+def test_avro_needs_a_registry_of_the_profile(key: str) -> None:
+    """TS1766 without one; its settings lose their prefix, and no text of ours shows a password."""
+    with pytest.raises(FixRequest, match="TS1766"):
+        resolve({key: "avro"})
+    settings = resolve({key: "avro"}, REGISTRY)
+    assert settings.registry == {"url": "http://me:hunter3@r:8081", "basic.auth.user.info": "me:hunter2"}
+    assert "hunter" not in repr(settings)
+    said = settings.redact("me:hunter2 at http://me:hunter3@r:8081/subjects")
+    assert said == "*** at http://***@r:8081/subjects"
+
+
+def test_a_log_without_avro_knows_no_registry() -> None:
+    """Its settings do not change with the registry, so that its producer stays; without a key there is no Avro key."""
+    assert resolve({}, REGISTRY).registry == {}
+    assert resolve({"log.key.format": "avro", "bucket": "-1"}, is_keyed=False).registry == {}

@@ -117,7 +117,7 @@ def test_harmless_words_are_not_taken_for_credentials(key: str) -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        "log.ignore-delete", "log.scan", "log.scan.timestamp-millis", "log.scan.remove-normalize", "scan.mode",
+        "log.scan", "log.scan.timestamp-millis", "log.scan.remove-normalize", "scan.mode",
         "scan.timestamp-millis", "streaming-read-mode", "log.system.auto-register", "log.system.auto-register-timeout",
     ],
 )  # fmt: skip

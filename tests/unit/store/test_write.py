@@ -12,7 +12,7 @@ from tablestore_engine.errors import FixData, FixRequest, RetryError, Unsupporte
 from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.rows.routing import route_rows
-from tablestore_engine.store.rows.row_filter import EVERY_ROW
+from tablestore_engine.store.rows.row_filter import EVERY_ROW, SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.tasks.bucket_plan import plan_bucket
 from tablestore_engine.store.tasks.task_runner import run_task
@@ -276,3 +276,26 @@ def test_rows_computed_from_a_snapshot_that_was_taken_back_are_refused(tmp_path:
     )
     with pytest.raises(RetryError, match="TS1324"):
         put(make_table(tmp_path / "other"), row(9), computed_from=1)
+
+
+def test_a_log_of_inserts_keeps_rows_in_their_table(tmp_path: Path) -> None:
+    """A table without a key whose log is plain json: what would take a row out is TS1329 and leaves no file; what
+    takes none out is written; with log.ignore-delete rows may go.
+    """
+    log = {"log.system": "kafka", "kafka.topic": "t", "log.format": "json"}
+    store = make_table(tmp_path / "a", keys=(), options=log)
+    put(store, row(1), row(2))
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    for rows in ([row(1)], [row(3)], []):
+        with pytest.raises(FixRequest, match="TS1329"):
+            put(store, *rows, mode=WriteMode.OVERWRITE_TABLE)
+    with pytest.raises(FixRequest, match="TS1329"):
+        put(store, row(1, "other"), mode=WriteMode.REPLACE, replaces=SameKeys(("id",)))
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
+    put(store, row(1), mode=WriteMode.REPLACE, replaces=SameKeys(("id",)))
+    put(store, row(3))
+    assert len(rows_of(store)) == 3
+    other = make_table(tmp_path / "b", keys=(), options={**log, "log.ignore-delete": "true"})
+    put(other, row(1))
+    put(other, row(3), mode=WriteMode.OVERWRITE_TABLE)
+    assert len(rows_of(other)) == 1

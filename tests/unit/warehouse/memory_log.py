@@ -5,7 +5,8 @@ Names      MemorySystem   logs by name; `broken` says which calls fail
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -60,6 +61,10 @@ class MemorySink:
         self.system.logs.setdefault(self.name, MemoryLog(begins_behind=after_snapshot))
         return {MADE: str(is_new).lower()}
 
+    def check_schema(self) -> None:
+        """As ChangelogSink."""
+        self.system.fail("check_schema")
+
     def check(self, latest_id: int, find_commit: FindCommit) -> int:
         """As ChangelogSink."""
         self.system.fail("check")
@@ -97,6 +102,12 @@ class MemorySink:
     def read(self) -> list[LogMessage]:
         """As ChangelogSink."""
         return list(self.system.logs[self.name].messages)
+
+    def decode(self, messages: Sequence[LogMessage], schema: TableSchema) -> pa.Table:
+        """As ChangelogSink."""
+        rows = [ast.literal_eval((message.value or b"").decode()) for message in messages]
+        kinds = pa.array([message.kind for message in messages], pa.int8())
+        return pa.Table.from_pylist(rows, schema.arrow_schema()).append_column(ROW_KIND_COLUMN, kinds)
 
     def row_limit(self) -> RowsUpTo:
         """As ChangelogSink."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import LogPosition, SparkSettings, Table, TableSpec, WriteSpec
+from tablestore_engine.api import LogPosition, OnSchemaChange, SparkSettings, Table, TableSpec, WriteSpec
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, FixRequest, PublishPending, RetryError
+from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.sql.statement import AddColumns
+from tablestore_engine.warehouse.statements.table_actions import TableActions
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write.incoming_rows import from_arrow
 from tablestore_engine.warehouse.write_report import WriteReport
@@ -146,3 +151,41 @@ def test_a_log_goes_with_its_table_when_it_was_made_for_it(tmp_path: Path) -> No
     write(warehouse, (1, "a"))
     warehouse.relations.drop_table(NAME)
     assert list(system.logs) == ["orders"]
+
+
+def test_columns_that_the_log_cannot_carry_are_refused_before_they_come(tmp_path: Path) -> None:
+    """By a write that brings a column, by one that is staged with it and claimed later, and by ALTER TABLE."""
+    warehouse, system = open_both(tmp_path)
+    write(warehouse, (1, "a"))
+    wider = from_arrow(pa.table({"id": [2], "v": ["b"], "n": [1]}))
+    adding = WriteSpec(table=LOGGED, on_schema_change=OnSchemaChange.APPEND_NEW_COLUMNS)
+    warehouse.write_incoming(NAME, wider, replace(adding, stage="s"))
+    system.broken = {"check_schema"}
+    write(warehouse, (3, "c"))  # brings no column, so nothing is asked
+    with pytest.raises(RetryError, match="TS1799"):
+        warehouse.write_incoming(NAME, wider, adding)
+    with pytest.raises(RetryError, match="TS1082"):
+        warehouse.publish_staged(NAME, "s")
+    actions = TableActions(warehouse)
+    column = DataField(9, "m", parse_type("BIGINT"))
+    with pytest.raises(RetryError, match="TS1799"):
+        actions.alter("d", "t", AddColumns(()), (column,))
+    assert table(warehouse).schema.field_names == ("id", "v")
+    assert table(warehouse).snapshot_ids() == (1, 2)
+    system.broken = set()
+    actions.alter("d", "t", AddColumns(()), (column,))
+    assert table(warehouse).schema.field_names == ("id", "v", "m")
+
+
+def test_messages_come_back_as_rows(tmp_path: Path) -> None:
+    """In their order and with their kinds; a table without a log has none."""
+    warehouse, _ = open_both(tmp_path)
+    write(warehouse, (1, "a"))
+    write(warehouse, (1, "b"))
+    assert table(warehouse).log_rows().to_pylist() == [
+        {"id": 1, "v": "a", "_ROW_KIND": 0}, {"id": 1, "v": "a", "_ROW_KIND": 1}, {"id": 1, "v": "b", "_ROW_KIND": 2}
+    ]  # fmt: skip
+    other, _ = open_both(tmp_path / "bare")
+    write(other, (1, "a"), table=BARE)
+    assert table(other).log_rows().num_rows == 0
+    assert table(other).log_rows().column_names == ["id", "v", "_ROW_KIND"]

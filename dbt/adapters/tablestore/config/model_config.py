@@ -13,8 +13,7 @@ INVARIANT  what is not understood is an error: dbt accepts any key silently, we 
 from __future__ import annotations
 
 import difflib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +28,8 @@ from dbt.adapters.tablestore.config.value_shapes import (
     read_mapping,
     read_predicates,
     read_text,
+    read_word,
+    text_of,
 )
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.options import MERGE_ENGINES, check_options, is_credential
@@ -45,11 +46,16 @@ _OPTION_OF = {
     "log_system": "log.system",
     "log_consistency": "log.consistency",
     "log_format": "log.format",
+    "log_key_format": "log.key.format",
+    "log_ignore_delete": "log.ignore-delete",
     "log_changelog_mode": "log.changelog-mode",
     "kafka_topic": "kafka.topic",
     "duplicates": "tablestore.duplicates",
 }
-_LOG_KEYS = ("log_consistency", "log_format", "log_changelog_mode", "kafka_topic", "kafka")
+_LOG_KEYS = (
+    *("log_consistency", "log_format", "log_key_format", "log_ignore_delete", "log_changelog_mode"),
+    *("kafka_topic", "kafka"),
+)
 _ENGINES_KNOWN = ("deduplicate", "partial-update", "aggregation", "first-row")
 
 
@@ -66,6 +72,8 @@ class TablestoreConfig(AdapterConfig):
     log_system: str | None = None
     log_consistency: str | None = None
     log_format: str | None = None
+    log_key_format: str | None = None
+    log_ignore_delete: bool | None = None
     log_changelog_mode: str | None = None
     kafka_topic: str | None = None
     kafka: dict[str, Any] | None = None
@@ -259,17 +267,16 @@ def _read_keys(
 def _read_options(name: str, values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Table options of the config, sorted; a property that repeats a key of ours must agree with it."""
     options = {
-        str(k): _text_of(v)
+        str(k): text_of(v)
         for k, v in read_mapping(name, "table_properties", values.get("table_properties")).items()
     }
-    named = {option: read_text(name, key, values.get(key)) for key, option in _OPTION_OF.items()}
+    named = {option: read_word(name, key, values.get(key)) for key, option in _OPTION_OF.items()}
     named["bucket"] = read_bucket_count(name, values.get("buckets"))
     named["sequence.field"] = (
         ",".join(read_columns(name, "sequence_field", values.get("sequence_field"))) or None
     )
     kafka = {
-        _kafka_option(str(k)): _text_of(v)
-        for k, v in read_mapping(name, "kafka", values.get("kafka")).items()
+        _kafka_option(str(k)): text_of(v) for k, v in read_mapping(name, "kafka", values.get("kafka")).items()
     }
     for source in (named, kafka):
         for option, value in source.items():
@@ -287,18 +294,6 @@ def _kafka_option(key: str) -> str:
     if key in short:
         return short[key]
     return key if key.startswith(("kafka.", "log.")) else f"kafka.{key}"
-
-
-def _text_of(value: Any) -> str:  # noqa: ANN401 - YAML scalars and lists
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return (
-            json.dumps(list(value))
-            if any(isinstance(v, Mapping) for v in value)
-            else ",".join(map(str, value))
-        )
-    return str(value)
 
 
 def _refuse_contradictions(

@@ -7,6 +7,7 @@ INVARIANT  each either returns the value in its one inner form or raises FixRequ
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -78,3 +79,21 @@ def read_bucket_count(name: str, value: Any) -> str | None:  # noqa: ANN401 - co
     if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
         raise _wrong_shape(name, "buckets", value, "a positive whole number, or 'auto'")
     return str(int(value))
+
+
+def read_word(name: str, key: str, value: Any) -> str | None:  # noqa: ANN401 - comes from YAML
+    """A text, or what YAML makes of true and false."""
+    return read_text(name, key, text_of(value) if isinstance(value, bool) else value)
+
+
+def text_of(value: Any) -> str:  # noqa: ANN401 - YAML scalars and lists
+    """A value as an option has it: booleans in small letters, lists with commas, or as JSON where maps are in them."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return (
+            json.dumps(list(value))
+            if any(isinstance(v, Mapping) for v in value)
+            else ",".join(map(str, value))
+        )
+    return str(value)

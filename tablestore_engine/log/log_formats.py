@@ -1,0 +1,74 @@
+"""Which encoding keys and values of a log have, and which rows it carries at all.
+
+Names      ValueFormat      option log.format;   KeyFormat   option log.key.format
+           LogFormats       both, and log.ignore-delete
+           resolve_formats()   the only way to make one from options
+Kinds      debezium-json, canal-json, maxwell-json and avro carry every row kind. json is the row and nothing else: it
+           would make an insert of a delete, so its log takes inserts only. A table without a key may have such a log
+           (rows that are taken out of it are refused: store/write/write_checks.py); one with a key updates and
+           deletes, so it needs log.ignore-delete, which leaves -U and -D out.
+INVARIANT  a log with ignore_delete is insert-only for its readers too: each message is a row that was put.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.options import OptionSet
+
+
+class ValueFormat(StrEnum):
+    """Option log.format; names as Flink has them, avro is its debezium-avro-confluent."""
+
+    DEBEZIUM_JSON = "debezium-json"
+    CANAL_JSON = "canal-json"
+    MAXWELL_JSON = "maxwell-json"
+    JSON = "json"
+    AVRO = "avro"
+
+
+class KeyFormat(StrEnum):
+    """Option log.key.format: keys have no row kind, so these are insert-only formats."""
+
+    JSON = "json"
+    AVRO = "avro"
+
+
+@dataclass(frozen=True)
+class LogFormats:
+    """How messages of one log are written and read."""
+
+    value: ValueFormat = ValueFormat.DEBEZIUM_JSON
+    key: KeyFormat = KeyFormat.JSON
+    ignore_delete: bool = False
+
+    def needs_registry(self, *, is_keyed: bool) -> bool:
+        """Whether a message names a schema that readers ask a registry for."""
+        return self.value is ValueFormat.AVRO or (is_keyed and self.key is KeyFormat.AVRO)
+
+
+def resolve_formats(options: OptionSet, *, is_keyed: bool, table: str) -> LogFormats:
+    """What the options say, which are checked one by one already. Raises FixRequest TS1762."""
+    formats = LogFormats(
+        ValueFormat(options.text("log.format")),
+        KeyFormat(options.text("log.key.format")),
+        options.boolean("log.ignore-delete"),
+    )
+    if formats.value is ValueFormat.JSON and not formats.ignore_delete:
+        _check_inserts_only(options, table, is_keyed=is_keyed)
+    return formats
+
+
+def _check_inserts_only(options: OptionSet, table: str, *, is_keyed: bool) -> None:
+    deletes = "partition.expiration-time" if options.find("partition.expiration-time") else None
+    if is_keyed or deletes is not None:
+        why = "its keys are updated and deleted" if is_keyed else f"{deletes!r} deletes rows"
+        raise FixRequest(
+            "TS1762",
+            f"'log.format' = 'json' does not fit {table}",
+            why=f"a message would be the row alone, and readers could not tell a delete from an insert; {why}",
+            fix="use debezium-json, canal-json, maxwell-json or avro, or set 'log.ignore-delete' = 'true', which "
+            "leaves deletes out of the log",
+        )
