@@ -133,9 +133,9 @@ def render_options() -> str:
     for option in OPTIONS.values():
         kind = " / ".join(option.values) if option.values else option.type.value
         default = "–" if option.default is None else f"`{option.default}`"
-        lines.append(
-            f"| `{option.key}` | {kind} | {default} | {'yes' if option.mutable else 'no'} | {option.doc} |"
-        )
+        name = f"`{option.key}`" if option.old_key is None else f"`{option.key}` (once `{option.old_key}`)"
+        changes = "yes" if option.mutable else "no"
+        lines.append(f"| {name} | {kind} | {default} | {changes} | {option.doc} |")
     return "\n".join(lines) + "\n"
 
 

@@ -294,6 +294,12 @@ class JavaStream:
         self._java, self._audit, self._builder = java, audit, builder
         self._scan = builder.newStreamScan()
 
+    def keep_progress(self) -> int:
+        """Write the progress of the stream's consumer, as a checkpoint does; its next snapshot."""
+        following = self._scan.checkpoint()
+        self._scan.notifyCheckpointComplete(following)
+        return int(following)
+
     def poll(self) -> list[tuple[int, list[Change]]]:
         """(snapshot, changes) of every plan with rows, until the newest snapshot is behind the stream."""
         newest = self._audit.snapshotManager().latestSnapshotId()

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from integration_tests.interop.oracle import DYNAMIC
-from integration_tests.interop.rows import Change, Row, plain_rows
+from integration_tests.interop.rows import Change, Row, plain_changes, plain_rows
 from integration_tests.interop.schemas import Schema
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
@@ -27,6 +27,8 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
+from tablestore_engine.stream.open_stream import NOW, StreamRequest, open_stream
+from tablestore_engine.stream.start_rule import parse_request
 from tablestore_engine.warehouse.write.target_schema import APPEND_DEFAULTS, KEYED_DEFAULTS
 
 KINDS = {"+I": RowKind.INSERT, "-U": RowKind.UPDATE_BEFORE, "+U": RowKind.UPDATE_AFTER, "-D": RowKind.DELETE}
@@ -90,6 +92,21 @@ class Ours:
         for batch in self.store(location).read_changes_between(since, until):
             kinds = [RowKind(kind).short_string for kind in batch.rows.column("_ROW_KIND").to_pylist()]
             found += zip(kinds, plain_rows(batch.rows.drop_columns(["_ROW_KIND"])), strict=True)
+        return found
+
+    def follow(self, location: Path, mode: str | None = None, **words: Any) -> list[tuple[int, list[Change]]]:
+        """(snapshot, changes) of a reader that ends at the newest snapshot; rows it begins with are '+I'."""
+        start = {key: words.pop(key) for key in ("snapshot_id", "timestamp_ms") if key in words}
+        request = StreamRequest(
+            start=parse_request(mode, **start) if mode or start else None, until=NOW, **words
+        )
+        found: list[tuple[int, list[Change]]] = []
+        for batch in open_stream(self.store(location).parts, request):
+            rows = pa.Table.from_batches([batch])
+            [snapshot] = set(rows.column("_snapshot_id").to_pylist())
+            if not found or found[-1][0] != snapshot:
+                found.append((snapshot, []))
+            found[-1][1].extend(plain_changes(rows.drop_columns(["_snapshot_id"]), "_row_kind"))
         return found
 
     def snapshots(self, location: Path) -> list[tuple[int, str]]:

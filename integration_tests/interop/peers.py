@@ -59,6 +59,14 @@ class ProcessPeer:
         table = self._rows("changelog", location=str(location), since=since, until=until)
         return plain_changes(table) if table.num_columns else []
 
+    def follow(
+        self, location: Path, last: int, *, first: int = 1, consumer: str | None = None
+    ) -> list[Change]:
+        """Changes of a streaming read: from a snapshot, or where a consumer is, up to `last`."""
+        return plain_changes(
+            self._rows("follow", location=str(location), first=first, last=last, consumer=consumer)
+        )
+
     def sql(self, location: Path, text: str) -> None:
         """Run a statement, `{table}` standing for the table's name."""
         self.ask("sql", location=str(location), text=text)

@@ -25,6 +25,9 @@ from tablestore_engine.store.leftovers.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.rows.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write.requested_compaction import FileTotals
 from tablestore_engine.store.write.write_request import WriteMode
+from tablestore_engine.stream.consumer_lag import ConsumerFacts
+from tablestore_engine.stream.start_rule import StartMode
+from tablestore_engine.stream.table_stream import TableStream
 from tablestore_engine.warehouse.gate.gate_rule import (
     GateBook,
     Outcome,
@@ -63,6 +66,7 @@ __all__ = [
     "SCRATCH_ENV",
     "ColumnInfo",
     "CompactReport",
+    "ConsumerFacts",
     "Engine",
     "ExpireReport",
     "FileTotals",
@@ -87,10 +91,12 @@ __all__ = [
     "SqlResult",
     "Staged",
     "StagedInfo",
+    "StartMode",
     "Table",
     "TableFacts",
     "TableRead",
     "TableSpec",
+    "TableStream",
     "TableVersion",
     "Verdict",
     "World",

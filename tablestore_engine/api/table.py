@@ -8,7 +8,8 @@ INVARIANT  a handle holds no state of the table: each call looks at the newest s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -29,6 +30,15 @@ from tablestore_engine.store.leftovers.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
+from tablestore_engine.stream.consumer_lag import (
+    ConsumerFacts,
+    delete_consumer,
+    list_consumers,
+    reset_consumer,
+)
+from tablestore_engine.stream.open_stream import StreamRequest, open_stream
+from tablestore_engine.stream.start_rule import parse_request
+from tablestore_engine.stream.table_stream import INTERVAL_S, Pace, TableStream
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
 from tablestore_engine.warehouse.snapshot_diff import (
     ChangeCounts,
@@ -127,6 +137,53 @@ class Table:
         """The rows of `changes` as a stream, so that they need not fit in memory; `columns`: some of the table's."""
         return read_change_batches(self.store, since, until, columns)
 
+    def stream(  # noqa: PLR0913 - words of one request, by name, each with a default
+        self,
+        mode: str | None = None,
+        *,
+        snapshot_id: int | None = None,
+        timestamp_ms: int | None = None,
+        options: Mapping[str, str] | None = None,
+        position: str | None = None,
+        consumer_id: str | None = None,
+        ignore_progress: bool | None = None,
+        until: int | str | None = None,
+        columns: Sequence[str] | None = None,
+        batch_rows: int | None = None,
+        interval_s: float = INTERVAL_S,
+        stop: threading.Event | None = None,
+        wait: Callable[[float], bool] | None = None,
+    ) -> TableStream:
+        """Follow the table: an iterator of record batches with its columns, `_row_kind` and `_snapshot_id`.
+
+        mode         latest-full (default: the rows of the newest snapshot, then all changes behind it), latest,
+                     earliest, from-snapshot and from-snapshot-full with `snapshot_id`, from-timestamp with
+                     `timestamp_ms`, compacted-full; `options` are the same under Paimon's keys (`scan.mode` …)
+        position     go on exactly behind the batch after which another reader had this `position`
+        consumer_id  go on at the progress that `commit()` of a reader with this id kept; expiry keeps what it needs
+        until        end behind this snapshot, or behind the newest one (`"now"`); None: wait for more until stopped
+        batch_rows   rows of a batch at most; interval_s: how often to look for a new snapshot; stop: ends it, as
+                     `stop()` does; wait: waits so many seconds instead, and says whether to end
+
+        Raises FixRequest TS1331, TS1332, TS1334, TS1335, TS1338, TS1353, NotFound TS1333, TS1337, TS1110; while it is
+        read TS1336 to TS1338, TS1315 as well. After an error the next call goes on behind the last batch.
+        """
+        said = (mode, snapshot_id, timestamp_ms, options)
+        start = None
+        if any(one is not None for one in said):
+            start = parse_request(mode, snapshot_id=snapshot_id, timestamp_ms=timestamp_ms, options=options)
+        request = StreamRequest(
+            start=start,
+            position=position,
+            consumer_id=consumer_id,
+            ignore_progress=ignore_progress,
+            until=until,
+            columns=columns,
+            batch_rows=batch_rows,
+            pace=Pace(interval_s, stop or threading.Event(), wait),
+        )
+        return open_stream(self.store.parts, request)
+
     def diff(self, since: int, until: int | None = None) -> ChangeCounts:
         """Keys inserted, updated and deleted between two snapshots, whatever happened in between."""
         last = until if until is not None else self.latest_snapshot_id() or since
@@ -147,6 +204,20 @@ class Table:
             partition_by=self.schema.partition_keys,
             log=self.warehouse.logs.system.find_name(self.schema),
         )
+
+    # consumers -----------------------------------------------------------------------------------
+
+    def consumers(self) -> tuple[ConsumerFacts, ...]:
+        """Named readers, by name: how far each is and what it has not read. Raises FixData TS1391."""
+        return list_consumers(self.store.parts)
+
+    def reset_consumer(self, consumer_id: str, next_snapshot: int) -> None:
+        """Let a named reader go on with the changes of that snapshot. Raises FixRequest TS1354, TS1107."""
+        reset_consumer(self.store.parts, consumer_id, next_snapshot)
+
+    def delete_consumer(self, consumer_id: str) -> None:
+        """Forget a named reader; expiry waits for it no more. Raises NotFound TS1355."""
+        delete_consumer(self.store.parts, consumer_id)
 
     # writing -------------------------------------------------------------------------------------
 

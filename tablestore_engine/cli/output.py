@@ -5,8 +5,9 @@ Names      to_plain      any value → what JSON has: times as ISO text, decimal
            layout_table  column names and rows → lines; print_table, print_facts, print_json, say
 INVARIANT  --json prints exactly one document on stdout; notes and progress go to stderr.
 INVARIANT  a number in JSON is exact: what a double cannot hold is text.
-INVARIANT  everything that a command prints leaves through write_out, say or print_json: no control character of a
-           name, comment or value reaches the terminal, and none that its encoding lacks ends the command.
+INVARIANT  everything that a command prints leaves through write_out, write_lines, say or print_json: no control
+           character of a name, comment or value reaches the terminal, and none that its encoding lacks ends the
+           command.
 """
 
 from __future__ import annotations
@@ -125,11 +126,18 @@ def say(text: str) -> None:
 
 def write_out(text: str) -> None:
     """A line on stdout; a reader that went away (`| head`) ends the output, not the program."""
+    write_lines(shown(text, sys.stdout.encoding))
+
+
+def write_lines(text: str) -> bool:
+    """Lines on stdout; whether somebody still reads. REQUIRES text that went through `display`."""
     try:
-        print(shown(text, sys.stdout.encoding), flush=True)
+        print(text, flush=True)
     except BrokenPipeError:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], is_number: Sequence[bool]) -> str:

@@ -18,7 +18,7 @@ from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS
 from tablestore_engine.format.layout import POSTPONE_BUCKET, UNAWARE_BUCKET, file_format
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.options import MERGE_ENGINES
+from tablestore_engine.options import MERGE_ENGINES, OPTIONS
 
 Detect = Callable[[TableSchema], str | None]  # the option or column that shows the feature, None without it
 
@@ -117,6 +117,15 @@ def _no_bucket_key(schema: TableSchema) -> str | None:
     return f"bucket={schema.bucket_count} without bucket-key" if fixed else None
 
 
+def _past_scan_mode(schema: TableSchema) -> str | None:
+    """`scan.mode`, or `log.scan`, that is not of the newest snapshot; only readers that follow may begin elsewhere."""
+    for key in ("scan.mode", "log.scan"):
+        evidence = option_in(key, allowed=OPTIONS["scan.mode"].values)(schema)
+        if evidence is not None:
+            return evidence
+    return None
+
+
 CAPABILITIES: tuple[Capability, ...] = (
     # shape of the table
     Capability("table type", option_in("type", allowed=("", "table")), "only plain tables hold rows in our layout"),
@@ -192,6 +201,9 @@ CAPABILITIES: tuple[Capability, ...] = (
         "fixed scan position",
         option_like(r"scan\.(snapshot-id|tag-name|timestamp|timestamp-millis|version|watermark|.*creation-time.*)"),
         "every read would travel in time", write=True,
+    ),
+    Capability(
+        "scan mode in the past", _past_scan_mode, "a plain read of other engines is of that state", write=True
     ),
     Capability("incremental scan", option_like(r"incremental-between.*"), "reads would be partial", write=True),
     Capability("authorised queries", option_in("query-auth.enabled"), "rows and columns are filtered by a server"),

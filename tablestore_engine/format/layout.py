@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from tablestore_engine.errors import FixData, FixRequest
 
 MAIN_BRANCH = "main"
+CONSUMER_PREFIX = "consumer-"
 FLOOR_PREFIX, KEEP_PREFIX, SWEEP_PREFIX = "floor-", "keep-", "sweep-"
 DROPPED_PREFIX, CLONE_PREFIX = ".tablestore-dropped-", ".tablestore-clone-"
 POSTPONE_BUCKET = -2
@@ -123,7 +124,7 @@ class TableLayout:
     def consumer_path(self, consumer_id: str) -> str:
         """``consumer/consumer-<id>``; the id is checked (FixRequest TS1107)."""
         _check_name("consumer", consumer_id)
-        return f"{self.consumer_dir}/consumer-{consumer_id}"
+        return f"{self.consumer_dir}/{CONSUMER_PREFIX}{consumer_id}"
 
     @property
     def manifest_dir(self) -> str:

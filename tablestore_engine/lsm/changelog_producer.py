@@ -5,6 +5,7 @@ Names      ChangelogProducer   one value of the option, as answers to those who 
            get_producer        of any name; one that we do not know has its changelog in files
 Hooks      merge   rows meet stored ones: does the commit carry what that changed?        (store.merge.merge_on_write)
            read    a snapshot has no changelog files: are its level-0 rows the changes?   (store.changelog)
+           full    a stream begins with the whole table: which levels have been told by then?   (store.read.scan)
            fold    none asks: a fold of merge-on-write changes no row that anybody sees. The producer that would answer,
                    full-compaction, is of tables that others write
 INVARIANT  each change is told once: a producer that tells at the merge, or later, is silent about the rows that wait.
@@ -17,17 +18,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ChangelogProducer:
-    """`writes_at_merge`: commits carry their changelog. `reads_delta`: added rows are the changes, as they are."""
+    """`writes_at_merge`: commits carry their changelog. `reads_delta`: added rows are the changes, as they are.
+
+    `tells_late`: rows of level 0 wait for the compaction that takes them in; `tells_last`: until they reach the top.
+    """
 
     writes_at_merge: bool = False
     reads_delta: bool = False
+    tells_late: bool = False
+    tells_last: bool = False
 
 
 PRODUCERS = {
     "none": ChangelogProducer(reads_delta=True),
-    "lookup": ChangelogProducer(writes_at_merge=True),
+    "lookup": ChangelogProducer(writes_at_merge=True, tells_late=True),
     "input": ChangelogProducer(),  # its writer stores the rows as they came: changelog files that we only read
-    "full-compaction": ChangelogProducer(),  # its folds write them
+    "full-compaction": ChangelogProducer(tells_last=True),  # its folds write them
 }
 
 

@@ -139,9 +139,13 @@ class OptionSet:
     values: Mapping[str, str]
 
     def find(self, key: str) -> str | None:
-        """The text set for `key`, else its default, else None."""
+        """The text set for `key`, else for its old name, else its default, else None."""
         value = self.values.get(key)
-        return OPTIONS[key].default if value is None else value
+        if value is not None:
+            return value
+        option = OPTIONS[key]
+        old = None if option.old_key is None else self.values.get(option.old_key)
+        return option.default if old is None else old
 
     def text(self, key: str) -> str:
         """As find, for options that always have a value."""

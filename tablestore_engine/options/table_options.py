@@ -42,6 +42,7 @@ class Scope(StrEnum):
     MERGE = "merge"  # how versions of a row become one
     WRITE = "write"  # how files are written
     MAINTENANCE = "maintenance"  # compaction and expiry
+    READ = "read"  # readers that follow the table
     LOG = "log"  # the Kafka side
     ENGINE = "engine"  # our own bookkeeping
 
@@ -63,6 +64,7 @@ class Option:
     least: int | None = None  # of integers, sizes (bytes) and durations (ms)
     most: int | None = None
     pattern: str | None = None  # what the whole text of a string must match
+    old_key: str | None = None  # an earlier name, which counts where the key itself is absent
 
 
 _S, _B, _I = OptionType.STRING, OptionType.BOOLEAN, OptionType.INTEGER
@@ -113,6 +115,9 @@ _ROWS = (  # one option, one row
     Option("partition.timestamp-formatter", _S, None, Scope.MAINTENANCE, True, "How the time is written, as Java's DateTimeFormatter says it: yyyy, uuuu, MM, M, dd, d, HH, H, mm, m, ss, s and literals. Absent: yyyy-MM-dd, or yyyy-MM-dd HH:mm:ss."),
     Option("partition.timestamp-pattern", _S, None, Scope.MAINTENANCE, True, "From which partition columns the time is put together, as in $dt or $year-$month-$day $hour:00:00. Absent: the first one."),
     Option("dynamic-partition-overwrite", _B, "true", Scope.WRITE, True, "INSERT OVERWRITE without a partition clause replaces only the partitions that occur in the rows."),
+    Option("scan.mode", _E, "latest-full", Scope.READ, True, "Where a reader that follows the table begins when it does not say so itself: latest-full (also default, full) gives all rows, then the changes; latest only the changes from now on. Modes that name a snapshot or a time are a reader's to say: stored in a table, they would send every batch query of other engines into the past.", ("default", "latest-full", "full", "latest"), old_key="log.scan"),
+    Option("consumer.expiration-time", _D, None, Scope.MAINTENANCE, True, "A consumer that has not moved for so long is forgotten when snapshots expire, and keeps none of them any more. Absent: it stays until it is deleted.", least=1),
+    Option("consumer.ignore-progress", _B, "false", Scope.READ, True, "true: a reader with a consumer id begins as its mode says, though the consumer was here before."),
     Option("log.system", _E, "none", Scope.LOG, False, "kafka: publish each snapshot's changelog to a topic. none: files only.", ("none", "kafka")),
     Option("log.consistency", _E, "transactional", Scope.LOG, False, "transactional: visible only after the snapshot, exactly once. eventual: at once, at least once.", ("transactional", "eventual")),
     Option("log.changelog-mode", _E, "auto", Scope.LOG, False, "upsert: one message per changed key, deletes as tombstones. all: also the row before an update. auto: upsert for keyed tables, all without a key.", ("auto", "all", "upsert")),
@@ -143,17 +148,25 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "tablestore.expire-on-commit=false leaves it to `tablestore expire`",
         "partition.expiration-batch-size": "what expires at once is one commit; partition.expiration-max-num bounds it",
         "end-input.check-partition-expire": "the first commit of a process looks for expired partitions anyway",
+        **dict.fromkeys(
+            ("scan.snapshot-id", "scan.timestamp-millis", "log.scan.timestamp-millis"),
+            "every batch query of other engines would read the table as it was then; a reader that follows the table "
+            "says it itself: Table.stream(snapshot_id=…, timestamp_ms=…), tablestore tail --snapshot, --timestamp",
+        ),
         "tablestore.check": "constraints of a table are not kept; those of a model's contract hold for each of its builds",
     }
 )
 OPTIONS: Mapping[str, Option] = MappingProxyType({row.key: row for row in _ROWS})
+_OLD_KEYS = {row.old_key: row for row in _ROWS if row.old_key is not None}
 GIVEN_ONCE = frozenset({"tablestore.table-uuid", "tablestore.managed-topic", "tablestore.log-start-snapshot"})
 _OF_COLUMN = re.compile(r"fields\..+\.(stats-mode)")
 
 
 def find_option(key: str) -> Option | None:
-    """The row of `key`; `fields.name.stats-mode` has that of `fields.<column>.stats-mode`."""
+    """The row of `key`, also of its old name; `fields.name.stats-mode` has that of `fields.<column>.stats-mode`."""
     of_column = _OF_COLUMN.fullmatch(key)
+    if key in _OLD_KEYS:
+        return _OLD_KEYS[key]
     return OPTIONS.get(key if of_column is None else f"fields.<column>.{of_column[1]}")
 
 

@@ -1,16 +1,19 @@
 """What each snapshot changed, as rows with kinds, in an order that never varies.
 
-Names      ChangelogBatch   rows of a file, a step at a time (or of one bucket), with `_ROW_KIND`
-           ChangelogReader  changes of a snapshot; whether there are any; changes of a range of snapshots; all its rows
-                            as inserts
-           with_kind        rows and one kind for all; multiset_difference: what went and what came
+Names      ChangelogBatch   rows of a file, a step at a time, with `_ROW_KIND`
+           ChangelogReader  changes of a snapshot, their number; whether there are any, or the snapshot before has to be
+                            there; changes of a range of snapshots; all rows of a snapshot as inserts
 Steps      changelog files, when the snapshot has them → their rows
-           append-only: APPEND → added rows as +I; OVERWRITE → multiset difference of rows that went (removed files,
-           new deletion vectors) and added rows; COMPACT → rows that new vectors hide (some writers delete that way)
+           an overwrite without them → the difference: rows that went (removed files, new deletion vectors), rows that
+           came; likewise a COMPACT → of a table without key: rows that new vectors hide (some writers delete that way);
+           of one with a key: when it takes in rows that no changelog has told (Java's overwrite leaves them so)
+           append-only: APPEND → added rows as +I
            keyed with producer none: level-0 rows of APPEND snapshots as stored
            COMPACT and ANALYZE without changelog: nothing
-INVARIANT  two reads of one snapshot give the same rows in the same order: manifest order, then rows in the file.
-Memory     a step of rows (row_budget); a difference holds one bucket's rows that went and came.
+INVARIANT  two reads of one snapshot give the same rows in the same order, whatever the columns that are asked for:
+           manifest order, then rows in the file; or that of store.difference.
+PAIMON     its streams pass an overwrite without changelog files over: their readers keep rows that are gone.
+Memory     a step of rows (row_budget), two for a difference.
 """
 
 from __future__ import annotations
@@ -18,25 +21,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.data_file import VALUE_KIND
+from tablestore_engine.format.evolution import evolve
 from tablestore_engine.format.layout import UNAWARE_BUCKET
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.lsm.take_rows import take_rows
 from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.difference import Difference, with_kind
 from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.rows.row_equality import numbered_rows
 from tablestore_engine.store.table_traits import TableTraits
 
 
@@ -61,28 +63,43 @@ class ChangelogReader:
         if snapshot.changelog_manifest_list is not None:
             return bool(self.parts.manifests.read_changelog_entries(snapshot))
         schema = self.parts.schemas.get(snapshot.schema_id)
-        if not schema.is_keyed and _may_hide(snapshot) and self._hidden(snapshot, schema):
-            return True
-        return any(True for _ in self._delta(snapshot, self.parts.schemas.get(snapshot.schema_id)))
+        if self._is_difference(snapshot, schema):
+            return bool(self._compared(snapshot, schema)) or bool(self._hidden(snapshot, schema))
+        return any(True for _ in self._delta(snapshot, schema))
+
+    def count(self, snapshot: Snapshot) -> int | None:
+        """How many rows `read` gives, by metadata; None where that is known only behind the last one."""
+        schema = self.parts.schemas.get(snapshot.schema_id)
+        if self._is_difference(snapshot, schema):
+            return None
+        return sum(entry.file.row_count for entry in self._entries(snapshot, schema))
 
     def read(
-        self, snapshot: Snapshot, schema: TableSchema | None = None, columns: Sequence[str] | None = None
+        self,
+        snapshot: Snapshot,
+        schema: TableSchema | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        skip: int = 0,
     ) -> Iterator[ChangelogBatch]:
-        """The changes of one snapshot with the columns of `schema` (default: the snapshot's), or some of them."""
-        schema = schema or self.parts.schemas.get(snapshot.schema_id)
-        if snapshot.changelog_manifest_list is not None:
-            for entry in self.parts.manifests.read_changelog_entries(snapshot):
-                yield from self._batches(snapshot, entry, schema, columns)
-        elif not schema.is_keyed and _may_hide(snapshot):
-            for batch in self._difference(snapshot, schema):
-                yield (
-                    batch
-                    if columns is None
-                    else replace(batch, rows=batch.rows.select([*columns, ROW_KIND_COLUMN]))
-                )
+        """The changes of one snapshot, without the first `skip` rows, with the columns of `schema` (default: the
+        snapshot's), or some of them.
+        """
+        own = self.parts.schemas.get(snapshot.schema_id)
+        if self._is_difference(snapshot, own):
+            found = self._difference_batches(snapshot, own, schema or own, columns)
         else:
-            for entry in self._delta(snapshot, schema):
-                yield from self._batches(snapshot, entry, schema, columns)
+            found = self._stored_batches(snapshot, own, schema or own, columns, skip)
+            skip = 0
+        for batch in found:
+            rows = batch.rows.slice(min(skip, batch.rows.num_rows))
+            skip -= batch.rows.num_rows - rows.num_rows
+            if rows.num_rows:
+                yield replace(batch, rows=rows)
+
+    def needs_previous(self, snapshot: Snapshot) -> bool:
+        """Whether its changes may be the difference from the snapshot before, which then has to be there."""
+        return snapshot.id > 1 and self._is_difference(snapshot, self.parts.schemas.get(snapshot.schema_id))
 
     def read_state(self, snapshot: Snapshot) -> Iterator[ChangelogBatch]:
         """All rows of a snapshot as if it had inserted them: what a log begins with that starts there."""
@@ -101,26 +118,52 @@ class ChangelogReader:
 
     # --------------------------------------------------------------------------------------------------------
 
+    def _entries(self, snapshot: Snapshot, schema: TableSchema) -> Iterator[ManifestEntry]:
+        """Files whose rows are the changes."""
+        if snapshot.changelog_manifest_list is not None:
+            yield from self.parts.manifests.read_changelog_entries(snapshot)
+        else:
+            yield from self._delta(snapshot, schema)
+
     def _delta(self, snapshot: Snapshot, schema: TableSchema) -> Iterator[ManifestEntry]:
         """Added files that carry changes of a snapshot without changelog files."""
         if snapshot.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
             return
-        if schema.is_keyed and snapshot.commit_kind is CommitKind.OVERWRITE:
-            return  # streams skip these too: what was there before is not in the files
         if schema.is_keyed and not TableTraits(schema).changelog_producer.reads_delta:
             return  # the changes of these rows come with the compaction that takes them in: never twice
         for entry in self.parts.manifests.read_entries(snapshot.delta_manifest_list):
-            if entry.kind is FileKind.ADD or not schema.is_keyed:
+            if entry.kind is FileKind.ADD:
                 yield entry
 
+    def _stored_batches(
+        self,
+        snapshot: Snapshot,
+        own: TableSchema,
+        schema: TableSchema,
+        columns: Sequence[str] | None,
+        skip: int,
+    ) -> Iterator[ChangelogBatch]:
+        """Rows of changelog or added files; those of which all rows are skipped are not opened."""
+        for entry in self._entries(snapshot, own):
+            if entry.file.row_count <= skip:
+                skip -= entry.file.row_count
+                continue
+            yield from self._batches(snapshot, entry, schema, columns, skip)
+            skip = 0
+
     def _batches(
-        self, snapshot: Snapshot, entry: ManifestEntry, schema: TableSchema, columns: Sequence[str] | None
+        self,
+        snapshot: Snapshot,
+        entry: ManifestEntry,
+        schema: TableSchema,
+        columns: Sequence[str] | None,
+        skip: int,
     ) -> Iterator[ChangelogBatch]:
         (file,) = self.parts.scanner.stored_files([entry], PartitionSpec.of(schema))
         keep = (VALUE_KIND,) if schema.is_keyed else ()
         reader = FileReader(self.parts.fileio, schema)
         for block in reader.read_blocks(file, columns, keep=keep, rows_max=step_rows([file])):
-            rows = block.rows
+            rows = block.rows.slice(max(0, skip - block.first))
             if schema.is_keyed:
                 kinds = rows.column(VALUE_KIND).cast(pa.int8())
                 rows = rows.drop_columns([VALUE_KIND]).append_column(ROW_KIND_COLUMN, kinds)
@@ -128,60 +171,79 @@ class ChangelogReader:
                 rows = with_kind(rows, RowKind.INSERT)
             yield ChangelogBatch(snapshot.id, file.partition, _bucket(schema, entry.bucket), rows)
 
-    def _difference(self, snapshot: Snapshot, schema: TableSchema) -> Iterator[ChangelogBatch]:
-        """Rows that went (-D) and rows that came (+I); equal rows cancel out. A COMPACT only takes away."""
-        entries: list[ManifestEntry] = []
-        if snapshot.commit_kind is CommitKind.OVERWRITE:
-            entries = self.parts.manifests.read_entries(snapshot.delta_manifest_list)
-        gone = self._read_gone(snapshot, entries, schema)
-        places = sorted({(entry.partition, entry.bucket) for entry in entries} | set(gone))
-        empty = schema.arrow_schema().empty_table()
-        came = self._read_added(snapshot, entries, schema)
-        for partition, bucket in places:
-            old, new = (side.get((partition, bucket), empty) for side in (gone, came))
-            rows = multiset_difference(old, new)
-            if rows.num_rows:
-                values = PartitionSpec.of(schema).decode(partition)
-                yield ChangelogBatch(snapshot.id, values, _bucket(schema, bucket), rows)
+    def _difference_batches(
+        self, snapshot: Snapshot, own: TableSchema, schema: TableSchema, columns: Sequence[str] | None
+    ) -> Iterator[ChangelogBatch]:
+        """Rows that went (-D) and rows that came (+I); equal rows cancel out."""
+        for place, changed in self._difference(snapshot, own).read():
+            rows = evolve(changed, own, schema, columns)
+            rows = rows.append_column(ROW_KIND_COLUMN, changed.column(ROW_KIND_COLUMN))
+            yield ChangelogBatch(snapshot.id, place.partition, _bucket(schema, place.bucket), rows)
 
-    def _read_added(
-        self, snapshot: Snapshot, entries: Sequence[ManifestEntry], schema: TableSchema
-    ) -> dict[BucketId, pa.Table]:
-        """Visible rows of the files that the snapshot added: a stage of several writes hides some of its own."""
+    def _difference(self, snapshot: Snapshot, own: TableSchema) -> Difference:
+        """Raises NotFound TS1315."""
+        entries = self._compared(snapshot, own)
         added = {entry.file.file_name for entry in entries if entry.kind is FileKind.ADD}
-        groups: dict[BucketId, list[pa.Table]] = {}
-        reader = FileReader(self.parts.fileio, schema)
-        if added:
-            for file in self.parts.scanner.plan_scan(snapshot, schema=schema).files:
-                if file.meta.file_name in added:
-                    rows = reader.read_visible(file)
-                    groups.setdefault((file.partition_bytes, file.bucket), []).append(rows)
-        return {key: pa.concat_tables(tables) for key, tables in groups.items()}
+        removed = {entry.file.file_name for entry in entries if entry.kind is FileKind.DELETE}
+        return Difference(
+            FileReader(self.parts.fileio, own),
+            self._gone(snapshot, removed - added, own),
+            self._came(snapshot, added - removed, own),
+            own.primary_keys,
+        )
 
-    def _read_gone(
-        self, snapshot: Snapshot, entries: Sequence[ManifestEntry], schema: TableSchema
-    ) -> dict[BucketId, pa.Table]:
+    def _is_difference(self, snapshot: Snapshot, schema: TableSchema) -> bool:
+        """No changelog files, and something that may have taken rows away or brought untold ones."""
+        if snapshot.changelog_manifest_list is not None:
+            return False
+        if snapshot.commit_kind is CommitKind.OVERWRITE:
+            return True
+        if snapshot.commit_kind is not CommitKind.COMPACT:
+            return False
+        if not schema.is_keyed:
+            return snapshot.index_manifest is not None
+        told = TableTraits(schema).told_level
+        return told > 0 and any(
+            entry.kind is FileKind.DELETE and entry.file.level < told
+            for entry in self.parts.manifests.read_entries(snapshot.delta_manifest_list)
+        )
+
+    def _compared(self, snapshot: Snapshot, schema: TableSchema) -> list[ManifestEntry]:
+        """Added and removed files of what has been told; a COMPACT without a key only takes away by vectors."""
+        if snapshot.commit_kind is not CommitKind.OVERWRITE and not schema.is_keyed:
+            return []
+        told = TableTraits(schema).told_level
+        entries = self.parts.manifests.read_entries(snapshot.delta_manifest_list)
+        return [entry for entry in entries if entry.file.level >= told]
+
+    def _came(self, snapshot: Snapshot, added: Collection[str], own: TableSchema) -> list[StoredFile]:
+        """Visible rows of the files that the snapshot added: a stage of several writes hides some of its own."""
+        if not added:
+            return []
+        return [file for file in self._told_files(snapshot, own) if file.meta.file_name in added]
+
+    def _gone(self, snapshot: Snapshot, removed: Collection[str], own: TableSchema) -> list[StoredFile]:
         """Rows that were visible before this snapshot: of files that it removed, or that its vectors hide.
 
         Raises NotFound TS1315.
         """
-        removed = {entry.file.file_name for entry in entries if entry.kind is FileKind.DELETE}
-        hidden = self._hidden(snapshot, schema)
+        hidden = self._hidden(snapshot, own)
         if not removed and not hidden:
-            return {}
-        groups: dict[BucketId, list[pa.Table]] = {}
-        reader = FileReader(self.parts.fileio, schema)
-        for file in self.parts.scanner.plan_scan(self._previous(snapshot), schema=schema).files:
+            return []
+        found = []
+        for file in self._told_files(self._previous(snapshot), own):
             newly = hidden.get(file.path)
             if file.meta.file_name in removed:
-                rows = reader.read_visible(file)
+                found.append(file)
             elif newly is not None:
-                others = BitMap(range(file.meta.row_count)) - newly
-                rows = reader.read_visible(replace(file, deleted=others))
-            else:
-                continue
-            groups.setdefault((file.partition_bytes, file.bucket), []).append(rows)
-        return {key: pa.concat_tables(tables) for key, tables in groups.items()}
+                others = BitMap()
+                others.add_range(0, file.meta.row_count)
+                found.append(replace(file, deleted=others - newly))
+        return found
+
+    def _told_files(self, snapshot: Snapshot, schema: TableSchema) -> tuple[StoredFile, ...]:
+        """The table as changelogs have told it up to a snapshot."""
+        return self.parts.scanner.plan_told(snapshot, schema=schema).files
 
     def _hidden(self, snapshot: Snapshot, schema: TableSchema) -> dict[str, BitMap]:
         """Path → positions that this snapshot's vectors hide and no earlier one did, of files that are still live.
@@ -189,7 +251,7 @@ class ChangelogReader:
         Raises NotFound TS1315 when the snapshot before is gone and vectors may have changed.
         """
         manifests = self.parts.manifests
-        if snapshot.index_manifest is None:
+        if snapshot.index_manifest is None or snapshot.id == 1:
             return {}
         previous = self._previous(snapshot)
         if previous.index_manifest == snapshot.index_manifest:
@@ -224,35 +286,6 @@ class ChangelogReader:
                 fix="read the table instead; whoever expires its snapshots should keep more of them",
             )
         return previous
-
-
-def _may_hide(snapshot: Snapshot) -> bool:
-    """Whether rows of an append-only table can have gone: an overwrite, or vectors that came with a COMPACT."""
-    return snapshot.commit_kind is CommitKind.OVERWRITE or (
-        snapshot.commit_kind is CommitKind.COMPACT and snapshot.index_manifest is not None
-    )
-
-
-def with_kind(rows: pa.Table, kind: RowKind) -> pa.Table:
-    """The rows with `_ROW_KIND` as last column."""
-    return rows.append_column(ROW_KIND_COLUMN, pa.array(np.full(rows.num_rows, kind, np.int8)))
-
-
-def multiset_difference(before: pa.Table, after: pa.Table) -> pa.Table:
-    """-D for each row of `before` that `after` has fewer times, +I for the others; deletes first, order kept.
-
-    The k-th occurrence of a row in one table cancels the k-th in the other. NULL equals NULL, NaN equals NaN,
-    -0.0 differs from 0.0.
-    """
-    old, new = numbered_rows(before), numbered_rows(after)
-    gone = old.join(new, on=list(old.columns[1:]), how="anti", nulls_equal=True).get_column("#row")
-    came = new.join(old, on=list(new.columns[1:]), how="anti", nulls_equal=True).get_column("#row")
-    return pa.concat_tables(
-        [
-            with_kind(take_rows(before, gone.sort().to_numpy().astype(np.int64)), RowKind.DELETE),
-            with_kind(take_rows(after, came.sort().to_numpy().astype(np.int64)), RowKind.INSERT),
-        ]
-    )
 
 
 def _bucket(schema: TableSchema, bucket: int) -> int:

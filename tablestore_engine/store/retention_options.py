@@ -14,13 +14,17 @@ from tablestore_engine.options import DEFAULT_FORMAT, TimeFormat
 
 @dataclass(frozen=True)
 class Retention:
-    """`keep_min` at least 1: the newest stays. `keep_max`, `limit`: None for any number; the others in ms."""
+    """`keep_min` at least 1: the newest stays. `keep_max`, `limit`: None for any number; the others in ms.
+
+    `consumer_idle_ms`: a consumer that did not move for so long keeps nothing; None: each keeps what it needs.
+    """
 
     keep_min: int
     keep_max: int | None
     retained_ms: int
     grace_ms: int
     limit: int | None
+    consumer_idle_ms: int | None = None
 
 
 @dataclass(frozen=True)

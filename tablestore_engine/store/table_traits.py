@@ -66,6 +66,14 @@ class TableTraits:
         """Where the changelog of a keyed table comes from."""
         return get_producer(self._stored("changelog-producer", "none"))
 
+    @cached_property
+    def told_level(self) -> int:
+        """From this level on rows have been in a changelog; those below it come with a later snapshot."""
+        if not self.schema.is_keyed:
+            return 0
+        producer = self.changelog_producer
+        return self.level_count - 1 if producer.tells_last else int(producer.tells_late)
+
     @property
     def merge_engine(self) -> MergeEngine:
         """How versions of a key become one. Raises Unsupported TS1655."""
@@ -120,7 +128,24 @@ class TableTraits:
             retained_ms=self._options.duration_ms("snapshot.time-retained"),
             grace_ms=self._options.duration_ms("tablestore.expire-grace"),
             limit=self._options.integer("snapshot.expire.limit"),
+            consumer_idle_ms=self._consumer_idle_ms,
         )
+
+    @property
+    def _consumer_idle_ms(self) -> int | None:
+        if self._options.find("consumer.expiration-time") is None:
+            return None
+        return self._options.duration_ms("consumer.expiration-time")
+
+    @cached_property
+    def scan_mode(self) -> str:
+        """Where readers that follow the table begin."""
+        return self._options.text("scan.mode")
+
+    @cached_property
+    def ignores_progress(self) -> bool:
+        """Whether consumers begin as the mode says, though they have been here before."""
+        return self._options.boolean("consumer.ignore-progress")
 
     @cached_property
     def partition_rule(self) -> PartitionRule | None:

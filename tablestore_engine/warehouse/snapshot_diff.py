@@ -1,11 +1,11 @@
 """Changes between snapshots as rows and as counts.
 
 Names      read_changes_table   changelog rows of (since, until] with _row_kind and _snapshot_id
-           read_change_batches  the same as a stream, some of the columns if wanted; changes_schema: its columns
+           read_change_batches  the same in batches, some of the columns if wanted: a stream with both ends known
            ChangeCounts, count_changes   net inserted, updated, deleted keys between two states
            NetKinds             first and last kind of each key
-Steps      each file's columns are found by id, so that renamed, dropped and added columns mean what they mean today
-           counts: the first and last row kind of each key decide; a key that came and went counts as nothing
+Steps      counts: the first and last row kind of each key decide; a key that came and went counts as nothing
+Memory     keys of PASS_ROWS changed rows at once: more are read again, and counted in turns by the hash of their key
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.lsm.key_order import order_columns
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.stream.change_source import ROW_KIND, result_schema
+from tablestore_engine.stream.open_stream import StreamRequest, open_stream
+from tablestore_engine.stream.start_rule import StartMode, StartRequest
 
-ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
+PASS_ROWS = 4_000_000
+_COUNTED = ("inserted", "updated", "deleted")
 
 
 @dataclass(frozen=True)
@@ -36,24 +39,19 @@ class ChangeCounts:
 
 
 def read_changes_table(store: TableStore, since: int, until: int | None) -> pa.Table:
-    """All rows of read_change_batches. Raises TS1016, TS1302."""
+    """All rows of read_change_batches. Raises what that raises."""
     batches = read_change_batches(store, since, until)
     parts = [pa.Table.from_batches([batch]) for batch in batches]
-    return pa.concat_tables(parts) if parts else changes_schema(store).empty_table()
-
-
-def changes_schema(store: TableStore, columns: Sequence[str] | None = None) -> pa.Schema:
-    """Columns of changes: those of the newest schema (or some), _row_kind, _snapshot_id."""
-    full = store.schema.arrow_schema()
-    fields = list(full) if columns is None else [full.field(name) for name in columns]
-    target = pa.schema([*fields, (ROW_KIND, pa.string()), (SNAPSHOT_ID, pa.int64())])
-    return pa.schema([field.with_nullable(True) for field in target])
+    return pa.concat_tables(parts) if parts else result_schema(store.schema).empty_table()
 
 
 def read_change_batches(
     store: TableStore, since: int, until: int | None, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Rows in order, a step at a time: see changes_schema; kinds are +I -U +U -D. Raises TS1016, TS1302."""
+    """Changes of the snapshots in (since, until] in order, a step at a time, as a reader gets them that ends there.
+
+    Raises FixRequest TS1016, NotFound TS1302 (until), TS1333 (since), TS1337 (while they are read).
+    """
     last = until if until is not None else store.snapshots.find_latest_id() or since
     if last < since:
         raise FixRequest(
@@ -62,21 +60,11 @@ def read_change_batches(
             why=f"from snapshot {since} to {last}",
             fix="swap the two snapshots",
         )
-    return _change_batches(store, range(since + 1, last + 1), columns)
-
-
-def _change_batches(
-    store: TableStore, snapshots: range, columns: Sequence[str] | None
-) -> Iterator[pa.RecordBatch]:
-    schema, target = store.schema, changes_schema(store, columns)
-    texts = pa.array([RowKind(number).short_string for number in range(4)])
-    for snapshot_id in snapshots:
-        for batch in store.read_changes(store.snapshots.get(snapshot_id), schema, columns):
-            kinds = batch.rows.column(ROW_KIND_COLUMN)
-            rows = batch.rows.drop_columns([ROW_KIND_COLUMN])
-            rows = rows.append_column(ROW_KIND, texts.take(kinds.combine_chunks()))
-            rows = rows.append_column(SNAPSHOT_ID, pa.array(np.full(rows.num_rows, snapshot_id), pa.int64()))
-            yield from pa.Table.from_arrays(rows.columns, schema=target).to_batches()
+    if last == since:
+        return iter(())
+    store.snapshots.get(last)
+    start = StartRequest(StartMode.FROM_SNAPSHOT, snapshot_id=since + 1)
+    return open_stream(store.parts, StreamRequest(start=start, until=last, columns=columns))
 
 
 def count_changes(store: TableStore, since: int, until: int) -> ChangeCounts:
@@ -92,13 +80,33 @@ def count_changes(store: TableStore, since: int, until: int) -> ChangeCounts:
             kinds = batch.column(ROW_KIND)
             came, went = came + _count(kinds, "+I"), went + _count(kinds, "-D")
         return ChangeCounts(came, 0, went)
+    rows = sum(batch.num_rows for batch in batches)
+    passes = max(1, -(-rows // PASS_ROWS))
+    parts = [_count_pass(store, since, until, keys, (number, passes)) for number in range(passes)]
+    return ChangeCounts(*(sum(getattr(one, name) for one in parts) for name in _COUNTED))
+
+
+def _count_pass(
+    store: TableStore, since: int, until: int, keys: Sequence[str], turn: tuple[int, int]
+) -> ChangeCounts:
+    """Of the keys whose hash falls to this turn (number, of how many)."""
+    number, passes = turn
     ends = NetKinds()
-    for batch in batches:
+    for batch in read_change_batches(store, since, until, keys):
         rows = pa.Table.from_batches([batch])
-        ends.add(
-            order_columns(rows, keys), rows.column(ROW_KIND)
-        )  # groups as keys do: -0.0 is another than 0.0
+        # groups as keys do: -0.0 is another than 0.0
+        ends.add(*of_turn(order_columns(rows, keys), rows.column(ROW_KIND), number, passes))
     return ends.count()
+
+
+def of_turn(
+    keys: pl.DataFrame, kinds: pa.ChunkedArray, number: int, passes: int
+) -> tuple[pl.DataFrame, pa.ChunkedArray]:
+    """The rows of one turn, where changes of many keys are counted in several."""
+    if passes == 1:
+        return keys, kinds
+    mine = keys.hash_rows() % passes == number
+    return keys.filter(mine), kinds.filter(mine.to_arrow())
 
 
 def _count(kinds: pa.Array, kind: str) -> int:

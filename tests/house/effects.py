@@ -8,6 +8,7 @@ Rule       an option belongs here once different values give different observati
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Mapping
 from datetime import date
@@ -32,7 +33,9 @@ from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.testing.faults import seeded_runtime
 from tablestore_engine.warehouse.statements.row_statements import insert_mode
+from tests.unit.store.expiry_world import written
 from tests.unit.store.table_world import Row, acting, make_table, open_table, put, row, rows_of
+from tests.unit.stream.stream_world import reader, told
 
 Options = Mapping[str, str]
 See = Callable[[Path, Options], object]  # an empty folder; the option, or nothing
@@ -301,6 +304,36 @@ def _overwritten(root: Path, options: Options) -> object:
     return rows_of(store)
 
 
+# --- readers ----------------------------------------------------------------------------------------------------
+
+
+def _told(root: Path, options: Options, words: Mapping[str, object]) -> object:
+    """Rows of a reader that does not say where it begins, whose consumer has read the first of two snapshots."""
+    store = make_table(root, options=options)
+    put(store, row(1))
+    if words:
+        list(done := reader(store, "earliest", **words))
+        done.commit()
+    put(store, row(2))
+    return told(reader(store, **words))
+
+
+def _held_by_an_idle_consumer(root: Path, options: Options) -> object:
+    """Snapshots that an expiry leaves beside a consumer that did not move for two days."""
+    at_once = {
+        "snapshot.num-retained.min": "1",
+        "snapshot.time-retained": "0",
+        "tablestore.expire-grace": "0",
+    }
+    store = written(root, options={**at_once, **options})
+    reader(store, "earliest", consumer_id="c").commit()
+    path = Path(store.layout.consumer_path("c"))
+    now_ms = store.runtime.now_ms()
+    os.utime(path, (now_ms / 1000 - 2 * 86_400,) * 2)
+    store.expire()
+    return store.snapshots.list_ids(), path.exists()
+
+
 # --- log --------------------------------------------------------------------------------------------------------
 
 
@@ -432,6 +465,15 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "tablestore.compaction": (("inline", "dedicated"), _folded_by_writers),
     "commit.max-retries": (("0", "3"), _lost_once),
     "dynamic-partition-overwrite": ((None, "false"), _overwritten),
+    "scan.mode": (
+        (None, "latest"),
+        lambda root, options: _told(root, options, {}),
+    ),
+    "consumer.ignore-progress": (
+        (None, "true"),
+        lambda root, options: _told(root, options, {"consumer_id": "c"}),
+    ),
+    "consumer.expiration-time": ((None, "1 d"), _held_by_an_idle_consumer),
     "log.system": (("none", "kafka"), _log_outcome),
     "log.consistency": (("transactional", "eventual"), _log_outcome),
     "log.changelog-mode": (("upsert", "all"), _messages),

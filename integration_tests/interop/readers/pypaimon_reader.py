@@ -26,6 +26,28 @@ def write(request):
     commit.close()
 
 
+def follow(request):
+    """Changes of the snapshots from `first` (or where the consumer is) to `last`, by its streaming scan."""
+    table = FileStoreTable.from_path(request["location"])
+    builder = table.new_stream_read_builder().with_include_row_kind()
+    if request.get("consumer"):
+        builder.with_consumer_id(request["consumer"])
+    scan, read, parts = builder.new_streaming_scan(), builder.new_read(), []
+    scan._prefetch_enabled = False  # next_snapshot_id then says where it is
+    scan._diff_threshold = 1 << 30  # every snapshot by itself
+    if not request.get("consumer"):
+        scan.next_snapshot_id = request["first"]
+    plans = scan.stream_sync()
+    for plan in plans:
+        parts.append(read.to_arrow(plan.splits()))
+        if scan.next_snapshot_id > request["last"]:
+            break
+    plans.close()
+    scan._flush_pending_consumer()
+    found = pa.concat_tables(parts)
+    return found.rename_columns(["rowkind" if name == "_row_kind" else name for name in found.column_names])
+
+
 def ping(_):
     """Which version answers."""
     import importlib.metadata
@@ -33,4 +55,4 @@ def ping(_):
     return importlib.metadata.version("pypaimon")
 
 
-answer({"read": read, "write": write, "ping": ping})
+answer({"read": read, "write": write, "follow": follow, "ping": ping})

@@ -32,7 +32,12 @@ from tablestore_engine.errors import FixRequest, NotFound, TablestoreError, Unsu
 from tablestore_engine.format.layout import find_floor_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.expiry.expiry_holds import find_holds, find_kept, has_own_changelog
+from tablestore_engine.store.expiry.expiry_holds import (
+    find_holds,
+    find_kept,
+    has_own_changelog,
+    list_idle_consumers,
+)
 from tablestore_engine.store.expiry.expiry_rules import Choice, Hold, pick_expired
 from tablestore_engine.store.expiry.referenced_files import (
     Files,
@@ -94,6 +99,9 @@ def expire_snapshots(
             why="it has a log, and what the log has not published yet would be lost: how far it is was not asked",
             fix="expire it with Table.expire or `tablestore expire`, which ask the log",
         )
+    if not dry_run:
+        for name in list_idle_consumers(parts, rules.consumer_idle_ms):
+            parts.consumers.delete(name)
     choice = _choose(parts, rules, () if log is None else (log,))
     if choice.is_nothing:
         if not dry_run:
@@ -112,7 +120,7 @@ def expire_snapshots(
     report = ExpireReport(choice.first, choice.end, plan.files.count, plan.files.size_bytes, choice.reason)
     if dry_run:
         return report
-    return _run(parts, plan, report)
+    return _run(parts, plan, report, rules.consumer_idle_ms)
 
 
 def _nothing(at: int, reason: str) -> ExpireReport:
@@ -138,7 +146,7 @@ def _choose(parts: Parts, rules: Retention, known: tuple[Hold, ...]) -> Choice:
 
     choice = pick(known)
     if not choice.is_nothing:
-        choice = pick((*known, *find_holds(parts)))
+        choice = pick((*known, *find_holds(parts, idle_ms=rules.consumer_idle_ms)))
     if floor <= earliest and floor:
         return replace(choice, first=snapshots.list_file_ids()[0])
     return choice
@@ -173,14 +181,14 @@ def _joined(snapshots: Iterable[Snapshot], files_of: Callable[[Snapshot], Files]
 # hide and delete ------------------------------------------------------------------------------------------------
 
 
-def _run(parts: Parts, plan: _Plan, report: ExpireReport) -> ExpireReport:
+def _run(parts: Parts, plan: _Plan, report: ExpireReport, idle_ms: int | None) -> ExpireReport:
     fileio, layout = parts.fileio, parts.layout
     floor = layout.floor_path(plan.end, parts.runtime.new_uuid())
     parts.guard.check()
     fileio.mkdirs(layout.expire_dir)
     fileio.create_exclusive(floor, b"", check=parts.guard.check)
     try:
-        refusal = _find_refusal(parts, plan)
+        refusal = _find_refusal(parts, plan, idle_ms)
         files = plan.files.all_but(find_kept(parts, plan.end))
     except (TablestoreError, OSError):
         with suppress(OSError):  # the error to tell is the first one
@@ -206,11 +214,11 @@ def _run(parts: Parts, plan: _Plan, report: ExpireReport) -> ExpireReport:
     return replace(report, files=files.count, bytes=files.size_bytes)
 
 
-def _find_refusal(parts: Parts, plan: _Plan) -> str | None:
+def _find_refusal(parts: Parts, plan: _Plan, idle_ms: int | None) -> str | None:
     """Behind the floor: who came before it has left word by now; everybody else has seen it."""
     if parts.snapshots.find_floor() > plan.end or parts.snapshots.find_file(plan.end) != plan.stays:
         return _OTHERS
-    found = [hold for hold in find_holds(parts) if hold.first < plan.end]
+    found = [hold for hold in find_holds(parts, idle_ms=idle_ms) if hold.first < plan.end]
     return found[0].who if found else None
 
 

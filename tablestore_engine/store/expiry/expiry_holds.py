@@ -4,8 +4,10 @@ Names      find_holds     snapshots that must stay, with all after them
            find_kept      names of files that stay although their snapshot goes
            list_branches  names of branches
            has_own_changelog   whether another engine keeps changelogs longer than snapshots here
+           list_idle_consumers   those that nobody has moved for too long: they hold nothing back
 Holds      a staged snapshot's base: publishing compares with it and walks from it to the newest. A consumer's next
-           snapshot. The target of a rollback that is at work.
+           snapshot, and the one before it where its changes are the difference. The target of a rollback that is at
+           work.
 Kept       a tag and a branch are copies of snapshots: their files stay, the snapshot of that number may go.
 INVARIANT  one that cannot be read is an error: nothing is taken away before it can.
 """
@@ -14,22 +16,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablestore_engine.errors import FixData
-from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import KEEP_PREFIX, find_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.expiry.referenced_files import needed_names
 from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.stage.staging import find_stage_name, find_staged
 
-_BRANCH, _CONSUMER = "branch-", "consumer-"
+_BRANCH = "branch-"
 
 
-def find_holds(parts: Parts) -> tuple[Hold, ...]:
-    """Raises FixData TS1391 for a consumer that cannot be read, and what a damaged snapshot raises."""
-    return (*_consumers(parts), *_rollbacks(parts), *_stages(parts))
+def find_holds(parts: Parts, *, idle_ms: int | None = None) -> tuple[Hold, ...]:
+    """`idle_ms`: consumers that did not move for so long hold nothing.
+
+    Raises FixData TS1391 for a consumer that cannot be read, and what a damaged snapshot raises.
+    """
+    return (*_consumers(parts, idle_ms), *_rollbacks(parts), *_stages(parts))
 
 
 def find_kept(parts: Parts, end: int) -> frozenset[str]:
@@ -88,18 +92,24 @@ def _rollbacks(parts: Parts) -> Iterator[Hold]:
             yield Hold(target, f"a rollback to snapshot {target} has begun: if it was stopped, run it again")
 
 
-def _consumers(parts: Parts) -> Iterator[Hold]:
-    for one in parts.fileio.list(parts.layout.consumer_dir):
-        if not one.name.startswith(_CONSUMER):
-            continue
-        name = one.name.removeprefix(_CONSUMER)
-        try:
-            following = int(parse_object(parts.fileio.read(one.path))["nextSnapshot"])
-        except DAMAGE as damage:
-            raise FixData(
-                "TS1391",
-                f"what consumer {name!r} of {parts.layout.location} has read is not known",
-                why=f"{one.path} cannot be read: {damage}",
-                fix="write its next snapshot into it, or delete the file when there is no such consumer any more",
-            ) from damage
-        yield Hold(following, f"consumer {name} goes on at snapshot {following}")
+def _consumers(parts: Parts, idle_ms: int | None) -> Iterator[Hold]:
+    idle = list_idle_consumers(parts, idle_ms)
+    for one in parts.consumers.list_names():
+        found = None if one in idle else parts.consumers.find(one)
+        if found is not None:
+            yield Hold(
+                _first_needed(parts, found.next_snapshot),
+                f"consumer {one} goes on at snapshot {found.next_snapshot}",
+            )
+
+
+def _first_needed(parts: Parts, following: int) -> int:
+    snapshot = parts.snapshots.find(following)
+    if snapshot is None or not ChangelogReader(parts).needs_previous(snapshot):
+        return following
+    return following - 1
+
+
+def list_idle_consumers(parts: Parts, idle_ms: int | None) -> tuple[str, ...]:
+    """Those that did not move for so long (option `consumer.expiration-time`); none without it."""
+    return () if idle_ms is None else parts.consumers.list_idle(parts.runtime.now_ms() - idle_ms)

@@ -6,6 +6,7 @@ Names      following_properties   what each snapshot says of those before it
            rows_version           the same as text, which the publishing gate compares: `user:identifier`; NO_ROWS
            commit_of              `user:identifier` of one snapshot
            was_committed          whether one of the newer snapshots is of that commit
+           base_of                what a snapshot says of the one that it was planned on
            follows                whether a snapshot was planned on that base; goes_back_to: or on one after it
 Recent     property `tablestore.recent`: four bytes per earlier snapshot, newest first, of a digest of its (user,
            identifier); up to 255 of them, base64. A digest that is not ours proves that the snapshot is not ours;
@@ -45,9 +46,14 @@ def following_properties(base: Snapshot | None) -> Mapping[str, str]:
     return made if base.uuid is None else {**made, BASE_PROPERTY: base.uuid}
 
 
+def base_of(snapshot: Snapshot) -> str | None:
+    """The uuid of its base; None when it does not say."""
+    return (snapshot.properties or {}).get(BASE_PROPERTY)
+
+
 def follows(snapshot: Snapshot, base: Snapshot | None) -> bool:
     """Whether `snapshot` was planned on `base`; snapshots that do not say so are believed."""
-    said = (snapshot.properties or {}).get(BASE_PROPERTY)
+    said = base_of(snapshot)
     return said is None or (base is not None and (base.uuid is None or base.uuid == said))
 
 

@@ -73,8 +73,12 @@ class Scanner:
         schema: TableSchema,
         partitions: PartitionFilter | None = None,
         buckets: Collection[int] | None = None,
+        level_min: int = 0,
     ) -> ScanPlan:
-        """Files of a snapshot for a reader who wants the columns of `schema`. Raises Unsupported TS1126, TS1128."""
+        """Files of a snapshot for a reader who wants the columns of `schema`, as if it had no level below `level_min`.
+
+        Raises Unsupported TS1126, TS1128.
+        """
         check_readable(schema)
         if snapshot is None:
             return ScanPlan(None, schema, ())
@@ -90,12 +94,21 @@ class Scanner:
             if wanted.get(entry.partition) is not None and (buckets is None or entry.bucket in buckets)
         ]
         hides_inbox = TableTraits(schema).has_inbox
-        if hides_inbox:
-            entries = [entry for entry in entries if entry.file.level > 0]
+        level_min = max(level_min, int(hides_inbox))
+        if level_min:
+            entries = [entry for entry in entries if entry.file.level >= level_min]
         files = self._files(snapshot, entries, spec)
         if schema.is_keyed and not hides_inbox:
             files = self._merged(files, schema)
         return ScanPlan(snapshot, schema, tuple(files))
+
+    def plan_told(self, snapshot: Snapshot, *, schema: TableSchema) -> ScanPlan:
+        """The table as its changelogs have told it up to this snapshot: what a stream begins with.
+
+        Rows whose changes come with a later compaction are not in it, else they would come twice.
+        """
+        own = self.schemas.get(snapshot.schema_id)
+        return self.plan_scan(snapshot, schema=schema, level_min=TableTraits(own).told_level)
 
     def bucket_states(
         self, snapshot: Snapshot | None, schema: TableSchema, wanted: Callable[[BucketId], bool] | None = None

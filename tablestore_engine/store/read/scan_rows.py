@@ -37,14 +37,22 @@ def read_plan(fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = No
 
 
 def read_batches(
-    fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = None
+    fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = None, *, skip: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """As read_plan, without holding more than a step of rows (row_budget), however large the files are."""
+    """As read_plan, without holding more than a step of rows (row_budget), however large the files are.
+
+    Without the first `skip` rows: files that have none of the others are not opened.
+    """
     reader = FileReader(fileio, plan.schema)
     for file in plan.files:
+        if file.visible_rows <= skip:
+            skip -= file.visible_rows
+            continue
         step = step_rows([file])
         for rows in reader.read_visible_blocks(file, columns, rows_max=step, parallel=True):
-            yield from rows.to_batches()
+            passed = min(skip, rows.num_rows)
+            skip -= passed
+            yield from rows.slice(passed).to_batches()
 
 
 def result_schema(schema: TableSchema, columns: Sequence[str] | None) -> pa.Schema:

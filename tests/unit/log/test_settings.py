@@ -145,8 +145,8 @@ def test_without_brokers_in_the_profile_a_tables_own_are_not_used() -> None:
         ("kafka.enabled_sasl_mechanisms", "TS1005"),
         ("kafka.SSL.ca.location", "TS1005"),
         ("kafka.sasl_password", "TS1005"),
-        ("log.scan", "TS1072"),
         ("schema.registry.url", "TS1071"),
+        ("log.scan.remove-normalize", "TS1072"),
         ("log.whatever", "TS1006"),
     ],
 )

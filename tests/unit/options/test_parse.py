@@ -117,8 +117,8 @@ def test_harmless_words_are_not_taken_for_credentials(key: str) -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        "log.scan", "log.scan.timestamp-millis", "log.scan.remove-normalize", "scan.mode",
-        "scan.timestamp-millis", "streaming-read-mode", "log.system.auto-register", "log.system.auto-register-timeout",
+        "log.scan.remove-normalize", "scan.remove-normalize", "scan.tag-name",
+        "streaming-read-mode", "log.system.auto-register", "log.system.auto-register-timeout",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("way", WAYS, ids=["create", "write", "alter"])
@@ -129,6 +129,27 @@ def test_options_without_an_effect_are_refused_by_name(
     with pytest.raises(Unsupported, match="TS1072") as caught:
         way({key: "true"})
     assert key in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["scan.snapshot-id", "scan.timestamp-millis", "log.scan.timestamp-millis"])
+@pytest.mark.parametrize("way", WAYS, ids=["create", "write", "alter"])
+def test_a_place_in_the_past_is_a_readers_to_say(way: Callable[[dict[str, str]], object], key: str) -> None:
+    """In a table it would send the batch queries of other engines there: TS1161 says where it belongs."""
+    with pytest.raises(FixRequest, match="TS1161") as caught:
+        way({key: "1"})
+    assert "tablestore tail" in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["scan.mode", "log.scan"])
+def test_a_mode_in_the_past_is_refused_under_both_names(key: str) -> None:
+    """What leads to the newest snapshot may be a table's default, under the old name too."""
+    for word in ("default", "latest-full", "full", "latest"):
+        check_options({key: word})
+        assert OptionSet({key: word}).text("scan.mode") == word
+    for word in ("from-timestamp", "from-snapshot", "compacted-full", "earliest", "Latest"):
+        with pytest.raises(FixRequest, match="TS1007"):
+            check_options({key: word})
+    assert OptionSet({"scan.mode": "latest", "log.scan": "full"}).text("scan.mode") == "latest"
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["create", "write", "alter"])

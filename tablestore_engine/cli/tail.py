@@ -1,0 +1,132 @@
+"""`tablestore tail`: the changes of a table as they come, a line for each row; no JVM.
+
+Steps      arguments → Table.stream → batches → lines, with --json one JSON object each
+Ends       behind --until; on Ctrl-C; when nobody reads the output any more (`| head`), also while it waits for changes
+INVARIANT  a consumer moves only behind lines that were written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from tablestore_engine.api import Table, TableStream
+from tablestore_engine.cli.output import to_plain, to_text, write_lines
+from tablestore_engine.cli.warehouse_choice import add_place, open_engine
+from tablestore_engine.display import fit_json, shown
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.stream.open_stream import NOW
+from tablestore_engine.stream.start_rule import StartMode
+
+Run = Callable[[argparse.Namespace], int]
+_KIND, _ID = "_row_kind", "_snapshot_id"
+_LINES = 1_000  # rows between two looks at who reads
+_INTERVAL_S = 0.5
+
+
+def _register_tail(parser: argparse.ArgumentParser) -> Run:
+    add_place(parser)
+    text = "where to begin (default: the table's scan.mode, else latest: only what comes from now on)"
+    parser.add_argument("--from", dest="mode", choices=list(StartMode), help=text)
+    parser.add_argument("--snapshot", type=int, metavar="N", help="begin with the changes of snapshot N")
+    text = "begin with the first change at or behind it: 2026-01-31T12:00 (UTC), or milliseconds since 1970"
+    parser.add_argument("--timestamp", metavar="TIME", help=text)
+    text = "go on where the reader of this name was, and keep how far it gets; see tablestore consumers"
+    parser.add_argument("--consumer", metavar="ID", help=text)
+    text = "end behind a snapshot, or behind the newest one: now (default: wait for more)"
+    parser.add_argument("--until", metavar=f"N|{NOW}", help=text)
+    parser.add_argument("--columns", metavar="a,b", help="only these columns")
+    text = f"how often to look for changes (default {_INTERVAL_S})"
+    parser.add_argument("--interval", type=float, default=_INTERVAL_S, metavar="SECONDS", help=text)
+    return _tail
+
+
+def _tail(arguments: argparse.Namespace) -> int:
+    with open_engine(arguments) as engine:
+        stream = _open(engine.table(arguments.table), arguments)
+        try:
+            for batch in stream:
+                if not all(map(write_lines, _portions(batch, as_json=arguments.json))):
+                    return 0
+                if arguments.consumer is not None:
+                    stream.commit()
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
+def _open(table: Table, arguments: argparse.Namespace) -> TableStream:
+    mode = arguments.mode
+    says_where = arguments.snapshot is not None or arguments.timestamp is not None
+    if mode is None and not says_where and not {"scan.mode", "log.scan"} & set(table.schema.options):
+        mode = StartMode.LATEST
+    return table.stream(
+        mode,
+        snapshot_id=arguments.snapshot,
+        timestamp_ms=None if arguments.timestamp is None else _to_millis(arguments.timestamp),
+        consumer_id=arguments.consumer,
+        until=_to_until(arguments.until),
+        columns=None if arguments.columns is None else [one.strip() for one in arguments.columns.split(",")],
+        interval_s=arguments.interval,
+        wait=_wait_for_readers,
+    )
+
+
+def _wait_for_readers(seconds: float) -> bool:
+    """Wait, and say whether whoever reads our output went away meanwhile."""
+    try:
+        poller = select.poll()
+        poller.register(sys.stdout.fileno(), 0)  # errors alone: a pipe without reader has one
+    except (AttributeError, OSError, ValueError):
+        time.sleep(seconds)  # no output at all, or a system that cannot tell
+        return False
+    return bool(poller.poll(seconds * 1000))
+
+
+def _to_until(text: str | None) -> int | str | None:
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def _to_millis(text: str) -> int:
+    """Raises FixRequest TS1941."""
+    if text.isdecimal():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as wrong:
+        raise FixRequest(
+            "TS1941",
+            f"--timestamp {text!r} is no time",
+            why=str(wrong),
+            fix="write 2026-01-31T12:00, with a zone if it is not UTC, or milliseconds since 1970",
+        ) from wrong
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    return int(moment.timestamp() * 1000)
+
+
+def _portions(batch: pa.RecordBatch, *, as_json: bool) -> Iterator[str]:
+    """Texts of some lines each."""
+    encoding, line = sys.stdout.encoding, _json_line if as_json else _plain_line
+    for start in range(0, batch.num_rows, _LINES):
+        rows = batch.slice(start, _LINES).to_pylist()
+        yield "\n".join(line(row, encoding) for row in rows)
+
+
+def _json_line(row: dict[str, object], encoding: str | None) -> str:
+    plain = to_plain({_ID: row[_ID], _KIND: row[_KIND], **row})
+    return fit_json(json.dumps(plain, ensure_ascii=False, allow_nan=False), encoding)
+
+
+def _plain_line(row: dict[str, object], encoding: str | None) -> str:
+    cells = [f"{name}={to_text(value)}" for name, value in row.items() if name not in (_ID, _KIND)]
+    return shown("  ".join([f"{row[_ID]} {row[_KIND]}", *cells]).replace("\n", " "), encoding)
+
+
+REGISTER = {"tail": _register_tail}

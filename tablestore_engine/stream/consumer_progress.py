@@ -1,0 +1,62 @@
+"""The progress of a consumer: a position in Paimon's consumer file, which keeps expiry from what is not read yet.
+
+Names      ConsumerProgress   find, commit
+           progress_of        what a consumer's file says, as a position
+Steps      commit: is it forward? → replace the file → does the snapshot still count?
+INVARIANT  a commit that returned holds its snapshot: expiry hides first and looks for consumers then, we write first
+           and look for the snapshot then. One of both sees the other.
+PAIMON     `nextSnapshot` is all that others know: a reader of theirs that takes over a consumer of ours gets whole
+           snapshots, those again that ours was within. In the rows of a snapshot they cannot go on: see the docs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.consumer import Consumer
+from tablestore_engine.store.metadata.consumers import ConsumerStore
+from tablestore_engine.stream.position import Position, decode_position, encode_position
+from tablestore_engine.stream.snapshot_line import SnapshotLine
+
+
+@dataclass(frozen=True)
+class ConsumerProgress:
+    """Of the consumer `name`."""
+
+    consumers: ConsumerStore
+    line: SnapshotLine
+    name: str
+
+    def find(self) -> Position | None:
+        """Where it goes on; None when it was never here. Raises FixData TS1391, FixRequest TS1107."""
+        found = self.consumers.find(self.name)
+        table = self.line.parts.guard.identity
+        return None if found is None or table is None else progress_of(found, table)
+
+    def commit(self, position: Position, *, backward: bool = False) -> None:
+        """Raises FixRequest TS1352, NotFound TS1336, TS1337."""
+        self.line.check_table(position)
+        before = self.find()
+        if before is not None and before.order > position.order and not backward:
+            raise FixRequest(
+                "TS1352",
+                f"consumer {self.name} does not go back to snapshot {position.snapshot}",
+                why=f"it goes on at snapshot {before.snapshot}: another reader with the same id has been further",
+                fix="give each reader an id of its own; to go back on purpose: commit(backward=True), or "
+                "tablestore consumers --reset",
+            )
+        self.consumers.put(self.name, Consumer(position.snapshot, encode_position(position)))
+        self.line.next_snapshot(position)
+
+
+def progress_of(consumer: Consumer, table: str) -> Position:
+    """Our own position, unless another engine moved the consumer since, or the table is another one."""
+    if consumer.position is not None:
+        try:
+            own = decode_position(consumer.position)
+        except FixRequest:
+            own = None
+        if own is not None and own.snapshot == consumer.next_snapshot:
+            return own
+    return Position(table, max(consumer.next_snapshot, 1))

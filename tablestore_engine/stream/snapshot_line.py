@@ -1,0 +1,111 @@
+"""The snapshots of a table as a reader meets them, one after the other: there, still to come, or an error.
+
+Names      SnapshotLine   next_snapshot(position) → a snapshot, or None when it is not there yet
+Errors     TS1335 the position is of another table · TS1336 the table is gone · TS1337 its snapshot has expired ·
+           TS1338 the table was rolled back behind it
+INVARIANT  no number is passed over, and none is taken for another snapshot that once had it: a gap is an error.
+How        a snapshot that was seen is compared with the one that has its number now; when that has expired, with what
+           the next one says of its base (commit_history)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.metadata.commit_history import base_of
+from tablestore_engine.store.metadata.identity import find_identity
+from tablestore_engine.stream.position import Position
+
+
+@dataclass(frozen=True)
+class SnapshotLine:
+    """Of one table identity."""
+
+    parts: Parts
+
+    def next_snapshot(self, position: Position) -> Snapshot | None:
+        """The snapshot of the position's number; None when it is to be committed yet. Raises TS1335 to TS1338."""
+        self.check_table(position)
+        while True:
+            found = self.parts.snapshots.find(position.snapshot)
+            if found is not None:
+                self._check_followed(position, found)
+                return found
+            latest = self.parts.snapshots.find_latest_id() or 0
+            if latest < position.snapshot:
+                self._check_waiting(position, latest)
+                return None
+            if self.parts.snapshots.find(position.snapshot) is None:
+                raise self._expired(position)
+
+    def check_table(self, position: Position) -> None:
+        """Raises FixRequest TS1335, NotFound TS1336."""
+        guard = self.parts.guard
+        if position.table != guard.identity:
+            raise FixRequest(
+                "TS1335",
+                f"the position is not of the table at {guard.location}",
+                why=f"it was taken from the table {position.table[:12]}, this is {(guard.identity or 'none')[:12]}; "
+                "a table that is dropped and made anew is another one",
+                fix="give it to the table that it was taken from, or begin anew with a mode",
+            )
+        there = find_identity(guard.fileio, guard.location)
+        if there != guard.identity:
+            raise NotFound(
+                "TS1336",
+                f"the table at {guard.location} was dropped while it was followed",
+                why="nothing of that name is there now"
+                if there is None
+                else "another table of that name is there now",
+                fix="end this reader; a new one begins with the new table",
+            )
+
+    def explain(self, position: Position, error: NotFound) -> NotFound | FixRequest:
+        """Why a file was missing: the snapshot went away meanwhile, else the error as it is."""
+        try:
+            self.next_snapshot(position)
+        except (NotFound, FixRequest) as known:
+            return known
+        return error
+
+    def _check_followed(self, position: Position, found: Snapshot) -> None:
+        """Whether this is the snapshot that the position stands in, or follows the one that it stands behind."""
+        seen = position.seen
+        if seen is None:
+            return
+        there = found if seen.snapshot == found.id else self.parts.snapshots.find(seen.snapshot)
+        if there is not None:
+            is_same = there.unique == seen.unique
+        else:
+            is_same = seen.snapshot != found.id - 1 or base_of(found) in (None, seen.unique)
+        if not is_same:
+            raise self._rolled_back(position, f"snapshot {seen.snapshot} is another one now")
+
+    def _check_waiting(self, position: Position, latest: int) -> None:
+        if latest < position.snapshot - 1 or position.is_within:
+            raise self._rolled_back(position, f"the newest snapshot is {latest or 'none'}")
+        seen = position.seen
+        there = None if seen is None else self.parts.snapshots.find(seen.snapshot)
+        if seen is not None and there is not None and there.unique != seen.unique:
+            raise self._rolled_back(position, f"snapshot {seen.snapshot} is another one now")
+
+    def _rolled_back(self, position: Position, why: str) -> FixRequest:
+        return FixRequest(
+            "TS1338",
+            f"{self.parts.guard.location} was rolled back behind its reader, which is at snapshot {position.snapshot}",
+            why=f"{why}: what the reader has been told is not the table's history any more",
+            fix="take back what was read behind the snapshot that the table went back to, or begin anew: latest-full",
+        )
+
+    def _expired(self, position: Position) -> NotFound:
+        first = self.parts.snapshots.find_earliest_id()
+        return NotFound(
+            "TS1337",
+            f"snapshot {position.snapshot} of {self.parts.guard.location} has expired before it was read",
+            why=f"the oldest snapshot that is there is {first}: going on there would leave a gap",
+            fix="begin anew with latest-full (all rows first); keep snapshots for longer, or read with a consumer id "
+            "and commit its progress, which keeps them",
+        )

@@ -1,0 +1,120 @@
+"""A reader that follows a table: an iterator of record batches, which can be stopped, stored and gone on with.
+
+Names      TableStream   iterate; position, commit, stop
+           Pace          how long to wait for the next snapshot, and who does the waiting
+Steps      position → source.read_next → chunks → batches, the position moved with each → nothing there: wait, again
+Bounds     `until` N: it ends behind snapshot N, for which it waits if need be; without: it ends when it is stopped
+INVARIANT  when a batch is handed out, `position` lies exactly behind it: who goes on there, in whatever process, gets
+           each row behind it once.
+INVARIANT  an error ends no reader: the next call goes on behind the last batch, and fails again if the error stands.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Self
+
+import pyarrow as pa
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.stream.change_source import ChangeSource
+from tablestore_engine.stream.consumer_progress import ConsumerProgress
+from tablestore_engine.stream.position import Position, encode_position
+
+INTERVAL_S = 1.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """`wait(seconds)` returns early, and True, once `stop` is set; a test gives another one."""
+
+    interval_s: float = INTERVAL_S
+    stop: threading.Event = field(default_factory=threading.Event)
+    wait: Callable[[float], bool] | None = None
+
+    def is_stopped_after_wait(self) -> bool:
+        """Wait for one interval."""
+        return (self.wait or self.stop.wait)(self.interval_s)
+
+
+class TableStream:
+    """One reader; one thread iterates, any thread may stop it."""
+
+    def __init__(
+        self,
+        source: ChangeSource,
+        position: Position,
+        *,
+        pace: Pace,
+        until: int | None = None,
+        batch_rows: int | None = None,
+        progress: ConsumerProgress | None = None,
+    ) -> None:
+        self._source, self._position, self._pace = source, position, pace
+        self._until, self._batch_rows, self._progress = until, batch_rows, progress
+        self._running: Iterator[pa.RecordBatch] | None = None
+
+    @property
+    def position(self) -> str:
+        """Behind the last batch that was handed out, as JSON text: what `position=` of another reader takes."""
+        return encode_position(self._position)
+
+    @property
+    def snapshot_id(self) -> int:
+        """The snapshot that it reads, or waits for."""
+        return self._position.snapshot
+
+    def commit(self, *, backward: bool = False) -> None:
+        """Keep the position as the progress of the reader's consumer id, whose file holds expiry back there.
+
+        Raises FixRequest TS1351 without a consumer id, TS1352 when the consumer is further (unless `backward`),
+        NotFound TS1337 when the snapshot expired before it was held.
+        """
+        if self._progress is None:
+            raise FixRequest(
+                "TS1351",
+                "there is no consumer whose progress could be kept",
+                why="the reader was begun without a consumer id",
+                fix="begin it with consumer_id='…', or store its `position` yourself",
+            )
+        self._progress.commit(self._position, backward=backward)
+
+    def stop(self) -> None:
+        """End the iteration behind the current batch, at once where it waits; from any thread."""
+        self._pace.stop.set()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        if self._running is None:
+            self._running = self._batches()
+        try:
+            return next(self._running)
+        except BaseException:
+            self._running = None  # begun anew at the position by the next call
+            raise
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        while not self._is_over():
+            chunks = self._source.read_next(self._position)
+            if chunks is None:
+                if self._pace.is_stopped_after_wait():
+                    return
+                continue
+            for chunk in chunks:
+                at = chunk.at
+                batches = chunk.rows.to_batches(max_chunksize=self._batch_rows)
+                for number, batch in enumerate(batches, start=1):
+                    if self._pace.stop.is_set():
+                        return
+                    at = at.moved(batch.num_rows, chunk.snapshot)
+                    self._position = chunk.behind if number == len(batches) else at
+                    yield batch
+                self._position = chunk.behind
+
+    def _is_over(self) -> bool:
+        is_behind = self._until is not None and self._position.snapshot > self._until
+        return is_behind or self._pace.stop.is_set()
