@@ -188,6 +188,7 @@ def test_two_records_never_share_a_name() -> None:
     text = avro_schemas(new_schema(columns), "8-shop.orders", AVRO).value or ""
     parsed = fastavro.parse_schema(json.loads(text))
     assert parsed["name"] == "_8_shop.orders.Envelope"
+    assert [one.get("default", "none") for one in json.loads(text)["fields"]] == [None, None, "none"]
     names: list[str] = []
 
     def collect(node: object) -> None:
