@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.lsm.key_order import order_columns
+from tablestore_engine.warehouse.snapshot_diff import count_turns, in_turn
 
 ROW_KIND = "_row_kind"
 _HELPERS = (ROW_KIND, "_snapshot_id")
@@ -24,6 +25,11 @@ ReadChanges = Callable[
     [Sequence[str] | None], Iterable[pa.RecordBatch]
 ]  # columns (None: all) → changes in order
 _Ends = tuple[int | None, int | None]
+_KINDS = (
+    (False, True),
+    (True, True),
+    (True, False),
+)  # existed before, exists now: inserted, updated, deleted
 
 
 @dataclass(frozen=True)
@@ -48,41 +54,63 @@ class NetChange:
 def pick_samples(read: ReadChanges, keys: Sequence[str], limit: int) -> tuple[NetChange, ...]:
     """Inserted, then updated, then deleted keys, each in the order in which they first changed.
 
-    Changes are read twice: keys and kinds to choose, then the rows that were chosen, which alone are held.
+    Changes are read several times: their number, keys and kinds to choose (in turns, where they are many), then the
+    rows that were chosen, which alone are held.
     """
-    chosen = _choose(read(list(keys) or None), keys, limit)
+    chosen = _choose(read, keys, limit) if keys else _choose_rows(read(None), limit)
     rows = _rows_at(read(None), {at for pair in chosen for at in pair if at is not None})
     return tuple(
         NetChange(*(None if at is None else rows[at] for at in (before, after))) for before, after in chosen
     )
 
 
-def _choose(changes: Iterable[pa.RecordBatch], keys: Sequence[str], limit: int) -> list[_Ends]:
+def _choose(read: ReadChanges, keys: Sequence[str], limit: int) -> list[_Ends]:
     """Numbers of the rows before and after, of each sample."""
+    turns = count_turns(read(keys))
+    picked: dict[tuple[bool, bool], list[tuple[int, int]]] = {kind: [] for kind in _KINDS}
+    for number in range(turns):
+        ends = _ends_in_turn(read(keys), keys, number, turns)
+        if ends is None:
+            continue
+        for existed, exists in _KINDS:
+            found = ends.filter((pl.col("#existed") == existed) & (pl.col("#exists") == exists)).head(limit)
+            picked[existed, exists] += found.select("#first", "#last").rows()
+    return [
+        (first if existed else None, last if exists else None)
+        for existed, exists in _KINDS
+        for first, last in sorted(picked[existed, exists])[:limit]
+    ]
+
+
+def _ends_in_turn(
+    changes: Iterable[pa.RecordBatch], keys: Sequence[str], number: int, turns: int
+) -> pl.DataFrame | None:
+    """The keys of one turn, in the order in which they first changed; None without any."""
     held: list[pl.DataFrame] = []
     count = settled = 0
     for batch in changes:
         numbered = _numbered(batch, keys, count)
         count += batch.num_rows
-        held.append(numbered if keys else _first_of_each(numbered, limit))
-        if keys and sum(one.height for one in held[1:]) > settled:
+        names = [name for name in numbered.columns if not name.startswith("#")]
+        held.append(numbered.filter(in_turn(numbered.select(names), number, turns)))
+        if sum(one.height for one in held[1:]) > settled:
             held = [_ends_of(pl.concat(held))]
             settled = held[0].height
+    return _ends_of(pl.concat(held)) if held else None
+
+
+def _choose_rows(changes: Iterable[pa.RecordBatch], limit: int) -> list[_Ends]:
+    """Of rows without a key: the first that came and the first that went."""
+    held: list[pl.DataFrame] = []
+    count = 0
+    for batch in changes:
+        held = [_first_of_each(pl.concat([*held, _numbered(batch, (), count)]), limit)]
+        count += batch.num_rows
     if not held:
         return []
-    if not keys:
-        rows = _first_of_each(pl.concat(held), limit)
-        came = rows.filter(~pl.col("#existed"))["#first"].to_list()
-        went = rows.filter(pl.col("#existed"))["#first"].to_list()
-        return [(None, at) for at in came] + [(at, None) for at in went]
-    ends, found = _ends_of(pl.concat(held)), list[_Ends]()
-    for existed, exists in ((False, True), (True, True), (True, False)):
-        picked = ends.filter((pl.col("#existed") == existed) & (pl.col("#exists") == exists)).head(limit)
-        found += [
-            (first if existed else None, last if exists else None)
-            for first, last in picked.select("#first", "#last").rows()
-        ]
-    return found
+    came = held[0].filter(~pl.col("#existed"))["#first"].to_list()
+    went = held[0].filter(pl.col("#existed"))["#first"].to_list()
+    return [(None, at) for at in came] + [(at, None) for at in went]
 
 
 def _numbered(batch: pa.RecordBatch, keys: Sequence[str], start: int) -> pl.DataFrame:

@@ -4,13 +4,14 @@ Names      read_changes_table   changelog rows of (since, until] with _row_kind 
            read_change_batches  the same in batches, some of the columns if wanted: a stream with both ends known
            ChangeCounts, count_changes   net inserted, updated, deleted keys between two states
            NetKinds             first and last kind of each key
+           count_turns, in_turn which keys are looked at together
 Steps      counts: the first and last row kind of each key decide; a key that came and went counts as nothing
 Memory     keys of PASS_ROWS changed rows at once: more are read again, and counted in turns by the hash of their key
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ from tablestore_engine.stream.change_source import ROW_KIND, result_schema
 from tablestore_engine.stream.open_stream import StreamRequest, open_stream
 from tablestore_engine.stream.start_rule import StartMode, StartRequest
 
-PASS_ROWS = 4_000_000
+PASS_ROWS = 2_000_000
 _COUNTED = ("inserted", "updated", "deleted")
 
 
@@ -80,33 +81,34 @@ def count_changes(store: TableStore, since: int, until: int) -> ChangeCounts:
             kinds = batch.column(ROW_KIND)
             came, went = came + _count(kinds, "+I"), went + _count(kinds, "-D")
         return ChangeCounts(came, 0, went)
-    rows = sum(batch.num_rows for batch in batches)
-    passes = max(1, -(-rows // PASS_ROWS))
-    parts = [_count_pass(store, since, until, keys, (number, passes)) for number in range(passes)]
+    turns = count_turns(batches)
+    parts = [_count_turn(store, since, until, keys, (number, turns)) for number in range(turns)]
     return ChangeCounts(*(sum(getattr(one, name) for one in parts) for name in _COUNTED))
 
 
-def _count_pass(
+def _count_turn(
     store: TableStore, since: int, until: int, keys: Sequence[str], turn: tuple[int, int]
 ) -> ChangeCounts:
     """Of the keys whose hash falls to this turn (number, of how many)."""
-    number, passes = turn
+    number, turns = turn
     ends = NetKinds()
     for batch in read_change_batches(store, since, until, keys):
         rows = pa.Table.from_batches([batch])
-        # groups as keys do: -0.0 is another than 0.0
-        ends.add(*of_turn(order_columns(rows, keys), rows.column(ROW_KIND), number, passes))
+        frame = order_columns(rows, keys)  # groups as keys do: -0.0 is another than 0.0
+        mine = in_turn(frame, number, turns)
+        ends.add(frame.filter(mine), rows.column(ROW_KIND).filter(mine.to_arrow()))
     return ends.count()
 
 
-def of_turn(
-    keys: pl.DataFrame, kinds: pa.ChunkedArray, number: int, passes: int
-) -> tuple[pl.DataFrame, pa.ChunkedArray]:
-    """The rows of one turn, where changes of many keys are counted in several."""
-    if passes == 1:
-        return keys, kinds
-    mine = keys.hash_rows() % passes == number
-    return keys.filter(mine), kinds.filter(mine.to_arrow())
+def count_turns(changes: Iterable[pa.RecordBatch]) -> int:
+    """In how many turns keys of so many changes are looked at, so that memory holds those of one."""
+    rows: int = sum(batch.num_rows for batch in changes)
+    return max(1, -(-rows // PASS_ROWS))
+
+
+def in_turn(keys: pl.DataFrame, number: int, turns: int) -> pl.Series:
+    """For each row whether its key belongs to this turn."""
+    return keys.hash_rows() % turns == number
 
 
 def _count(kinds: pa.Array, kind: str) -> int:

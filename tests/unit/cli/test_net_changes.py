@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 from tablestore_engine.cli import net_changes
 from tablestore_engine.cli.net_changes import NetChange
+from tablestore_engine.warehouse import snapshot_diff
 
 
 def changes(*rows: tuple[str, int, str]) -> pa.Table:
@@ -26,8 +28,13 @@ def row(key: int, value: str) -> dict[str, object]:
     return {"k": key, "v": value}
 
 
-def test_first_and_last_row_of_a_key_decide() -> None:
-    """Whatever happened in between, a key is inserted, updated or deleted once; one that came and went is nothing."""
+@pytest.mark.parametrize("turn_rows", [1_000, 1])
+def test_first_and_last_row_of_a_key_decide(turn_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever happened in between, a key is inserted, updated or deleted once; one that came and went is nothing.
+
+    In one turn, or in one for almost each key.
+    """
+    monkeypatch.setattr(snapshot_diff, "PASS_ROWS", turn_rows)
     found = pick_samples(
         changes(
             ("-U", 1, "a"), ("+U", 1, "b"), ("-U", 1, "b"), ("+U", 1, "c"),
