@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.capability import check_readable
-from tablestore_engine.format.snapshot import CommitKind
+from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.stream.change_source import ChangelogFiles
@@ -84,13 +85,15 @@ def _begin(parts: Parts, request: StreamRequest, progress: ConsumerProgress | No
 
 
 def _history(parts: Parts) -> History:
+    @cache
+    def known() -> dict[int, Snapshot]:
+        return {one.id: one for one in parts.snapshots.list_all()}
+
     def time_of(number: int) -> int | None:
-        found = parts.snapshots.find(number)
-        return None if found is None else found.time_millis
+        return known()[number].time_millis if number in known() else None
 
     def is_compaction(number: int) -> bool | None:
-        found = parts.snapshots.find(number)
-        return None if found is None else found.commit_kind is CommitKind.COMPACT
+        return number in known() and known()[number].commit_kind is CommitKind.COMPACT
 
     return History(parts.snapshots.list_ids(), time_of, is_compaction)
 

@@ -4,8 +4,8 @@ Names      SnapshotLine   next_snapshot(position) → a snapshot, or None when i
 Errors     TS1335 the position is of another table · TS1336 the table is gone · TS1337 its snapshot has expired ·
            TS1338 the table was rolled back behind it
 INVARIANT  no number is passed over, and none is taken for another snapshot that once had it: a gap is an error.
-How        a snapshot that was seen is compared with the one that has its number now; when that has expired, with what
-           the next one says of its base (commit_history)
+How        what a snapshot says of its base (commit_history) is compared with the one that was seen; where it says
+           nothing, the one that has that number now
 """
 
 from __future__ import annotations
@@ -76,12 +76,11 @@ class SnapshotLine:
         seen = position.seen
         if seen is None:
             return
-        there = found if seen.snapshot == found.id else self.parts.snapshots.find(seen.snapshot)
-        if there is not None:
-            is_same = there.unique == seen.unique
-        else:
-            is_same = seen.snapshot != found.id - 1 or base_of(found) in (None, seen.unique)
-        if not is_same:
+        said = found.unique if seen.snapshot == found.id else base_of(found)
+        if said is None:  # another engine's snapshot: the one before it tells, as long as it is there
+            there = self.parts.snapshots.find(seen.snapshot)
+            said = seen.unique if there is None else there.unique
+        if said != seen.unique:
             raise self._rolled_back(position, f"snapshot {seen.snapshot} is another one now")
 
     def _check_waiting(self, position: Position, latest: int) -> None:

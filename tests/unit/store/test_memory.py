@@ -9,15 +9,17 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.lsm.compaction_choice import pick_full
+from tablestore_engine.store import difference
 from tablestore_engine.store.files import row_budget
 from tablestore_engine.store.files.parquet_input import portions
 from tablestore_engine.store.merge.key_facts import count_repeats, read_key_facts
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import read_batches
 from tablestore_engine.store.tasks.bucket_task import BucketTask, Fold
-from tablestore_engine.store.write.write_request import WriteRequest
+from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tests.unit.store.bucket_world import Row, World, make_schema
 from tests.unit.store.table_world import make_table, open_table
+from tests.unit.stream.stream_world import reader
 
 ROWS, STEP, TEXT = 60_000, 2_000, 100
 SHARE = 2.5  # of what everything at once takes: some steps, and the 8 k rows that a new file is sampled by
@@ -123,6 +125,48 @@ def test_changes_come_in_steps(
     monkeypatch.setattr(row_budget, "STEP_ROWS", STEP)
     assert metered(read) < whole / SHARE
     assert read() == list(range(ROWS))
+
+
+@pytest.mark.parametrize("mode", ["earliest", "latest-full"])
+def test_a_reader_holds_a_few_steps(
+    tmp_path: Path, metered: Callable[[Callable[[], object]], int], monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """Of a snapshot's rows, and of its changes, however many there are."""
+    store = make_table(
+        tmp_path, columns={"id": "INT", "v": "STRING"}, options={"parquet.row-group-rows": "1000"}
+    )
+    rows = _rows(range(ROWS), "a")
+    store.write(WriteRequest(pa.Table.from_pylist(rows, schema=store.schema.arrow_schema())))
+
+    def read() -> int:
+        return sum(batch.num_rows for batch in reader(open_table(tmp_path), mode))
+
+    whole = metered(read)
+    monkeypatch.setattr(row_budget, "STEP_ROWS", STEP)
+    assert metered(read) < whole / SHARE
+    assert read() == ROWS
+
+
+def test_a_difference_holds_a_pass(
+    tmp_path: Path, metered: Callable[[Callable[[], object]], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An overwrite without a changelog: never all rows of both states at once."""
+    store = make_table(
+        tmp_path, keys=(), columns={"id": "INT", "v": "STRING"}, options={"parquet.row-group-rows": "1000"}
+    )
+    for letter in "ab":
+        rows = pa.Table.from_pylist(_rows(range(ROWS // 2), letter), schema=store.schema.arrow_schema())
+        store.write(WriteRequest(rows, mode=WriteMode.OVERWRITE_TABLE))
+
+    def read() -> int:
+        stream = reader(open_table(tmp_path), "from-snapshot", snapshot_id=2)
+        return sum(batch.num_rows for batch in stream)
+
+    whole = metered(read)
+    monkeypatch.setattr(row_budget, "STEP_ROWS", STEP)
+    monkeypatch.setattr(difference, "PASS_ROWS", STEP)
+    assert metered(read) < whole / SHARE
+    assert read() == ROWS
 
 
 def test_verify_looks_at_keys_in_steps(

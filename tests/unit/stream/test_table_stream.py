@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 from tablestore_engine.errors import FixRequest, NotFound, TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema_change import add_column, rename_column
+from tablestore_engine.format.snapshot import encode_snapshot
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.alter import SchemaChange
 from tablestore_engine.store.table_store import TableStore
@@ -264,6 +266,18 @@ def test_a_rollback_behind_expired_snapshots_is_noticed(five: TableStore) -> Non
     five.expire(newest(2))
     assert five.snapshots.list_ids() == (6, 7)
     refused("TS1338", lambda: reader(five, position=position))
+
+
+def test_a_rollback_of_another_engines_snapshots_is_noticed(five: TableStore) -> None:
+    """Theirs do not say which snapshot they were planned on; the one that has the number of the last one tells."""
+    position = reader(five, "latest").position
+    five.rollback(3)
+    for number in range(4):
+        put(five, row(10 + number))
+    for one in five.snapshots.list_all():
+        data = encode_snapshot(replace(one, properties=None))
+        five.fileio.replace(five.layout.snapshot_path(one.id), data)
+    refused("TS1338", lambda: reader(open_table(Path(five.location).parents[1]), position=position))
 
 
 def test_a_rollback_to_where_the_reader_is_changes_nothing(five: TableStore) -> None:
