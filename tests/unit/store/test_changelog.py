@@ -48,7 +48,7 @@ def _foreign(
     state = states[0] if states else empty_bucket(schema, (), 0)
     first = state.next_sequence
     parts = store.parts
-    rows = sorted(rows, key=lambda one: str(one["id"]))  # single digits
+    rows = sorted(rows, key=lambda one: one["id"])  # type: ignore[arg-type,return-value] # numbers
     run = RunRows(as_table(rows, schema), np.arange(first, first + len(rows)), np.array(kinds, np.int8))
     files = DataFiles(parts.fileio, parts.layout, TableTraits(schema), parts.runtime).write_run(
         state, run, level=level
