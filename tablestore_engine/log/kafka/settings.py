@@ -159,7 +159,11 @@ def _check_changelog(values: OptionSet, table: str, *, is_keyed: bool) -> None:
 
 
 def _check_no_log(options: Mapping[str, str], table: str) -> None:
-    stray = sorted(key for key in options if key.startswith(("log.", _PREFIX)) and key != "log.system")
+    stray = sorted(
+        key
+        for key in options
+        if key.startswith(("log.", _PREFIX)) and key != "log.system" and not key.startswith("log.scan")
+    )  # log.scan*: old names of options of readers, which need no log
     if stray:
         raise _contradiction(
             table,
