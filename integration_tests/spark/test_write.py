@@ -61,7 +61,7 @@ class Twins:
         plain = rows if kind_column is None else rows.drop_columns([kind_column])
         self.driver.write(WriteRequest(rows=plain, kinds=kinds, mode=mode))
         self.tasks.write_changes(
-            lambda base, _: self.changes(frame, mode, kind_column, base), WriteRequest(mode=mode)
+            lambda base, *_: self.changes(frame, mode, kind_column, base), WriteRequest(mode=mode)
         )
         assert _rows(self.tasks.read()) == _rows(self.driver.read())
         assert _changelog(self.tasks) == _changelog(self.driver)
@@ -162,10 +162,12 @@ def test_bad_rows_in_a_task(spark: SparkSession, warehouse: str) -> None:
     frame = _frame(spark, 0, 10).union(_frame(spark, 7, 8))
     request = WriteRequest(mode=WriteMode.UPSERT)
     with pytest.raises(FixData, match=r"TS1601 1 key occurs more than once (.|\n)*id = 7"):
-        twins.tasks.write_changes(lambda base, _: twins.changes(frame, WriteMode.UPSERT, None, base), request)
+        twins.tasks.write_changes(
+            lambda base, *_: twins.changes(frame, WriteMode.UPSERT, None, base), request
+        )
     bad = _frame(spark, 0, 10).selectExpr("if(id = 3, raise_error('boom'), id) as id", "* except (id)")
     with pytest.raises(FixRequest, match=r"TS1506 (.|\n)*boom"):
-        twins.tasks.write_changes(lambda base, _: twins.changes(bad, WriteMode.UPSERT, None, base), request)
+        twins.tasks.write_changes(lambda base, *_: twins.changes(bad, WriteMode.UPSERT, None, base), request)
     assert twins.tasks.latest() is None
 
 

@@ -3,6 +3,8 @@
 Names      ChangeBatch       one batch of changelog rows of one bucket
            SnapshotChanges   all changelog rows of one snapshot, in the store's deterministic order
            ReadChanges       snapshot id → its changes, None when it changed no row
+           TableState        the table at one snapshot: its schema, and the rows of keys
+           ReadState         snapshot id → its state
            PublishReport     what one call of the publisher did
 INVARIANT  reading the changes of a snapshot twice gives the same rows in the same order: a publisher that
            died inside a big snapshot goes on behind the rows that are already visible.
@@ -56,6 +58,17 @@ class SnapshotChanges:
 
 
 ReadChanges = Callable[[int], "SnapshotChanges | None"]
+
+
+@dataclass(frozen=True)
+class TableState:
+    """`find_rows`: columns of the primary key → the rows that have these keys, in any order."""
+
+    schema: TableSchema
+    find_rows: Callable[[pa.Table], pa.Table]
+
+
+ReadState = Callable[[int], TableState]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 Names      LogMessage      one message with its headers read
            decode_rows()   messages of one table → Arrow rows with `_ROW_KIND`
+           decode_keys()   message keys → the columns of the primary key
 Kinds      header `k` when it is there; else by the value: null -D, op c, r and u (type insert, update) +I (u is +U),
            op d (delete) -D; of json, which says nothing, and of every log with ignore_delete +I
 INVARIANT  a tombstone gives a row with the key columns set and all others null.
@@ -11,6 +12,7 @@ INVARIANT  decode(encode(rows)) = rows: no value loses digits (decimals never pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +51,10 @@ _EXPECTED = {
 
 @dataclass(frozen=True)
 class LogMessage:
-    """One message; what a header would say is None where the message does not have it (foreign producers)."""
+    """One message; what a header would say is None where the message does not have it (foreign producers).
+
+    `early`: header `a` of a row that was sent before its snapshot existed; it has no `snapshot_id`.
+    """
 
     partition: int
     offset: int
@@ -60,6 +65,7 @@ class LogMessage:
     kind: RowKind | None = None
     sequence: int | None = None
     timestamp_ms: int = 0
+    early: str | None = None
 
 
 @dataclass(frozen=True)
@@ -196,3 +202,33 @@ def _columns_of(rows: Sequence[_Row], fields: Sequence[DataField]) -> pa.Table:
                 fix="read the topic with the schema it was written with",
             ) from error
     return pa.table(columns)
+
+
+def decode_keys(keys: Sequence[bytes], schema: TableSchema) -> pa.Table:
+    """One row per key that this schema can have, in order; a key of other columns is left out: no row has it.
+
+    REQUIRES JSON keys.
+    """
+    fitting = [LogMessage(0, 0, key, None) for key in keys if _names_of(key) == set(schema.primary_keys)]
+    try:
+        rows = decode_rows(fitting, schema)
+    except FixData:
+        rows = pa.concat_tables(_decode_each(fitting, schema))
+    return rows.select(list(schema.primary_keys))
+
+
+def _names_of(key: bytes) -> set[str] | None:
+    """Columns of a key that has a value for each of them."""
+    try:
+        found = parse_object(key)
+    except (ValueError, TypeError):
+        return None
+    return None if None in found.values() else set(found)
+
+
+def _decode_each(messages: Sequence[LogMessage], schema: TableSchema) -> list[pa.Table]:
+    found = [decode_rows((), schema)]
+    for message in messages:
+        with suppress(FixData):
+            found.append(decode_rows([message], schema))
+    return found

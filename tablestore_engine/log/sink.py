@@ -5,25 +5,28 @@ Names      ChangelogSystem   the logs of a warehouse: whether a table has one, a
            LoggedTable       what a sink is told of its table
            LogPosition       where the rows of one call lie in a log
            SentChanges       what one call of publish did
+           ReceiveEarly      takes rows of a write before its snapshot exists; picklable: it goes to Spark tasks
+           EarlyCommit       what it answered for the rows of one commit
            RowLimit          how large a row a log can carry; picklable, without secrets: it goes to Spark tasks
 Promises   1 making a sink asks nobody and costs little; two are equal when they reach the same log in the same way
            2 `prepare` repeated changes nothing; whose log it is, is decided once, for all processes
            3 `publish` sends each snapshot once and in order, whoever publishes, also after an answer was lost: a log
              knows by itself how far it is (P4). Readers see what it sent when it returns
            4 `check` meets everything that `publish` would meet first, and sends nothing
+           5 a log that takes rows early takes back, with the next `publish` of anybody, what no snapshot has
 INVARIANT  a second system is a class that keeps these promises; nothing above log/ says what a log is made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
 
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.changes import ReadChanges
+from tablestore_engine.log.changes import ReadChanges, ReadState
 from tablestore_engine.log.decode import LogMessage
 
 FindCommit = Callable[[int], str | None]  # snapshot id → "user:identifier", None when there is none any more
@@ -71,6 +74,23 @@ class RowLimit(Protocol):
         """Raises FixData for a row of the table's columns that publishing would refuse."""
 
 
+class ReceiveEarly(Protocol):
+    """Trouble is no failure of the write: the answer is None then, and the rows go behind the commit."""
+
+    def __call__(
+        self, commit: str, bucket: int, schema: TableSchema, batches: Iterable[pa.Table]
+    ) -> object | None:
+        """`commit`: "user:identifier"; `batches`: the columns of `schema` and `_ROW_KIND`, in changelog order."""
+
+
+@dataclass(frozen=True)
+class EarlyCommit:
+    """A commit of this process whose rows were all taken: `answers` in no order, for the sink that gave them."""
+
+    commit: str
+    answers: tuple[object, ...]
+
+
 class ChangelogSink(Protocol):
     """One table's log. Used by one thread at a time; every method may raise what its system raises (TS17xx)."""
 
@@ -83,8 +103,18 @@ class ChangelogSink(Protocol):
     def check(self, latest_id: int, find_commit: FindCommit) -> int:
         """The newest snapshot that the log has, when the next ones could be published now."""
 
-    def publish(self, latest_id: int, read_changes: ReadChanges, find_commit: FindCommit) -> SentChanges:
-        """Send every snapshot up to this one that the log lacks."""
+    def publish(
+        self,
+        latest_id: int,
+        read_changes: ReadChanges,
+        find_commit: FindCommit,
+        read_state: ReadState,
+        early: Mapping[int, EarlyCommit],
+    ) -> SentChanges:
+        """Send every snapshot up to this one that the log lacks; `early`: what it got before, by snapshot."""
+
+    def receive_early(self) -> ReceiveEarly | None:
+        """For one write; None when the log waits for snapshots."""
 
     def reset(self, after_snapshot: int) -> int:
         """Begin anew behind a snapshot; how many rows that no reader had seen were dropped."""

@@ -41,6 +41,8 @@ CRASH_POINTS: Mapping[str, str] = {
     "log.begin": "the Kafka transaction is open, no row was produced",
     "log.rows": "some rows of the snapshot are produced, more are to come",
     "log.marker": "rows and marker are flushed, the transaction is not committed",
+    "log.repairs": "what the table says under keys of lost rows is produced, no marker yet",
+    "log.early": "some rows of a change are in the topic, the change is not committed",
     "log.committed": "the Kafka transaction is committed, nothing else was done",
 }
 

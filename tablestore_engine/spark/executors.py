@@ -22,7 +22,7 @@ from tablestore_engine.spark import ship_package, spark_errors, write
 from tablestore_engine.spark.driver_or_tasks import JobSize, plan_place
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
-from tablestore_engine.spark.task_outcomes import Outcome, discard, gather
+from tablestore_engine.spark.task_outcomes import Outcome, discard, dump_receiver, gather
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.tasks.bucket_task import BucketTask
 from tablestore_engine.store.tasks.task_runner import FileAccess, run_tasks
@@ -59,7 +59,7 @@ def _run_job(session: SparkSession, tasks: Sequence[BucketTask], access: FileAcc
         # as many slices as elements: each group is a Spark task of its own
         return (
             context.parallelize(work, len(work))
-            .flatMap(functools.partial(run_group, access.fileio))
+            .flatMap(functools.partial(run_group, access.fileio, dump_receiver(access.early)))
             .collect()
         )
     except (PySparkException, Py4JError) as error:

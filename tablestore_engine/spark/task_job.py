@@ -19,9 +19,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.spark.task_outcomes import Outcome, encode_change, encode_failure
+from tablestore_engine.spark.task_outcomes import Outcome, encode_change, encode_failure, load_receiver
 from tablestore_engine.store.tasks.bucket_task import BucketTask
-from tablestore_engine.store.tasks.task_runner import FileAccess, run_task
+from tablestore_engine.store.tasks.task_runner import FileAccess, run_and_hand_on
 
 _GROUPS_PER_CORE = 4
 
@@ -43,13 +43,13 @@ def encode_group(tasks: Sequence[BucketTask], places: Iterable[int]) -> bytes:
     return pickle.dumps([(place, tasks[place]) for place in places])
 
 
-def run_group(fileio: FileIO, group: bytes) -> Iterator[Outcome]:
-    """In the worker: one outcome for each task, the last may be a failure."""
-    access = FileAccess(fileio, SYSTEM)
+def run_group(fileio: FileIO, early: bytes | None, group: bytes) -> Iterator[Outcome]:
+    """In the worker: one outcome for each task, the last may be a failure. `early`: see task_outcomes."""
+    access = FileAccess(fileio, SYSTEM, early=load_receiver(early))
     wanted: list[tuple[int, BucketTask]] = pickle.loads(group)  # noqa: S301 - written by our own driver
     for place, task in wanted:
         try:
-            yield place, encode_change(run_task(task, access))
+            yield place, encode_change(run_and_hand_on(task, access))
         except TablestoreError as error:
             yield place, encode_failure(error)
             return

@@ -3,6 +3,7 @@
 Names      encode_change() encode_failure()   in the worker
            gather()    in the driver: outcomes → changes in order, or the first error as the error that it was
            discard()   deletes what was made for changes that are not committed
+           dump_receiver() load_receiver()   who gets changelog rows before the commit, to the worker
 INVARIANT  errors of ours never fail a Spark job: its message would bury them in a stack trace. They cross as data, with
            their code and text.
 """
@@ -20,6 +21,7 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.tasks.early_rows import TaskReceiver
 
 Outcome = tuple[int, bytes]  # place in the answer, and what was encoded
 
@@ -88,6 +90,22 @@ def discard(
         place = spec.path_of_bytes(change.partition_bytes)
         for meta in change.created:
             fileio.delete(layout.data_file(place, change.bucket, meta.file_name))
+
+
+def dump_receiver(early: TaskReceiver | None) -> bytes | None:
+    """In the driver."""
+    return None if early is None else pickle.dumps(early)
+
+
+def load_receiver(data: bytes | None) -> TaskReceiver | None:
+    """In the worker. None where what it needs is not installed: then the rows are received behind the commit."""
+    if data is None:
+        return None
+    try:
+        receiver: TaskReceiver = pickle.loads(data)  # noqa: S301 - written by our own driver
+    except ImportError:
+        return None
+    return receiver
 
 
 def _decode(data: bytes) -> BucketChange | TablestoreError:

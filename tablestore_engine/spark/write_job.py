@@ -22,14 +22,14 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.sink import RowLimit
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.spark.task_outcomes import encode_change, encode_failure
+from tablestore_engine.spark.task_outcomes import encode_change, encode_failure, load_receiver
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.rows.routing import RoutedRows, route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_plan import plan_rows
 from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
-from tablestore_engine.store.tasks.task_runner import FileAccess, run_task
+from tablestore_engine.store.tasks.task_runner import FileAccess, run_and_hand_on
 
 BUCKET_COLUMN = "__ts_bucket"
 OUTCOME_DDL = "outcome binary"
@@ -43,6 +43,7 @@ class WriteJob:
     `picks`: stored rows of a keyed table that are deleted unless a row of the write has their key. An append-only table
     is not shuffled: its tasks share buckets, so what gives way there is decided once, by the driver.
     `kind_column` names the column of row kinds (bytes 0-3), None when every row is put. `limit`: of the log, if any.
+    `early`: who gets changelog rows before the commit, as task_outcomes.dump_receiver has it.
     """
 
     fileio: FileIO
@@ -53,6 +54,7 @@ class WriteJob:
     picks: RowFilter | None = None
     kind_column: str | None = None
     limit: RowLimit | None = None
+    early: bytes | None = field(default=None, repr=False)
 
     def plan(self, routed: Sequence[RoutedRows]) -> tuple[BucketTask, ...]:
         """The tasks of these rows. Pure."""
@@ -73,13 +75,13 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
     if job.kind_column is not None:
         kinds = np.asarray(rows.column(job.kind_column)).astype(np.int8)
         rows = rows.drop_columns([job.kind_column])
-    access = FileAccess(job.fileio, SYSTEM)
+    access = FileAccess(job.fileio, SYSTEM, early=load_receiver(job.early))
     outcomes: list[bytes] = []
     try:
         if job.limit is not None:
             job.limit.check(rows, job.schema)
         for one in job.plan(route_rows(rows, kinds, job.schema)):
-            outcomes.append(encode_change(run_task(one, access)))  # noqa: PERF401 - those before a failure count
+            outcomes.append(encode_change(run_and_hand_on(one, access)))  # noqa: PERF401 - those before a failure count
     except TablestoreError as error:
         outcomes.append(encode_failure(error))
     yield pa.RecordBatch.from_arrays([pa.array(outcomes, pa.binary())], schema=_OUTCOME)

@@ -10,7 +10,7 @@ INVARIANT  branches share data, manifest and index files, so one ManifestStore a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.fileio.base import FileIO
@@ -29,6 +29,7 @@ from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.read.scan import Scanner
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
+from tablestore_engine.store.tasks.early_rows import TaskReceiver
 from tablestore_engine.store.tasks.task_runner import FileAccess, RunTasks, run_tasks
 
 
@@ -124,9 +125,12 @@ class Parts:
         """What performing a task needs beside the task."""
         return FileAccess(self.fileio, self.runtime, self.key_cache)
 
-    def run(self, tasks: Sequence[BucketTask]) -> list[BucketChange]:
-        """The changes of these tasks, in order, wherever they are performed. Raises what run_task raises."""
-        return self.runner(tasks, self.access)
+    def run(self, tasks: Sequence[BucketTask], early: TaskReceiver | None = None) -> list[BucketChange]:
+        """The changes of these tasks, in order, wherever they are performed. Raises what run_task raises.
+
+        `early`: who gets their changelog rows before they are committed.
+        """
+        return self.runner(tasks, replace(self.access, early=early))
 
     def task_table(self, schema: TableSchema, options: Mapping[str, str] | None = None) -> TaskTable:
         """The table as tasks see it; `schema` may not exist yet; `options` replace the table's for this write."""

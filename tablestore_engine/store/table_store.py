@@ -39,6 +39,7 @@ from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.read.filtered_read import Condition, parse_conditions, read_matching
+from tablestore_engine.store.read.key_lookup import find_rows
 from tablestore_engine.store.read.scan import PartitionFilter, ScanPlan
 from tablestore_engine.store.read.scan_rows import read_batches, read_plan
 from tablestore_engine.store.retention_options import Retention
@@ -52,6 +53,7 @@ from tablestore_engine.store.stage.staging import (
     staged_parts,
 )
 from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.store.tasks.early_rows import TaskReceiver, with_commit
 from tablestore_engine.store.tasks.task_runner import RunTasks, run_tasks
 from tablestore_engine.store.verify import verify_table
 from tablestore_engine.store.write.requested_compaction import (
@@ -168,6 +170,10 @@ class TableStore:
         """The same as a stream."""
         return read_batches(self.fileio, plan, columns)
 
+    def find_rows(self, snapshot: Snapshot, keys: pa.Table) -> pa.Table:
+        """The visible rows of these keys at a snapshot of a keyed table. See store.read.key_lookup."""
+        return find_rows(self.fileio, self.plan_scan(snapshot), keys)
+
     def bucket_states(
         self, snapshot: Snapshot | None, wanted: Callable[[BucketId], bool] | None = None
     ) -> tuple[BucketState, ...]:
@@ -280,12 +286,12 @@ class TableStore:
     def write(self, request: WriteRequest) -> CommitReport:
         """Write rows of this process in one commit. See WriteRequest for what can be asked."""
         parts = self.parts
-        return _commit(parts, lambda where: RowsWrite(where, request), request)
+        return _commit(parts, lambda where, early: RowsWrite(where, request, early), request)
 
     def write_changes(self, make_changes: MakeChanges, request: WriteRequest) -> CommitReport:
         """Commit changes that `make_changes` writes for a base snapshot, again when the base moved beneath them."""
         parts = self.parts
-        return _commit(parts, lambda where: ChangesWrite(where, request, make_changes), request)
+        return _commit(parts, lambda where, early: ChangesWrite(where, request, make_changes, early), request)
 
     def alter(self, change: SchemaChange) -> TableSchema:
         """Change the schema by a snapshot of its own; the schema then. See store.alter."""
@@ -300,7 +306,9 @@ class TableStore:
         return compact_table(parts, committer_of(parts), CompactionRequest(partition or {}, full))
 
 
-def _commit(parts: Parts, write_on: Callable[[Parts], Plan], request: WriteRequest) -> CommitReport:
+def _commit(
+    parts: Parts, write_on: Callable[[Parts, TaskReceiver | None], Plan], request: WriteRequest
+) -> CommitReport:
     if request.identity is not None and request.identity != parts.guard.identity:
         raise table_gone(parts.layout.location, is_replaced=parts.guard.identity is not None)
     committer, stage = committer_of(parts), request.stage
@@ -310,12 +318,15 @@ def _commit(parts: Parts, write_on: Callable[[Parts], Plan], request: WriteReque
         return TableTraits(parts.latest_schema()).retries_max
 
     if stage is not None and request.builds_on_stage and find_staged(parts, stage) is not None:
-        plan = write_on(parts.on_branch(staged_branch(stage)))
+        plan = write_on(parts.on_branch(staged_branch(stage)), None)
         return write_more(
             More(parts, committer, stage, plan, identity, request.properties or {}, retries_max())
         )
+    early = request.early if stage is None else None  # what waits for tests is not visible
     return committer.commit(
-        write_on(parts),
+        write_on(
+            parts, None if early is None else with_commit(early, f"{identity.user}:{identity.identifier}")
+        ),
         identity,
         destination=None
         if stage is None

@@ -168,8 +168,26 @@ def drop_hidden(admin: AdminClient, producer: LogProducer, settings: LogSettings
 def take_out(newest: Marker, hidden: Mapping[int, tuple[int, int]]) -> Marker:
     """The marker without the messages of its snapshot from number `first` on that lie from `offset` on.
 
-    `hidden`: {partition: (first, offset)}. Its snapshot is visible in part then, as after a chunk.
+    `hidden`: {partition: (first, offset)}. Its snapshot is visible in part then, as after a chunk. Of a marker with
+    repairs P is again what it was before, with nothing of the next snapshot, and rows are looked for from there on.
     """
+    if newest.before is not None:
+        ends = {
+            **newest.offsets,
+            **{partition: (offset, offset) for partition, (_, offset) in hidden.items()},
+        }
+        return replace(
+            newest,
+            snapshot_id=newest.before + 1,
+            commit="",
+            last=False,
+            counts={},
+            chunk=0,
+            offsets={partition: (end, end) for partition, (_, end) in ends.items()},
+            unchecked={one: at for one, at in newest.since.items() if at < ends.get(one, (0, 0))[1]},
+            before=None,
+            since={},
+        )
     counts = {partition: first for partition, (first, _) in hidden.items()}
     offsets = {partition: (offset, offset) for partition, (_, offset) in hidden.items()}
     return replace(

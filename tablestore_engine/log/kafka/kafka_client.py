@@ -29,6 +29,7 @@ from tablestore_engine.log.kafka.access_errors import (
 from tablestore_engine.log.kafka.settings import LogSettings
 
 TRANSACTION_TIMEOUT_MS = 120_000
+_EARLY_QUEUE, _EARLY_QUEUE_KB = 50_000, 65_536  # time in the queue counts: what waits longer is given up
 _LOOK_SECONDS = 1.0
 _PASSING_WORDS = re.compile(
     r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?\)|^\S+://\S+: "
@@ -113,9 +114,11 @@ def _await_answer(admin: AdminClient, settings: LogSettings, reasons: Reasons) -
 
 
 def make_producer(
-    settings: LogSettings, transactional_id: str, on_delivery: DeliveryReport, reasons: Reasons
+    settings: LogSettings, transactional_id: str | None, on_delivery: DeliveryReport, reasons: Reasons
 ) -> Producer:
-    """A transactional producer, not yet initialised. Raises FixRequest TS1721."""
+    """A transactional producer, not yet initialised; with None one whose messages count at once, and which gives them
+    up after LogSettings.timeout_s. Raises FixRequest TS1721.
+    """
     defaults: dict[str, object] = {
         "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
         "delivery.timeout.ms": int(settings.delivery_s * 1000),
@@ -125,14 +128,18 @@ def make_producer(
         "queue.buffering.max.messages": 400_000,
         "queue.buffering.max.kbytes": 262_144,
     }
-    owned: dict[str, object] = {
-        "transactional.id": transactional_id,
-        "enable.idempotence": True,
-        "acks": "all",
-        "on_delivery": on_delivery,
-    }
+    owned: dict[str, object] = {"enable.idempotence": True, "acks": "all", "on_delivery": on_delivery}
+    if transactional_id is not None:
+        owned["transactional.id"] = transactional_id
+    else:
+        owned["delivery.timeout.ms"] = int(settings.timeout_s * 1000)
+        owned["queue.buffering.max.messages"] = _EARLY_QUEUE
+        owned["queue.buffering.max.kbytes"] = _EARLY_QUEUE_KB
     try:
-        return Producer({**defaults, **_config(settings, reasons), **owned})
+        config = {**defaults, **_config(settings, reasons), **owned}
+        if transactional_id is None:
+            del config["transaction.timeout.ms"]
+        return Producer(config)
     except KafkaException as error:
         raise _bad_config(error, settings) from error
 

@@ -29,7 +29,7 @@ _ABORT_SECONDS = 10.0
 _POLL_EVERY = 2048
 _LEFTOVER_KEY = b"aborted"  # a compacted topic takes no record without a key; readers never see this one
 _Header = tuple[str, str | bytes | None]
-_KIND_HEADERS: tuple[_Header, ...] = tuple(("k", kind.short_string.encode()) for kind in RowKind)
+KIND_HEADERS: tuple[_Header, ...] = tuple(("k", kind.short_string.encode()) for kind in RowKind)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class LogProducer:
             key, value = keys[index] if keys is not None else None, values[index]
             row_headers: list[_Header] = [
                 *constant,
-                _KIND_HEADERS[kinds[index]],
+                KIND_HEADERS[kinds[index]],
                 ("q", b"%d" % (first + index)),
             ]
             while True:

@@ -17,16 +17,17 @@ import pyarrow as pa
 
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.avro_schema import avro_schemas
-from tablestore_engine.log.changes import ReadChanges
+from tablestore_engine.log.changes import ReadChanges, ReadState
 from tablestore_engine.log.decode import LogMessage, decode_rows
 from tablestore_engine.log.kafka.broker_check import check_brokers, check_registry
+from tablestore_engine.log.kafka.early_rows import EarlyProducer, EarlyRows
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.message_limit import MessageLimit, message_limit
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import REGISTRY_PREFIX, LogSettings, resolve_log
-from tablestore_engine.log.sink import FindCommit, LoggedTable, LogPosition, SentChanges
+from tablestore_engine.log.sink import EarlyCommit, FindCommit, LoggedTable, LogPosition, SentChanges
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _SYSTEM = "kafka"
@@ -40,6 +41,7 @@ class KafkaSink:
     settings: LogSettings
     runtime: Runtime = field(compare=False)
     _publisher: Publisher | None = field(default=None, compare=False)
+    _early: EarlyProducer | None = field(default=None, compare=False)
 
     def prepare(self, after_snapshot: int) -> Mapping[str, str]:
         """Topic and marker topic; whether the topic is ours. Raises as prepare_log and check_schema."""
@@ -57,10 +59,27 @@ class KafkaSink:
         """As Publisher.check."""
         return self._open().check(latest_id, find_commit=find_commit)
 
-    def publish(self, latest_id: int, read_changes: ReadChanges, find_commit: FindCommit) -> SentChanges:
+    def publish(
+        self,
+        latest_id: int,
+        read_changes: ReadChanges,
+        find_commit: FindCommit,
+        read_state: ReadState,
+        early: Mapping[int, EarlyCommit],
+    ) -> SentChanges:
         """As Publisher.publish_pending; offsets by topic partition."""
-        report = self._open().publish_pending(latest_id, read_changes, find_commit=find_commit)
+        report = self._open().publish_pending(
+            latest_id, read_changes, find_commit=find_commit, read_state=read_state, early=early
+        )
         return SentChanges(report.published, LogPosition(_SYSTEM, self.settings.topic, report.offsets))
+
+    def receive_early(self) -> EarlyRows | None:
+        """Of an eventual log; its producer is kept for the next write."""
+        if not self.settings.is_eventual:
+            return None
+        if self._early is None:
+            self._early = EarlyProducer(self.settings)
+        return EarlyRows(self.settings, self._early, self.runtime)
 
     def _open(self) -> Publisher:
         if self._publisher is None:
@@ -98,6 +117,8 @@ class KafkaSink:
         if self._publisher is not None:
             self._publisher.close()
             self._publisher = None
+        if self._early is not None:
+            self._early.drop()
 
 
 @dataclass(frozen=True)

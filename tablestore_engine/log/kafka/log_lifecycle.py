@@ -25,8 +25,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -77,10 +78,11 @@ class LogBeginning:
 
 @dataclass(frozen=True)
 class _Claim:
-    """`is_ours`: the engine made the topic. `behind`: the offset that the marker must get; None for any."""
+    """`is_ours`: the engine made the topic. `behind`: the marker's offset has to be that. `over`: the newest marker."""
 
     is_ours: bool = False
     behind: int | None = None
+    over: Marker | None = None
 
 
 _NO_CLAIM = _Claim()
@@ -147,7 +149,15 @@ def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = 
         if newest is not None:
             check_owner(settings, newest)
         dropped = drop_hidden(admin, producer, settings, runtime)
-        _write_base(admin, producer, settings, topics.data, after_snapshot=after_snapshot, runtime=runtime)
+        _write_base(
+            admin,
+            producer,
+            settings,
+            topics.data,
+            after_snapshot=after_snapshot,
+            runtime=runtime,
+            claim=_Claim(over=newest),
+        )
     except KafkaException as error:
         raise translate(error, settings, doing="starting the log anew", reasons=producer.reasons) from error
     return LogBeginning(topics.data.topic_id, settings.topic in created, dropped)
@@ -198,7 +208,7 @@ def open_progress(
             )
     progress, newest = read_progress(admin, settings, runtime)
     if newest is not None and topics.data is not None and is_left_claim(settings, newest):
-        claim = _Claim(is_ours=newest.made)
+        claim = _Claim(is_ours=newest.made, over=newest)
         _write_base(admin, producer, settings, topics.data, after_snapshot=0, runtime=runtime, claim=claim)
     return progress, newest
 
@@ -297,7 +307,7 @@ def _claim(
     if newest is None or is_left_claim(settings, newest):
         if not is_new and _has_rows(settings, runtime):
             raise _taken(settings, "it holds rows, but no marker says that they are this table's")
-        claim = _Claim(is_ours, behind=ends[marker_place(settings)])
+        claim = _Claim(is_ours, behind=ends[marker_place(settings)], over=newest)
         _write_base(
             admin, producer, settings, data, after_snapshot=after_snapshot, runtime=runtime, claim=claim
         )
@@ -332,7 +342,8 @@ def _write_base(
     runtime: Runtime,
     claim: _Claim = _NO_CLAIM,
 ) -> None:
-    """What the topic holds already lies before this marker, so its offsets are the ends of now.
+    """What the topic holds already lies before this marker, so its offsets are the ends of now. Early rows that no
+    marker has answered for stay unchecked: whoever publishes next takes back what no snapshot has.
 
     Raises KafkaException, with a code of FENCED when it does not lie where `claim` says.
     """
@@ -346,7 +357,10 @@ def _write_base(
         offsets=offsets,
         place=place_hash(settings),
         made=claim.is_ours,
+        early=settings.is_eventual or (claim.over is not None and claim.over.early),
     )
+    if marker.early:
+        marker = replace(marker, unchecked=_still_unchecked(marker, claim.over))
     producer.begin()
     producer.send_marker(*encode_marker(marker))
     if claim.behind not in (None, producer.marker_end - 1):
@@ -355,15 +369,24 @@ def _write_base(
     producer.commit()
 
 
+def _still_unchecked(base: Marker, over: Marker | None) -> Mapping[int, int]:
+    """Of a marker that begins a log anew: from where the one before it answers; from the beginning if that is lost."""
+    known = Progress(0, None, "") if over is None or over.topic_id != base.topic_id else plan_progress(over)
+    found = {partition: known.checked(partition) for partition in base.offsets}
+    return {partition: at for partition, at in found.items() if at < base.offsets[partition][1]}
+
+
 def _progress_from_tails(settings: LogSettings, data: TopicFacts, runtime: Runtime) -> Progress:
     with closing(make_consumer(settings)) as consumer:
         tails = find_tails(consumer, settings, runtime)
     known = [message for _, message in tails if message is not None]
-    if not known:
+    if (
+        not known or settings.is_eventual
+    ):  # most rows of an eventual log do not say of which snapshot they are
         raise FixRequest(
             "TS1707",
             f"how far {settings.table} is published cannot be told",
-            why=f"topic {settings.marker_topic} has no marker and topic {settings.topic} has no row of ours",
+            why=f"topic {settings.marker_topic} has no marker and topic {settings.topic} no row that names a snapshot",
             fix="say where to go on with `tablestore publish --reset N`; it never guesses",
         )
     newest = max(message.snapshot_id or 0 for message in known)

@@ -9,6 +9,11 @@ Record     key `s-<snapshot>` · value {"v":1, table uuid, snapshot, commit, chu
            "counts":{partition: messages of this snapshot so far}, "offsets":{partition: [first, next)}}; a claim also
            has "place": a hash of where its table lies, by which a claim without a table is taken over, and "made" when
            the engine made the topic: who takes the claim over may delete the topic with the table
+Early      of a log that had rows before their snapshots (decision 0034; "early"):
+           unchecked  {partition: offset}: rows without header `s` from there up to `next` count behind this marker
+                      only; a partition that is not named has none
+           before, since   of a marker with repairs: P before it, and {partition: offset} from where it looked for rows
+                      to repair: where to begin again when a broker lost the end of its transaction
 Steps      1 the last decided offset (LSO) 2 read from LSO-16, widen ×8 until a marker is seen or the start is reached
 INVARIANT  P is the snapshot of the LAST marker by offset (not the highest id): a new beginning of the log counts.
 INVARIANT  `offsets` names every partition that was ever written: `next` is carried over, so that a hybrid reader
@@ -20,7 +25,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -60,6 +65,10 @@ class Marker:
     offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     place: str = ""
     made: bool = False
+    early: bool = False
+    unchecked: Mapping[int, int] = field(default_factory=dict)
+    before: int | None = None
+    since: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def is_claim(self) -> bool:
@@ -69,7 +78,11 @@ class Marker:
 
 @dataclass(frozen=True)
 class Progress:
-    """`published` = P; `partial` {partition: messages} of snapshot P+1 that are visible already, by `chunks` chunks."""
+    """`published` = P; `partial` {partition: messages} of snapshot P+1 that are visible already, by `chunks` chunks.
+
+    `early`: the log has, or had, rows before their snapshots; `unchecked` as in the marker; `controls`: partitions
+    where one control record, and nothing else of ours, follows `next_offsets`.
+    """
 
     published: int
     commit: str | None
@@ -77,15 +90,34 @@ class Progress:
     next_offsets: Mapping[int, int] = field(default_factory=dict)
     partial: Mapping[int, int] = field(default_factory=dict)
     chunks: int = 0
+    early: bool = False
+    unchecked: Mapping[int, int] = field(default_factory=dict)
+    controls: frozenset[int] = frozenset()
+
+    def checked(self, partition: int) -> int:
+        """Where rows begin that no marker answers for."""
+        return self.unchecked.get(partition, self.next_offsets.get(partition, 0))
 
 
 def plan_progress(newest: Marker) -> Progress:
     """What the newest marker says."""
-    following = {partition: end for partition, (_, end) in newest.offsets.items()}
+    whole = Progress(
+        newest.snapshot_id,
+        newest.commit,
+        newest.topic_id,
+        {partition: end for partition, (_, end) in newest.offsets.items()},
+        early=newest.early,
+        unchecked=dict(newest.unchecked),
+        controls=frozenset(partition for partition, (first, end) in newest.offsets.items() if first < end),
+    )
     if newest.last:
-        return Progress(newest.snapshot_id, newest.commit, newest.topic_id, following)
-    return Progress(
-        newest.snapshot_id - 1, None, newest.topic_id, following, dict(newest.counts), newest.chunk + 1
+        return whole
+    return replace(
+        whole,
+        published=newest.snapshot_id - 1,
+        commit=None,
+        partial=dict(newest.counts),
+        chunks=newest.chunk + 1,
     )
 
 
@@ -104,8 +136,24 @@ def encode_marker(marker: Marker) -> tuple[bytes, bytes]:
         "offsets": {str(p): list(pair) for p, pair in sorted(marker.offsets.items())},
         **({"place": marker.place} if marker.place else {}),
         **({"made": True} if marker.made else {}),
+        **_encode_early(marker),
     }
     return f"s-{marker.snapshot_id}".encode(), json.dumps(value, separators=(",", ":")).encode()
+
+
+def _encode_early(marker: Marker) -> Mapping[str, object]:
+    if not marker.early:
+        return {}
+    repairs = {} if marker.before is None else {"before": marker.before, "since": _texts(marker.since)}
+    return {"early": {"unchecked": _texts(marker.unchecked), **repairs}}
+
+
+def _texts(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in sorted(offsets.items())}
+
+
+def _offsets(texts: Mapping[str, int]) -> dict[int, int]:
+    return {int(partition): offset for partition, offset in texts.items()}
 
 
 def decode_marker(value: bytes) -> Marker:
@@ -124,6 +172,10 @@ def decode_marker(value: bytes) -> Marker:
             offsets={int(p): (first, following) for p, (first, following) in raw["offsets"].items()},
             place=str(raw.get("place", "")),
             made=raw.get("made", False) is True,
+            early="early" in raw,
+            unchecked=_offsets(raw.get("early", {}).get("unchecked", {})),
+            before=raw.get("early", {}).get("before"),
+            since=_offsets(raw.get("early", {}).get("since", {})),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FixRequest(

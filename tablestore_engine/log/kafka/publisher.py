@@ -18,30 +18,33 @@ INVARIANT  an unknown outcome is read back as P, never guessed (P4).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, TracebackType
 
 from confluent_kafka import KafkaException
 
 from tablestore_engine.errors import FixRequest, OutcomeUnknown, RetryError, TablestoreError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.avro_schema import SchemaIds, avro_schemas
-from tablestore_engine.log.changes import PublishReport, ReadChanges
+from tablestore_engine.log.changes import PublishReport, ReadChanges, ReadState, SnapshotChanges
+from tablestore_engine.log.kafka.eventual_log import EventualCall, publish_eventual
 from tablestore_engine.log.kafka.kafka_client import FENCED, code_of, make_admin, translate
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import check_topics, check_use, find_topics
 from tablestore_engine.log.kafka.log_lifecycle import open_progress
 from tablestore_engine.log.kafka.marker import Marker, Progress
+from tablestore_engine.log.kafka.phantoms import KafkaTopic
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.snapshot_transactions import (
+    Forget,
     Session,
     Tally,
     history_differs,
     publish_marker,
     publish_snapshot,
 )
-from tablestore_engine.log.sink import FindCommit
+from tablestore_engine.log.sink import EarlyCommit, FindCommit
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _TROUBLES_MAX = 3
@@ -73,18 +76,38 @@ class Publisher:
             self._registry = None
 
     def publish_pending(
-        self, latest_id: int, read_changes: ReadChanges, *, find_commit: FindCommit | None = None
+        self,
+        latest_id: int,
+        read_changes: ReadChanges,
+        *,
+        find_commit: FindCommit | None = None,
+        read_state: ReadState | None = None,
+        early: Mapping[int, EarlyCommit] = MappingProxyType({}),
     ) -> PublishReport:
         """Publish every snapshot up to `latest_id` that is not in the log yet.
 
         `find_commit` gives "user:identifier" of a snapshot that still exists: with it a table that was rolled back
-        behind the log is noticed, and a gap. Raises TS1702-TS1714, TS1730, TS1731, TS1733, TS1750-TS1753; after
+        behind the log is noticed, and a gap. `read_state`: the table at a snapshot, needed where rows go out early;
+        `early`: what this process knows of such rows, by snapshot. Raises TS1702-TS1714, TS1730, TS1731, TS1733,
+        TS1750-TS1753; after
         RetryError and OutcomeUnknown simply call again.
         """
         deadline_ms = self._runtime.now_ms() + int(self._settings.delivery_s * 1000)
 
         def send(session: Session, tally: Tally) -> None:
-            self._publish_all(session, latest_id, read_changes, find_commit, tally=tally)
+            def outbox(forget: Forget | None = None) -> None:
+                self._publish_all(session, latest_id, read_changes, find_commit, tally=tally, forget=forget)
+
+            def read(snapshot_id: int) -> SnapshotChanges | None:
+                self._check_there(snapshot_id, find_commit)
+                return read_changes(snapshot_id)
+
+            if read_state is None or not (self._settings.is_eventual or session.progress.early):
+                outbox()
+                return
+            topic = KafkaTopic(session.admin, self._settings, self._runtime)
+            call = EventualCall(latest_id, read, read_state, find_commit, outbox, early)
+            publish_eventual(session, topic, call, self._settings, self._runtime, tally)
 
         session, tally = self._repeat(send, latest_id, find_commit, deadline_ms)
         return PublishReport(session.progress.published, tally.snapshots, tally.rows, tally.offsets)
@@ -180,13 +203,16 @@ class Publisher:
         find_commit: FindCommit | None,
         *,
         tally: Tally,
+        forget: Forget | None = None,
     ) -> None:
         for snapshot_id in range(session.progress.published + 1, latest_id + 1):
             self._check_there(snapshot_id, find_commit)
             changes = read_changes(snapshot_id)
             if changes is not None:
                 ids = self._register(changes.schema)
-                publish_snapshot(session, changes, self._settings, self._runtime, tally, ids=ids)
+                publish_snapshot(
+                    session, changes, self._settings, self._runtime, tally, ids=ids, forget=forget
+                )
             elif session.progress.partial and snapshot_id == session.progress.published + 1:
                 raise history_differs(
                     self._settings, f"rows of snapshot {snapshot_id} are visible, it has none now"

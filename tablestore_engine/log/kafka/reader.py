@@ -115,7 +115,7 @@ def to_message(message: Message) -> LogMessage:
     headers = {
         name: text for name, text in (listed if isinstance(listed, list) else []) if isinstance(text, bytes)
     }
-    snapshot_id, commit, kind, sequence = (headers.get(name) for name in ("s", "c", "k", "q"))
+    snapshot_id, commit, kind, sequence, early = (headers.get(name) for name in ("s", "c", "k", "q", "a"))
     return LogMessage(
         partition=message.partition() or 0,
         offset=message.offset() or 0,
@@ -126,6 +126,7 @@ def to_message(message: Message) -> LogMessage:
         kind=_KINDS.get(kind) if kind is not None else None,
         sequence=int(sequence) if sequence is not None and sequence.isdigit() else None,
         timestamp_ms=message.timestamp()[1],
+        early=None if early is None else early.decode("ascii", "replace"),
     )
 
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.avro_schema import AvroSchemas
 from tablestore_engine.log.kafka.client_translation import check_log_in
 from tablestore_engine.log.log_formats import LogFormats, resolve_formats
@@ -55,6 +55,7 @@ class LogSettings:
     """One table's log; `client` is librdkafka configuration without the prefix `kafka.`, `place` where the table is.
 
     `registry`: settings of the schema registry without their prefix; `schemas`: what Avro has of the table's schema.
+    `is_eventual`: rows go out before their snapshot exists.
     """
 
     table: str
@@ -72,6 +73,7 @@ class LogSettings:
     formats: LogFormats = LogFormats()  # noqa: RUF009 - frozen
     registry: Mapping[str, str] = field(default_factory=dict, repr=False)
     schemas: AvroSchemas = AvroSchemas()  # noqa: RUF009 - frozen
+    is_eventual: bool = False
 
     @property
     def marker_topic(self) -> str:
@@ -109,8 +111,8 @@ def resolve_log(
     is_keyed: bool,
     place: str = "",
 ) -> LogSettings | None:
-    """The log of a table, None for none. Raises Unsupported TS1700, FixRequest TS1701, TS1737, TS1762, TS1766 and those
-    of options.
+    """The log of a table, None for none. Raises Unsupported TS1700, FixRequest TS1701, TS1737, TS1740-TS1742, TS1762,
+    TS1766 and those of options.
     """
     values = OptionSet(options)
     if values.text("log.system") == "none":
@@ -125,6 +127,9 @@ def resolve_log(
     _check_changelog(values, table, is_keyed=is_keyed)
     mode = resolve_mode(ChangelogMode(values.text("log.changelog-mode")), is_keyed=is_keyed)
     formats = resolve_formats(values, is_keyed=is_keyed, table=table)
+    is_eventual = values.text("log.consistency") == "eventual"
+    if is_eventual:
+        _check_eventual(table, mode, formats, is_keyed=is_keyed)
     retention = values.find("log.retention")
     return LogSettings(
         table=table,
@@ -138,6 +143,7 @@ def resolve_log(
         place=place,
         formats=formats,
         registry=_registry(profile or {}, table) if formats.needs_registry(is_keyed=is_keyed) else {},
+        is_eventual=is_eventual,
     )
 
 
@@ -173,16 +179,36 @@ def _check_no_log(options: Mapping[str, str], table: str) -> None:
 
 
 def _check_built(values: OptionSet, table: str) -> None:
-    for key, only in (("log.consistency", "transactional"),):
-        if values.text(key) != only:
-            raise Unsupported(
-                "TS1700",
-                f"the log of {table} cannot be written with {key!r} = {values.text(key)!r}",
-                why=f"expected {only!r}: nothing else is built yet",
-                fix=f"set {key!r} = {only!r}, or leave it out",
-            )
     if values.text("log.changelog-mode") not in set(ChangelogMode):
         raise _contradiction(table, "'log.changelog-mode' knows auto, upsert and all", "set one of them")
+
+
+def _check_eventual(table: str, mode: ChangelogMode, formats: LogFormats, *, is_keyed: bool) -> None:
+    """Rows may come twice, and some are taken back: only the last of a key means something. Raises TS1740-TS1742."""
+    if not is_keyed:
+        raise FixRequest(
+            "TS1740",
+            f"'log.consistency' = 'eventual' does not fit {table}",
+            why="the table has no primary key: rows that come twice, or that are taken back, could not be told",
+            fix="give the table a primary key, or set 'log.consistency' = 'transactional'",
+        )
+    if mode is ChangelogMode.ALL:
+        raise FixRequest(
+            "TS1741",
+            f"'log.changelog-mode' = 'all' does not fit the eventual log of {table}",
+            why="the row before a change means nothing where rows may come twice and some are taken back",
+            fix="leave 'log.changelog-mode' out (upsert: the last message of a key is its row), or set "
+            "'log.consistency' = 'transactional'",
+        )
+    if formats.needs_registry(is_keyed=True) or formats.ignore_delete:
+        asked = "Avro" if formats.needs_registry(is_keyed=True) else "'log.ignore-delete'"
+        raise FixRequest(
+            "TS1742",
+            f"{asked} does not fit the eventual log of {table}",
+            why="a row that is taken back is told by its key in JSON and a tombstone, before its schema is registered",
+            fix="take debezium-json, canal-json or maxwell-json with keys in JSON and without 'log.ignore-delete', or "
+            "set 'log.consistency' = 'transactional'",
+        )
 
 
 def _needed(values: OptionSet, key: str, table: str) -> str:

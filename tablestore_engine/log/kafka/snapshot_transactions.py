@@ -1,9 +1,11 @@
 """One snapshot as one Kafka transaction, or as several when it is big.
 
 Names      Session            an initialised producer and the progress it knows
+           Forget             told which keys were sent to a partition
            Tally              what one call of the publisher did, over all its attempts
            publish_snapshot() rows and marker of one snapshot
            publish_marker()   a marker alone: the snapshots up to it changed nothing
+           commit_marker()    steps 4 to 7 for whoever has sent rows
 Steps      1 slices of a batch are encoded 2 messages that are visible already are left out 3 the rest is sent
            4 all reports are in, nothing else is undecided there 5 marker 6 commit 7 readers see it
 Partition  = bucket. Of a table without buckets each slice is cut into as many pieces as the topic has partitions.
@@ -13,8 +15,8 @@ INVARIANT  memory holds one slice and the client's bounded queue, however big th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from confluent_kafka.admin import AdminClient
@@ -22,14 +24,17 @@ from confluent_kafka.admin import AdminClient
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.avro_schema import SchemaIds
 from tablestore_engine.log.changes import ChangelogRows, SnapshotChanges
+from tablestore_engine.log.kafka.early_rows import EarlySpan
 from tablestore_engine.log.kafka.hanging_transactions import await_visible, check_alone, marker_place
 from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
 from tablestore_engine.log.kafka.marker import Marker, Progress, encode_marker, plan_progress
+from tablestore_engine.log.kafka.phantoms import OwnOffsets, plan_unchecked
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
 from tablestore_engine.runtime.outside_world import Runtime
 
 _SLICE_ROWS = 32_768
+Forget = Callable[[int, Iterable[bytes]], None]
 
 
 @dataclass
@@ -39,6 +44,25 @@ class Session:
     admin: AdminClient
     producer: LogProducer
     progress: Progress
+    own: OwnOffsets | None = None
+
+    def placed(self, marker: Marker, spans: Mapping[int, tuple[int, int]], rows: Mapping[int, int]) -> Marker:
+        """The marker with where its rows lie; of an eventual log also from where it does not answer for early rows."""
+        carried = {partition: (end, end) for partition, end in self.progress.next_offsets.items()}
+        made = replace(marker, offsets={**carried, **spans}, early=self.own is not None)
+        if self.own is None:
+            return made
+        self.own.add(rows)
+        following = {partition: end for partition, (_, end) in made.offsets.items()}
+        return replace(made, unchecked=plan_unchecked(self.progress, following, self.own))
+
+    def moved(self, marker: Marker) -> None:
+        """The marker is visible: it is the progress. A transaction leaves a control record behind its rows."""
+        before, after = self.progress, plan_progress(marker)
+        carried = {
+            one for one in before.controls if after.next_offsets.get(one) == before.next_offsets.get(one)
+        }
+        self.progress = replace(after, controls=after.controls | carried)
 
 
 @dataclass
@@ -49,6 +73,13 @@ class Tally:
     in_doubt: tuple[Marker, int] | None = None
     troubles: int = 0
     fences: int = 0
+    early: list[EarlySpan] = field(default_factory=list)
+    stayed: list[int] = field(default_factory=list)
+
+    def add_early(self, snapshots: Iterable[int], spans: Iterable[EarlySpan]) -> None:
+        """Count snapshots whose rows lay in the topic already."""
+        self.stayed += snapshots
+        self.early += [one for one in spans if one.rows]
 
     def settle(self, newest: Marker | None) -> None:
         """After reading P again: the one in doubt counts if the newest marker is its own, and what the broker
@@ -68,28 +99,31 @@ class Tally:
     @property
     def rows(self) -> int:
         """Rows of all transactions."""
-        return sum(rows for _, rows in self.sent)
+        return sum(rows for _, rows in self.sent) + sum(one.rows for one in self.early)
 
     @property
     def snapshots(self) -> tuple[int, ...]:
         """Snapshots that were completed."""
-        return tuple(marker.snapshot_id for marker, _ in self.sent if marker.last)
+        sent = (marker.snapshot_id for marker, _ in self.sent if marker.last and marker.before is None)
+        return (*self.stayed, *sent)
 
     @property
     def offsets(self) -> Mapping[int, tuple[int, int]]:
         """{partition: (first, next)} over all transactions."""
         spans: dict[int, tuple[int, int]] = {}
-        for marker, _ in self.sent:
-            for partition, (first, following) in marker.offsets.items():
-                if first < following:
-                    spans[partition] = (spans.get(partition, (first, 0))[0], following)
+        early = [(one.partition, one.first, one.following) for one in self.early]
+        sent = [(part, *span) for marker, _ in self.sent for part, span in marker.offsets.items()]
+        for partition, first, following in [*early, *sent]:
+            if first < following:
+                known = spans.get(partition, (first, following))
+                spans[partition] = (min(known[0], first), max(known[1], following))
         return spans
 
 
 def _without_hidden(one: tuple[Marker, int], newest: Marker) -> tuple[Marker, int]:
     """A sent marker that was set right (decided.take_out) counts without what was taken out."""
     marker, rows = one
-    if _place_of(marker) != _place_of(newest) or marker == newest:
+    if _place_of(marker) != _place_of(newest) or marker == newest or newest.before is not None:
         return one
     hidden = sum(count - newest.counts.get(partition, 0) for partition, count in marker.counts.items())
     return newest, rows - hidden
@@ -107,12 +141,13 @@ def publish_snapshot(
     tally: Tally,
     *,
     ids: SchemaIds = SchemaIds(),  # noqa: B008 - frozen
+    forget: Forget | None = None,
 ) -> None:
     """Publish what of this snapshot is not visible yet; `ids`: of its Avro schemas.
 
     Raises KafkaException, TS1708-TS1716, TS1723, TS1765.
     """
-    work = _Work(session, changes, settings, runtime, tally)
+    work = _Work(session, changes, settings, runtime, tally, forget)
     envelope = plan_envelope(changes.schema, settings.mode, settings.formats, ids)
     work.begin()
     for partition, rows in _slices(changes.batches, settings):
@@ -130,9 +165,8 @@ def publish_marker(
     session: Session, snapshot_id: int, commit: str, settings: LogSettings, runtime: Runtime
 ) -> None:
     """Move P to `snapshot_id`: neither it nor those before it changed a row. Raises KafkaException."""
-    progress = session.progress
-    carried = {partition: (end, end) for partition, end in progress.next_offsets.items()}
-    marker = Marker(settings.table_uuid, snapshot_id, commit, progress.topic_id, offsets=carried)
+    bare = Marker(settings.table_uuid, snapshot_id, commit, session.progress.topic_id)
+    marker = session.placed(bare, {}, {})
     session.producer.begin()
     session.producer.send_marker(*encode_marker(marker))
     runtime.crash_point("log.marker")
@@ -140,12 +174,30 @@ def publish_marker(
     _await_commit(session, marker, settings, runtime)
 
 
+def commit_marker(
+    session: Session, marker: Marker, settings: LogSettings, runtime: Runtime, tally: Tally
+) -> None:
+    """Reports, marker, commit; the progress in memory follows. Raises KafkaException, TS1709, TS1714, TS1730."""
+    producer = session.producer
+    spans = producer.settle()
+    check_alone(session.admin, spans, producer.arrived, settings, runtime)
+    placed = session.placed(marker, spans, producer.arrived)
+    producer.send_marker(*encode_marker(placed))
+    runtime.crash_point("log.marker")
+    tally.in_doubt = (placed, producer.rows)
+    producer.commit()
+    runtime.crash_point("log.committed")
+    tally.in_doubt = None
+    tally.add(placed, producer.rows)
+    _await_commit(session, placed, settings, runtime)
+
+
 def _await_commit(session: Session, marker: Marker, settings: LogSettings, runtime: Runtime) -> None:
     """Readers see the transaction before the next one begins: aborting that one could drop what is still hidden."""
     following = {(settings.topic, part): end for part, (first, end) in marker.offsets.items() if first < end}
     following[marker_place(settings)] = session.producer.marker_end
     await_visible(session.admin, following, settings, runtime)
-    session.progress = plan_progress(marker)
+    session.moved(marker)
 
 
 def history_differs(settings: LogSettings, why: str) -> FixRequest:
@@ -167,6 +219,7 @@ class _Work:
     settings: LogSettings
     runtime: Runtime
     tally: Tally
+    forget: Forget | None = None
     counts: dict[int, int] = field(default_factory=dict)
     started_ms: int = 0
 
@@ -187,6 +240,8 @@ class _Work:
         self.runtime.crash_point("log.rows")
         self.session.producer.send(encoded, partition, headers, span=range(middle, end), first=first)
         self.counts[partition] = first + end
+        if self.forget is not None and encoded.keys is not None:
+            self.forget(partition, encoded.keys[begin:end])
 
     def is_full(self) -> bool:
         """Whether this transaction should end here: readers wait for it, and brokers abort it after two minutes."""
@@ -194,30 +249,18 @@ class _Work:
         return self.session.producer.rows >= self.settings.chunk_rows or is_late
 
     def finish(self, *, last: bool) -> None:
-        """Reports, marker, commit; the progress in memory follows."""
-        producer, progress = self.session.producer, self.session.progress
-        spans = producer.settle()
-        check_alone(self.session.admin, spans, producer.arrived, self.settings, self.runtime)
-        carried = {partition: (end, end) for partition, end in progress.next_offsets.items()}
+        """As commit_marker."""
         marker = Marker(
             table_uuid=self.settings.table_uuid,
             snapshot_id=self.changes.snapshot_id,
             commit=self.changes.commit,
-            topic_id=progress.topic_id,
+            topic_id=self.session.progress.topic_id,
             schema_id=self.changes.schema.id,
-            chunk=progress.chunks,
+            chunk=self.session.progress.chunks,
             last=last,
             counts=dict(self.counts),
-            offsets={**carried, **spans},
         )
-        producer.send_marker(*encode_marker(marker))
-        self.runtime.crash_point("log.marker")
-        self.tally.in_doubt = (marker, producer.rows)
-        producer.commit()
-        self.runtime.crash_point("log.committed")
-        self.tally.in_doubt = None
-        self.tally.add(marker, producer.rows)
-        _await_commit(self.session, marker, self.settings, self.runtime)
+        commit_marker(self.session, marker, self.settings, self.runtime, self.tally)
 
 
 def _slices(batches: Iterable[ChangelogRows], settings: LogSettings) -> Iterator[tuple[int, pa.Table]]:

@@ -27,6 +27,7 @@ from tablestore_engine.store.commit.commit_report import (
     CommitIdentity,
     CommitReport,
     count_properties,
+    early_answers,
     report_of,
     report_of_nothing,
 )
@@ -276,7 +277,9 @@ class _Attempt:
             return None
         self._planned = self._delta = None  # claimed: whatever happens now, nothing of it may be deleted
         staged = target.settle(snapshot)
-        return None if planned.then_again else replace(report_of(snapshot), staged=staged)
+        if planned.then_again:
+            return None
+        return replace(report_of(snapshot), staged=staged, early=early_answers(planned))
 
     def _signed(self, base: Snapshot | None, draft: Snapshot, planned: Planned) -> Snapshot:
         """Identity and properties; a preparing step has its own user, else recovery would take it for the commit."""

@@ -41,7 +41,8 @@ class CommitIdentity:
 class CommitReport:
     """`snapshot_id` None: nothing to write into a table without snapshots. `staged`: name of the staged snapshot.
 
-    `is_empty`: there was nothing to commit; the newest snapshot stayed.
+    `is_empty`: there was nothing to commit; the newest snapshot stayed. `early`: what the receiver of its changelog
+    rows answered for each change, of the attempt that won; None where it has not got all of them.
     """
 
     snapshot_id: int | None
@@ -57,6 +58,7 @@ class CommitReport:
     commit_user: str | None = None
     commit_identifier: int | None = None
     is_empty: bool = False
+    early: tuple[object, ...] | None = None
 
 
 def report_of(snapshot: Snapshot) -> CommitReport:
@@ -83,6 +85,12 @@ def report_of_nothing(base: Snapshot | None, planned: Planned, identity: CommitI
         commit_identifier=identity.identifier,
         is_empty=True,
     )
+
+
+def early_answers(planned: Planned) -> tuple[object, ...] | None:
+    """Of all changes that have a changelog; None when one is missing, or none has one."""
+    answers = tuple(change.early for change in planned.changes if change.changelog)
+    return answers if answers and None not in answers else None
 
 
 def count_properties(planned: Planned) -> dict[str, str]:

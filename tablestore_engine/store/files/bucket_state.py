@@ -47,7 +47,11 @@ class BucketState:
 
 @dataclass(frozen=True)
 class BucketChange:
-    """What one operation did to one bucket. Counts are of keys, as the user sees them."""
+    """What one operation did to one bucket. Counts are of keys, as the user sees them.
+
+    `early`: what the receiver of its changelog rows answered, before the commit (tasks.early_rows); None: nothing was
+    handed on, or not everything arrived.
+    """
 
     partition_bytes: bytes
     bucket: int
@@ -59,6 +63,7 @@ class BucketChange:
     updated: int = 0
     deleted: int = 0
     unchanged: int = 0
+    early: object | None = field(default=None, compare=False)
 
     @property
     def is_empty(self) -> bool:

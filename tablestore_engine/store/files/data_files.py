@@ -35,6 +35,7 @@ from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.file_facts import AppendFacts, Counter, FactsOf, KeyedFacts
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.rolling_writer import RollingWriter, Shape
+from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.table_traits import TableTraits
 
 DICTIONARY_PAGE_BYTES = 128 << 10  # a row group whose values do not repeat gives up its dictionary early
@@ -183,6 +184,19 @@ class DataFiles:
 
     def _path(self, state: BucketState, name: str) -> str:
         return self.layout.data_file(state.partition_path, state.bucket, name)
+
+    def stored(self, state: BucketState, meta: DataFileMeta) -> StoredFile:
+        """A file of this writer as readers see it."""
+        return StoredFile(
+            partition=state.partition,
+            partition_bytes=state.partition_bytes,
+            partition_path=state.partition_path,
+            bucket=state.bucket,
+            total_buckets=self.schema.bucket_count,
+            meta=meta,
+            path=self._path(state, meta.file_name),
+            schema=self.schema,
+        )
 
     def discard(self, state: BucketState, metas: Sequence[DataFileMeta]) -> None:
         """Delete files of this writer that nothing names. REQUIRES that no claim was tried with them."""

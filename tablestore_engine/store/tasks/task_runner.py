@@ -2,6 +2,7 @@
 
 Names      FileAccess   what the outside gives: file system, clock and ids, memory of key columns
            run_task     one task → BucketChange
+           run_and_hand_on   the same, and its changelog rows to whoever gets them before the commit
            RunTasks     the port: tasks and access → changes in their order. spark/executors.py is the other one
            run_tasks    the one of this process: a few threads
 Steps      upsert: one row per key → find the visible stored rows → decide → new run, vectors, changelog
@@ -47,6 +48,7 @@ from tablestore_engine.store.tasks.bucket_task import (
     TakeIn,
     Upsert,
 )
+from tablestore_engine.store.tasks.early_rows import TaskReceiver, changelog_rows
 from tablestore_engine.store.tasks.task_size import is_tiny
 
 THREADS_MAX = 4
@@ -54,11 +56,14 @@ THREADS_MAX = 4
 
 @dataclass(frozen=True)
 class FileAccess:
-    """`key_cache` None: a process that sees each file once remembers nothing."""
+    """`key_cache` None: a process that sees each file once remembers nothing. `early`: who gets changelog rows before
+    the commit; None: nobody.
+    """
 
     fileio: FileIO
     runtime: Runtime
     key_cache: KeyCache | None = None
+    early: TaskReceiver | None = None
 
 
 RunTasks = Callable[[Sequence[BucketTask], FileAccess], list[BucketChange]]
@@ -91,6 +96,15 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
             return _restore(files, task, access.key_cache)
 
 
+def run_and_hand_on(task: BucketTask, access: FileAccess) -> BucketChange:
+    """What threads and Spark tasks call. Raises what run_task raises."""
+    change = run_task(task, access)
+    if access.early is None or not change.changelog:
+        return change
+    rows = changelog_rows(_files(task, access), task.state, change.changelog)
+    return replace(change, early=access.early(change.bucket, task.table.schema, rows))
+
+
 def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChange]:
     """Changes in order; a few threads, since Parquet, sorting and hashing leave Python alone. Tiny tasks are Python
     itself: threads that take turns at it need a quarter longer than one.
@@ -100,7 +114,7 @@ def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketCha
     done: list[tuple[BucketTask, BucketChange]] = []
 
     def run(task: BucketTask) -> BucketChange:
-        change = run_task(task, access)
+        change = run_and_hand_on(task, access)
         done.append((task, change))
         return change
 

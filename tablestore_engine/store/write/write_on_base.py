@@ -27,6 +27,7 @@ from tablestore_engine.store.rows.routing import RoutedRows, route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter, SameKeys
 from tablestore_engine.store.tasks.bucket_plan import plan_replaced, plan_rows, plan_write
 from tablestore_engine.store.tasks.bucket_task import TaskTable
+from tablestore_engine.store.tasks.early_rows import TaskReceiver
 from tablestore_engine.store.write.compaction_step import preparing_step
 from tablestore_engine.store.write.write_checks import (
     check_bucket_count,
@@ -44,8 +45,8 @@ from tablestore_engine.store.write.write_request import (
     with_constants,
 )
 
-MakeChanges = Callable[[Snapshot | None, TableSchema], Sequence[BucketChange]]
-"""The base None: into empty buckets, whatever lies there."""
+MakeChanges = Callable[[Snapshot | None, TableSchema, TaskReceiver | None], Sequence[BucketChange]]
+"""The base None: into empty buckets, whatever lies there. The receiver gets the changelog rows of each change."""
 
 
 @dataclass
@@ -54,6 +55,7 @@ class RowsWrite:
 
     parts: Parts
     request: WriteRequest
+    early: TaskReceiver | None = None
     claim: str = field(init=False)
     _routed: dict[int, tuple[RoutedRows, ...]] = field(default_factory=dict)
 
@@ -84,9 +86,11 @@ class RowsWrite:
         check_picks(extent, states)
         table = self._table(schema)
         if check_bucket_count(self.parts, base, schema, extent, _partitions(routed)):
-            changes = self.parts.run(plan_rows(table, routed, {}, extent.picks))
+            changes = self.parts.run(
+                plan_rows(table, routed, {}, extent.picks)
+            )  # not early: see _written_anew
             return _written_anew(self.parts, self.request, schema, extent, changes, states, self.claim)
-        changes = self.parts.run(plan_write(table, routed, states, extent.picks))
+        changes = self.parts.run(plan_write(table, routed, states, extent.picks), self.early)
         made = _logged(self.parts, _planned(self.request, schema, extent, changes, self.claim))
         return self._after_joining(base, extent, made) if joins_later else made
 
@@ -139,6 +143,7 @@ class ChangesWrite:
     parts: Parts
     request: WriteRequest
     make_changes: MakeChanges
+    early: TaskReceiver | None = None
     claim: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -153,7 +158,8 @@ class ChangesWrite:
         if step is not None:
             return step
         is_anew = self._is_rescale(base, schema)
-        changes = list(self.make_changes(None if is_anew else base, schema))
+        early = None if is_anew else self.early  # _written_anew throws their changelog away
+        changes = list(self.make_changes(None if is_anew else base, schema, early))
         # from here on files lie there: a refusal leaves them unnamed
         buckets = [(change.partition_bytes, change.bucket) for change in changes]
         extent = plan_extent(
@@ -198,7 +204,7 @@ class ChangesWrite:
             return [*run(plan_replaced(table, states.values(), picks)), *changes]
         seen = {(change.partition_bytes, change.bucket) for change in changes}
         rest = [state for key, state in states.items() if key not in seen]
-        return changes + run(plan_replaced(table, rest, picks))
+        return changes + run(plan_replaced(table, rest, picks), self.early)
 
 
 def _partitions(routed: Iterable[RoutedRows]) -> frozenset[bytes]:

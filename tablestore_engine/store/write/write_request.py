@@ -28,6 +28,7 @@ from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter, RowPositions, check_filter
+from tablestore_engine.store.tasks.early_rows import ReceiveRows
 
 
 class WriteMode(StrEnum):
@@ -64,6 +65,7 @@ class WriteRequest:
     builds_on_stage  build on the staged snapshot of that name when there is one, instead of replacing it
     replaces      REPLACE: the stored rows that give way to the new ones; what equals a new row stays
     emptied       OVERWRITE_PARTITIONS: partitions (bytes) whose rows go though no row of the write lies there
+    early         who gets changelog rows of the write before its snapshot exists; nobody does of a staged one
     """
 
     rows: pa.Table | None = None
@@ -84,6 +86,7 @@ class WriteRequest:
     replaces: RowFilter | None = None
     builds_on_stage: bool = False
     emptied: frozenset[bytes] = frozenset()
+    early: ReceiveRows | None = None
 
 
 @dataclass(frozen=True)

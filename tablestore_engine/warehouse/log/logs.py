@@ -9,6 +9,7 @@ INVARIANT  the lock guards the dictionary of publishers only; nothing that takes
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
@@ -16,8 +17,9 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTable, RowLimit
+from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTable, ReceiveEarly, RowLimit
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.metadata.identity import UUID_OPTION
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.log.table_publisher import TablePublisher, pending_log, unready_log
@@ -91,10 +93,27 @@ class Logs:
         except TablestoreError as error:
             raise unready_log(str(identifier), stage, error) from error
 
+    def check_change(self, identifier: Identifier, before: TableSchema, after: TableSchema) -> None:
+        """Log options that do not fit the table are refused before they are its own. Raises as find_publisher."""
+        changed = before.options.items() ^ after.options.items()
+        if any(key.startswith("log.") for key, _ in changed):
+            self._find_sink(identifier, after)
+
     def find_limit(self, identifier: Identifier, schema: TableSchema) -> RowLimit | None:
         """How large a row the log can carry; None without a log, or without a limit."""
         sink = self._find_sink(identifier, schema)
         return None if sink is None else sink.row_limit()
+
+    def receive_early(self, identifier: Identifier, schema: TableSchema) -> ReceiveEarly | None:
+        """Who gets the rows of one write before its snapshot exists; None for a log that waits, or none."""
+        publisher = self.find_publisher(identifier, schema)
+        return None if publisher is None else publisher.sink.receive_early()
+
+    def remember(self, identifier: Identifier, schema: TableSchema, report: CommitReport) -> None:
+        """Behind a commit of rows that were sent early."""
+        publisher = self.find_publisher(identifier, schema)
+        if publisher is not None:
+            publisher.remember(report)
 
     def prepare(self, identifier: Identifier, schema: TableSchema, *, after_snapshot: int = 0) -> TableSchema:
         """The log before the table; the schema keeps what the log wants kept. Raises TS17xx."""
@@ -102,6 +121,16 @@ class Logs:
         if sink is None:
             return schema
         return replace(schema, options={**schema.options, **sink.prepare(after_snapshot=after_snapshot)})
+
+    def take_back(self, identifier: Identifier) -> None:
+        """Behind a write that failed: rows that it sent early go at once where that is possible, else with whoever
+        publishes next; the error to tell is the write's.
+        """
+        with suppress(TablestoreError):
+            store = self._stores.find(identifier)
+            publisher = None if store is None else self.find_publisher(identifier)
+            if store is not None and publisher is not None:
+                publisher.publish(store)
 
     # behind a commit -----------------------------------------------------------------------------
 

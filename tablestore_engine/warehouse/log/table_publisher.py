@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from tablestore_engine.errors import PublishPending, RetryError, TablestoreError
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.changes import SnapshotChanges
+from tablestore_engine.log.changes import SnapshotChanges, TableState
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.sink import ChangelogSink, LogPosition
+from tablestore_engine.log.sink import ChangelogSink, EarlyCommit, LogPosition
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.write_report import WriteReport
@@ -33,6 +34,7 @@ class TablePublisher:
 
     sink: ChangelogSink
     reached: int | None = None
+    _early: dict[int, EarlyCommit] = field(default_factory=dict)
     _lock: OrderedLock = field(default_factory=lambda: OrderedLock("publisher", Rank.PUBLISHER))
 
     def reset(self, after_snapshot: int) -> int:
@@ -42,6 +44,7 @@ class TablePublisher:
         """
         with self._lock:
             self.reached = None
+            self._early.clear()  # the log may be another one now
             return self.sink.reset(after_snapshot)
 
     def check(self, store: TableStore) -> int:
@@ -64,9 +67,19 @@ class TablePublisher:
                 latest,
                 lambda snapshot_id: _read_changes(store, snapshot_id),
                 lambda snapshot_id: _find_commit(store, snapshot_id),
+                lambda snapshot_id: _read_state(store, snapshot_id),
+                dict(self._early),
             )
             self.reached = sent.reached
+            for snapshot_id in [one for one in self._early if one <= sent.reached]:
+                del self._early[snapshot_id]
             return sent.position
+
+    def remember(self, report: CommitReport) -> None:
+        """What a commit of this process gave to the log before: it need not be sent again."""
+        if report.early is not None and report.snapshot_id is not None and not report.is_empty:
+            commit = f"{report.commit_user}:{report.commit_identifier}"
+            self._early[report.snapshot_id] = EarlyCommit(commit, report.early)
 
     def messages(self) -> list[LogMessage]:
         """Every message that readers of the log see."""
@@ -121,6 +134,11 @@ def _read_changes(store: TableStore, snapshot_id: int) -> SnapshotChanges | None
         schema=store.schemas.get(snapshot.schema_id),
         batches=store.read_state(snapshot) if snapshot_id == start else store.read_changes(snapshot),
     )
+
+
+def _read_state(store: TableStore, snapshot_id: int) -> TableState:
+    snapshot = store.snapshots.get(snapshot_id)
+    return TableState(store.schemas.get(snapshot.schema_id), lambda keys: store.find_rows(snapshot, keys))
 
 
 def _find_commit(store: TableStore, snapshot_id: int) -> str | None:

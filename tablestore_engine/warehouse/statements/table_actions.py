@@ -174,6 +174,7 @@ class TableActions:
 
         def altered(schema: TableSchema) -> TableSchema:
             wanted = alter_schema(schema, action, columns)
+            self._warehouse.logs.check_change(identifier, schema, wanted)
             if wanted.fields != schema.fields:
                 self._warehouse.logs.check_schema(identifier, wanted)
             return wanted

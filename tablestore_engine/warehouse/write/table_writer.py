@@ -22,7 +22,16 @@ from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
-from tablestore_engine.errors import Fenced, FixData, FixRequest, RetryError, Stopped, Unsupported
+from tablestore_engine.errors import (
+    Fenced,
+    FixData,
+    FixRequest,
+    OutcomeUnknown,
+    RetryError,
+    Stopped,
+    TablestoreError,
+    Unsupported,
+)
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -35,6 +44,7 @@ from tablestore_engine.spark.incoming_frame import (
     shape_frame,
 )
 from tablestore_engine.spark.lazy_resolver import LazyResolver
+from tablestore_engine.spark.task_outcomes import dump_receiver
 from tablestore_engine.spark.write import collect_small, write_distributed
 from tablestore_engine.spark.write_job import WriteJob
 from tablestore_engine.store.commit.commit import CommitReport
@@ -42,6 +52,7 @@ from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.identity import identity_of
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter, SameKeys
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.tasks.early_rows import TaskReceiver
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.relations.relations import Relations
@@ -123,7 +134,7 @@ class TableWriter:
         identity = store.identity
         plan = self.target(identifier, incoming, spec)
         if plan.is_new:
-            return self._create(identifier, incoming, plan, request, is_last=is_last)
+            return self._create(identifier, incoming, plan, request, is_last=is_last, publishes=spec.publish)
         self.logs.check(identifier, plan.schema if plan.is_changed else None)
         if plan.gains_log:
             start = plan_log_start(plan.schema.options, store.snapshots.list_ids(), str(identifier))
@@ -133,7 +144,7 @@ class TableWriter:
         new_schema = plan.schema if plan.is_changed else None
         planned = replace(request, identity=identity, new_schema=new_schema)
         try:
-            return self._commit(identifier, incoming, plan.schema, planned)
+            return self._commit(identifier, incoming, plan.schema, planned, publishes=spec.publish)
         except Stopped:
             raise
         except RetryError:
@@ -149,6 +160,7 @@ class TableWriter:
         request: WriteRequest,
         *,
         is_last: bool,
+        publishes: bool,
     ) -> CommitReport | None:
         """The table and its first snapshot."""
         try:
@@ -160,15 +172,39 @@ class TableWriter:
             return None
         identity = identity_of(schema)
         try:
-            return self._commit(identifier, incoming, schema, replace(request, identity=identity))
+            first = replace(request, identity=identity)
+            return self._commit(identifier, incoming, schema, first, publishes=publishes)
         except (FixRequest, FixData, Unsupported, Stopped):
             self.relations.drop_unused(identifier, identity)
             raise
 
     def _commit(
+        self,
+        identifier: Identifier,
+        incoming: Incoming,
+        schema: TableSchema,
+        request: WriteRequest,
+        *,
+        publishes: bool,
+    ) -> CommitReport:
+        """Steps 3 and 4; a log that takes rows early gets them on the way, unless nothing is to be published."""
+        is_early = publishes and request.stage is None
+        early = self.logs.receive_early(identifier, schema) if is_early else None
+        if early is None:
+            return self._write(identifier, incoming, schema, request)
+        try:
+            report = self._write(identifier, incoming, schema, replace(request, early=early))
+        except (Stopped, OutcomeUnknown):
+            raise
+        except TablestoreError:
+            self.logs.take_back(identifier)
+            raise
+        self.logs.remember(identifier, schema, report)
+        return report
+
+    def _write(
         self, identifier: Identifier, incoming: Incoming, schema: TableSchema, request: WriteRequest
     ) -> CommitReport:
-        """Steps 3 and 4."""
         store = self.stores.open(identifier)
         limit = self.logs.find_limit(identifier, schema)
         rows = self._small_rows(incoming, schema, identifier)
@@ -245,7 +281,9 @@ class TableWriter:
             )
         stage = request.stage if request.builds_on_stage else None
 
-        def run(base: Snapshot | None, target: TableSchema) -> Sequence[BucketChange]:
+        def run(
+            base: Snapshot | None, target: TableSchema, early: TaskReceiver | None
+        ) -> Sequence[BucketChange]:
             is_on_stage = stage is not None and store.staging.find(stage) is not None
             seen = store.on_staged(stage) if stage is not None and is_on_stage else store
             job = WriteJob(
@@ -257,6 +295,7 @@ class TableWriter:
                 picks=_picks(request),
                 kind_column=ROW_KIND_COLUMN if ROW_KIND_COLUMN in frame.columns else None,
                 limit=limit,
+                early=dump_receiver(early),
             )
             return write_distributed(frame, job, self.spark.session.scratch())
 

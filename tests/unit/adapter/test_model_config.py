@@ -173,7 +173,6 @@ def test_a_key_that_may_leave_its_partition_is_refused_in_the_words_of_the_model
         ({"log_system": "kafka"}, "TS1815"),
         ({"kafka": {"sasl.password": "x"}, **LOGGED}, "TS1818"),
         ({"table_properties": {"kafka.ssl.key.location": "x"}}, "TS1818"),
-        ({**LOGGED, "log_consistency": "eventual"}, "TS1819"),
         ({**KEYED, "merge_engine": "aggregation"}, "TS1820"),
         ({**LATER, "incremental_strategy": "upsert"}, "TS1824"),
         ({**LATER, "incremental_strategy": "merge"}, "TS1823"),
@@ -260,7 +259,13 @@ def test_keys_of_others_are_left_alone(key: str) -> None:
 def test_unbuilt_features_are_unsupported_not_wrong() -> None:
     """The class tells a caller that the request was fine and the engine is not there yet."""
     with pytest.raises(Unsupported):
-        read({**LOGGED, "log_consistency": "eventual"})
+        read({"merge_engine": "aggregation", "primary_key": ["id"]})
+
+
+def test_an_eventual_log_is_an_option_of_the_table() -> None:
+    """With a key; without one it is TS1814."""
+    settings = read({**LOGGED, "log_consistency": "eventual", "primary_key": ["id"]})
+    assert dict(settings.options)["log.consistency"] == "eventual"
 
 
 def test_no_secret_reaches_the_message() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from hypothesis import given
@@ -29,9 +31,19 @@ _MARKERS = st.builds(
     counts=st.dictionaries(_IDS, _IDS),
     offsets=st.dictionaries(_IDS, st.tuples(_IDS, _IDS)),
 )
+_EARLY = st.builds(
+    Marker,
+    table_uuid=st.text(),
+    snapshot_id=_IDS,
+    commit=st.text(),
+    topic_id=st.text(),
+    early=st.just(True),
+    unchecked=st.dictionaries(_IDS, _IDS),
+)
+_REPAIRS = st.builds(replace, _EARLY, before=_IDS, since=st.dictionaries(_IDS, _IDS))
 
 
-@given(marker=_MARKERS)
+@given(marker=st.one_of(_MARKERS, _EARLY, _REPAIRS))
 def test_decode_gives_back_the_marker(marker: Marker) -> None:
     """decode(encode(marker)) = marker, whatever the texts are."""
     key, value = encode_marker(marker)

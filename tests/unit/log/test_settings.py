@@ -94,12 +94,30 @@ def test_upsert_needs_a_key() -> None:
         resolve({"bucket": "-1", "log.changelog-mode": "upsert"}, is_keyed=False)
 
 
-@pytest.mark.parametrize(("key", "value"), [("log.consistency", "eventual")])
-def test_what_is_not_built_is_refused_by_name(key: str, value: str) -> None:
-    """eventual is TS1700."""
-    with pytest.raises(Unsupported, match="TS1700") as caught:
-        resolve({key: value})
-    assert value in str(caught.value)
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"log.format": "avro"},
+        {"log.key.format": "avro"},
+        {"log.ignore-delete": "true"},
+        {"log.format": "json", "log.ignore-delete": "true"},
+    ],
+)
+def test_an_eventual_log_tells_deletes_by_json_keys(more: dict[str, str]) -> None:
+    """What is taken back is a tombstone under a key in JSON: TS1742 for Avro, and where deletes are left out."""
+    with pytest.raises(FixRequest, match="TS1742"):
+        resolve({"log.consistency": "eventual", **more})
+
+
+def test_an_eventual_log_needs_a_key_and_no_row_before() -> None:
+    """Rows may come twice: TS1740 without a key, TS1741 for log.changelog-mode=all; else it is taken."""
+    eventual = {"log.consistency": "eventual"}
+    with pytest.raises(FixRequest, match="TS1740"):
+        resolve({"bucket": "-1", **eventual}, is_keyed=False)
+    with pytest.raises(FixRequest, match="TS1741"):
+        resolve({"log.changelog-mode": "all", **eventual})
+    assert resolve(eventual).is_eventual
+    assert not resolve({}).is_eventual
 
 
 def test_brokers_and_security_are_the_profiles_alone() -> None:

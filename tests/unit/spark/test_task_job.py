@@ -63,7 +63,7 @@ def test_groups_hold_each_task_once(sizes: list[int], cores: int) -> None:
 def test_a_task_in_a_worker_makes_what_a_thread_makes(tmp_path: Path, name: str) -> None:
     """Through both pickles: the same change under other file names."""
     world, task = CASES[name](tmp_path)
-    outcomes = list(run_group(world.access.fileio, encode_group([task], [0])))
+    outcomes = list(run_group(world.access.fileio, None, encode_group([task], [0])))
     (change,) = gather(outcomes).in_order(1)
     assert _nameless(change) == _nameless(world.run(task))
 
@@ -73,7 +73,7 @@ def test_a_group_ends_at_its_first_error(tmp_path: Path) -> None:
     world, good = CASES["upsert"](tmp_path)
     assert isinstance(good, Upsert)
     bad = replace(good, rows=world.table(_rows(7, 7)), kinds=None)
-    outcomes = list(run_group(world.access.fileio, encode_group([good, bad, good], [0, 1, 2])))
+    outcomes = list(run_group(world.access.fileio, None, encode_group([good, bad, good], [0, 1, 2])))
     assert [place for place, _ in outcomes] == [0, 1]
     assert isinstance(gather(outcomes[:1]).changes[0], BucketChange)
     gathered = gather(reversed(outcomes))
@@ -85,6 +85,6 @@ def test_a_group_ends_at_its_first_error(tmp_path: Path) -> None:
 def test_an_answer_that_is_not_complete_is_a_bug(tmp_path: Path) -> None:
     """TS1563: a task without an outcome must not be taken for one that changed nothing."""
     world, task = CASES["fold"](tmp_path)
-    outcomes = list(run_group(world.access.fileio, encode_group([task, task], [1])))
+    outcomes = list(run_group(world.access.fileio, None, encode_group([task, task], [1])))
     with pytest.raises(EngineBug, match="TS1563"):
         gather(outcomes).in_order(2)

@@ -80,7 +80,7 @@ def _rewrite(store: TableStore, rows: pa.Table, wider: TableSchema, request: Wri
     """An overwrite with rows through one task, on whatever base and schema the store names."""
     seen: list[object] = []
 
-    def make(base: Snapshot | None, target: TableSchema) -> list[BucketChange]:
+    def make(base: Snapshot | None, target: TableSchema, *_: object) -> list[BucketChange]:
         seen.append(base)
         states = {(one.partition_bytes, one.bucket): one for one in store.bucket_states(base)}
         parts, picks = store.parts, EVERY_ROW if target.is_keyed else None

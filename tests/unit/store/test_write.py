@@ -235,7 +235,7 @@ def test_changes_from_elsewhere_are_committed_like_rows(tmp_path: Path) -> None:
     put(store, *[day(number, dt) for number in range(10) for dt in ("x", "y")])
     worker = open_table(tmp_path)
 
-    def tasks(base, _):  # type: ignore[no-untyped-def]
+    def tasks(base, *_):  # type: ignore[no-untyped-def]
         state = next(one for one in worker.bucket_states(base) if one.partition == ("x",))
         table, parts = worker.parts.task_table(worker.schema), worker.parts
         kept = FileReader(parts.fileio, worker.schema).read_visible(state.files[0]).slice(0, 1)

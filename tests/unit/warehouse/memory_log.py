@@ -14,9 +14,9 @@ import pyarrow as pa
 from tablestore_engine.errors import FixData, RetryError
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.changes import ReadChanges
+from tablestore_engine.log.changes import ReadChanges, ReadState
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.sink import FindCommit, LoggedTable, LogPosition, SentChanges
+from tablestore_engine.log.sink import EarlyCommit, FindCommit, LoggedTable, LogPosition, SentChanges
 
 MADE = "tablestore.managed-topic"  # an option that may be kept in a schema; the place says which table it is
 
@@ -73,7 +73,14 @@ class MemorySink:
         assert not log.sent or find_commit(log.reached) == log.sent[-1][1]
         return log.reached
 
-    def publish(self, latest_id: int, read_changes: ReadChanges, find_commit: FindCommit) -> SentChanges:
+    def publish(
+        self,
+        latest_id: int,
+        read_changes: ReadChanges,
+        find_commit: FindCommit,
+        read_state: ReadState,
+        early: Mapping[int, EarlyCommit],
+    ) -> SentChanges:
         """As ChangelogSink."""
         log, first = self.system.logs[self.name], len(self.system.logs[self.name].messages)
         for snapshot_id in range(log.reached + 1, latest_id + 1):
@@ -88,6 +95,9 @@ class MemorySink:
         after = len(log.messages)
         ranges = {0: (first, after)} if after > first else {}
         return SentChanges(log.reached, LogPosition("memory", self.name, ranges))
+
+    def receive_early(self) -> None:
+        """It waits for snapshots."""
 
     def reset(self, after_snapshot: int) -> int:
         """As ChangelogSink."""

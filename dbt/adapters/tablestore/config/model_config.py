@@ -378,13 +378,6 @@ def _wrong_strategy(settings: TableSettings) -> tuple[str, str] | None:
 
 def _refuse_unbuilt(name: str, settings: TableSettings) -> None:
     options = dict(settings.options)
-    if options.get("log.consistency") == "eventual":
-        raise Unsupported(
-            "TS1819",
-            f"model {name}: log_consistency='eventual' is not built yet",
-            why="only the transactional log is written so far",
-            fix="use log_consistency='transactional'",
-        )
     engine, built = options.get("merge-engine", "deduplicate"), ", ".join(MERGE_ENGINES)
     if engine not in MERGE_ENGINES and engine in _ENGINES_KNOWN:
         raise Unsupported(

@@ -1,0 +1,97 @@
+"""Eventual logs of real tables, held against the tables.
+
+Names      options_of      options of a table with an eventual log
+           open_engine     an engine on a broker; `at_point` is called at crash points
+           stored_rows     {key: v} of a snapshot
+           topic_rows      {key: v} of the topic, folded by key in offset order
+           rows_at         the same as a marker promises it: rows without `s` from `unchecked` up to `next` count later
+           check_markers   every marker against the table's own history; hybrid readers find everything behind it
+           settings_of_table   LogSettings of a table's log
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from tablestore_engine.api import Engine, SparkSettings
+from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.log.kafka.marker import Marker
+from tablestore_engine.log.kafka.reader import read_log_markers, read_messages
+from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
+from tablestore_engine.runtime.outside_world import Runtime
+
+Rows = Mapping[int, str]
+
+
+def options_of(topic: str, **more: str) -> dict[str, str]:
+    """`more` with underscores for dots and dashes is not translated: give them by `**{"a.b": "c"}`."""
+    return {"log.system": "kafka", "log.consistency": "eventual", "kafka.topic": topic, **more}
+
+
+def open_engine(
+    folder: Path, url: str, at_point: Callable[[str], None] | None = None, master: str = "local[1]"
+) -> Engine:
+    """With short time-outs."""
+    log = {"kafka.bootstrap.servers": url, "kafka.socket.timeout.ms": "3000"}
+    runtime = Runtime() if at_point is None else Runtime(on_crash_point=at_point)
+    return Engine(str(folder), log=log, spark=SparkSettings(master), runtime=runtime)
+
+
+def settings_of_table(engine: Engine, name: str, url: str) -> LogSettings:
+    """As the engine has them."""
+    schema = engine.table(name).schema
+    found = resolve_log(
+        schema.options, {"kafka.bootstrap.servers": url}, table=name, is_keyed=schema.is_keyed
+    )
+    assert found is not None
+    return found
+
+
+def stored_rows(engine: Engine, name: str, snapshot: int | None = None) -> Rows:
+    """Of columns id and v."""
+    table = engine.table(name)
+    scan = table.scan() if snapshot is None else table.scan(snapshot=snapshot)
+    return {row["id"]: row["v"] for row in scan.to_arrow().to_pylist()}
+
+
+def fold(messages: Iterable[LogMessage], into: Mapping[int, str] | None = None) -> Rows:
+    """Last value per key."""
+    found = dict(into or {})
+    for message in messages:
+        key = json.loads(message.key or b"")["id"]
+        found.pop(key, None)
+        if message.value is not None:
+            found[key] = json.loads(message.value)["after"]["v"]
+    return found
+
+
+def topic_rows(settings: LogSettings) -> Rows:
+    """What a consumer of committed messages has."""
+    return fold(read_messages(settings))
+
+
+def rows_at(messages: Iterable[LogMessage], marker: Marker) -> Rows:
+    """The promise of a marker."""
+
+    def counts(message: LogMessage) -> bool:
+        following = marker.offsets[message.partition][1]
+        checked = marker.unchecked.get(message.partition, following)
+        return message.offset < (following if message.snapshot_id is not None else checked)
+
+    return fold(message for message in messages if counts(message))
+
+
+def check_markers(engine: Engine, name: str, settings: LogSettings) -> int:
+    """Every complete marker; the number of them that `unchecked` is said of."""
+    messages, latest = list(read_messages(settings)), engine.table(name).latest_snapshot_id()
+    markers = [one for one in read_log_markers(settings) if one.last and one.snapshot_id > 0]
+    assert markers[-1].snapshot_id == latest
+    for marker in markers:
+        at = stored_rows(engine, name, marker.snapshot_id)
+        if marker.commit:  # where a log begins anew nothing is said of what lies before
+            assert rows_at(messages, marker) == at, f"before {marker}"
+        behind = [one for one in messages if one.offset >= marker.offsets[one.partition][1]]
+        assert fold(behind, at) == stored_rows(engine, name), f"behind {marker}"
+    return sum(bool(marker.unchecked) for marker in markers)

@@ -1,0 +1,193 @@
+"""The producer half of an eventual log: rows of a change on their way to the topic before their snapshot exists.
+
+Names      EarlyRows   takes the changelog rows of one write, from whichever thread or Spark task made them
+           EarlySpan   where the rows of one call lie: what goes back to the driver with the change
+           EarlyProducer   an idempotent producer without transactions, kept between the writes of a process
+Headers    c commit user:identifier · a which call sent it · k row kind · q number of the message in its call, from 0.
+           No `s`: there is no snapshot yet
+Steps      rows → messages (log/message_envelope.py), a slice at a time → produce → every report is in → EarlySpan
+INVARIANT  `a` is new for every call. The number of an attempt would not do: a command is run again under the
+           same identity after a kill, and Spark runs tasks twice; rows of a call that nobody knows are told apart.
+INVARIANT  trouble here is no failure of the write: the answer is None, and the rows go behind the commit. The first one
+           ends it for the whole write: a snapshot that is not wholly here is sent wholly there.
+CRASH      log.early: some are out, and nobody will know which: log/kafka/phantoms.py finds them
+DANGER     a request that was given up may reach the broker late: what it brings lies behind what is known, and is
+           found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from tablestore_engine.errors import TablestoreError
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.log.kafka.kafka_client import Reasons, make_producer
+from tablestore_engine.log.kafka.kafka_producer import KIND_HEADERS
+from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
+from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
+
+_SLICE_ROWS = 32_768
+_POLL_EVERY = 2048
+_WAIT_SECONDS = 0.05
+_TOKEN_CHARS = 16
+_Report = Callable[[KafkaError | None, Message], None]
+
+
+@dataclass(frozen=True)
+class EarlySpan:
+    """`rows` messages with header a = `token` lie in [first, following) of a partition, maybe others between them."""
+
+    token: str
+    partition: int
+    first: int = 0
+    following: int = 0
+    rows: int = 0
+
+    def has(self, token: str, offset: int) -> bool:
+        """Whether a message is one of them."""
+        return token == self.token and self.first <= offset < self.following
+
+
+@dataclass
+class _Reports:
+    """What came back for the messages of one call."""
+
+    partition: int
+    delivered: int = 0
+    first: int = 0
+    last: int = -1
+    error: KafkaError | None = None
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        """The delivery report; those of one partition come in order."""
+        if error is not None:
+            self.error = self.error or error
+            return
+        offset = message.offset() or 0
+        self.first = offset if self.delivered == 0 else min(self.first, offset)
+        self.last = max(self.last, offset)
+        self.delivered += 1
+
+    def check(self) -> None:
+        """Raises KafkaException when one failed."""
+        if self.error is not None:
+            raise KafkaException(self.error)
+
+
+@dataclass
+class EarlyProducer:
+    """Shared by the threads of a process; thrown away after trouble, so that nothing of it is sent later."""
+
+    settings: LogSettings
+    _producer: Producer | None = None
+    _lock: OrderedLock = field(default_factory=lambda: OrderedLock("early producer", Rank.PROCESS))
+
+    def get(self) -> Producer:
+        """Made at first use. Raises FixRequest TS1721."""
+        with self._lock:
+            if self._producer is None:
+                self._producer = make_producer(self.settings, None, _unasked, Reasons())
+            return self._producer
+
+    def drop(self) -> None:
+        """Give it up with what it has not sent; other threads' messages fail with it."""
+        with self._lock:
+            producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.purge()
+            producer.poll(0)
+
+
+def _unasked(_: KafkaError | None, __: Message) -> None:
+    """Each message names its own report."""
+
+
+@dataclass
+class EarlyRows:
+    """Of one write; goes to Spark workers by pickle, where it makes a producer of its own. A ReceiveRows."""
+
+    settings: LogSettings
+    producer: EarlyProducer
+    runtime: Runtime = SYSTEM
+    has_failed: bool = False
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _in_worker, (self.settings,)
+
+    def __call__(
+        self, commit: str, bucket: int, schema: TableSchema, batches: Iterable[pa.Table]
+    ) -> EarlySpan | None:
+        """Where the rows lie; None when not all of them were acknowledged."""
+        if self.has_failed or bucket >= self.settings.partitions:
+            return None
+        try:
+            return self._send(commit, bucket, schema, batches)
+        except (KafkaException, TablestoreError):
+            self.has_failed = True
+            self.producer.drop()
+            return None
+
+    def _send(
+        self, commit: str, partition: int, schema: TableSchema, batches: Iterable[pa.Table]
+    ) -> EarlySpan:
+        producer, envelope = (
+            self.producer.get(),
+            plan_envelope(schema, self.settings.mode, self.settings.formats),
+        )
+        token = self.runtime.new_uuid().replace("-", "")[:_TOKEN_CHARS]
+        headers = [("c", commit.encode()), ("a", token.encode())]
+        reports, sent = _Reports(partition), 0
+        for batch in batches:
+            for start in range(0, batch.num_rows, _SLICE_ROWS):
+                encoded = encode_rows(batch.slice(start, _SLICE_ROWS), envelope)
+                middle = (len(encoded) + 1) // 2
+                self._produce(producer, encoded, range(middle), headers, sent, reports)
+                self.runtime.crash_point("log.early")
+                self._produce(producer, encoded, range(middle, len(encoded)), headers, sent, reports)
+                sent += len(encoded)
+        while reports.delivered < sent:
+            producer.flush(_WAIT_SECONDS)
+            reports.check()
+        return EarlySpan(token, partition, reports.first, reports.last + 1, sent)
+
+    def _produce(
+        self,
+        producer: Producer,
+        encoded: EncodedRows,
+        span: range,
+        headers: list[tuple[str, bytes]],
+        first: int,
+        reports: _Reports,
+    ) -> None:
+        topic, partition, produce = self.settings.topic, reports.partition, producer.produce
+        keys = encoded.keys or []
+        for index in span:
+            row_headers = [*headers, KIND_HEADERS[encoded.kinds[index]], ("q", b"%d" % (first + index))]
+            while True:
+                try:
+                    produce(
+                        topic,
+                        encoded.values[index],
+                        keys[index],
+                        partition,
+                        on_delivery=reports,
+                        headers=row_headers,
+                    )
+                except BufferError:  # the local queue is full: messages that wait too long fail, so this ends
+                    producer.poll(_WAIT_SECONDS)
+                    reports.check()
+                else:
+                    break
+            if index % _POLL_EVERY == 0:
+                producer.poll(0)
+                reports.check()
+
+
+def _in_worker(settings: LogSettings) -> EarlyRows:
+    return EarlyRows(settings, EarlyProducer(settings))
