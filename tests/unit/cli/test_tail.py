@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.api import Engine, WriteSpec
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
 
 from .conftest import KEYED, Run, orders
 
@@ -47,9 +47,10 @@ def test_json_is_an_object_on_each_line(run: Run) -> None:
 
 def test_where_a_table_says_to_begin(run: Run, engine: Engine) -> None:
     """Its scan.mode, when the command does not say it."""
-    engine.sql("alter table demo.orders set tblproperties ('log.scan' = 'full')")
-    assert len(run("tail", "demo.orders", "--until", "now").out.splitlines()) == 3
-    assert run("tail", "demo.orders", "--from", "latest", "--until", "now").out == ""
+    full = TableSpec(primary_key=("order_id",), options={"log.scan": "full"})
+    engine.write("demo.full", orders((1, "ann", 1.5), (2, "bob", 2.5)), WriteSpec(table=full))
+    assert len(run("tail", "demo.full", "--until", "now").out.splitlines()) == 2
+    assert run("tail", "demo.full", "--from", "latest", "--until", "now").out == ""
 
 
 def test_a_time(run: Run, engine: Engine) -> None:

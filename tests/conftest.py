@@ -1,0 +1,21 @@
+"""What holds for all of tests/: no service, and no JVM, which would change what later tests of the process see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tablestore_engine.spark import session
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_jvm() -> Iterator[None]:
+    """Starting Spark in this process fails the test that does it."""
+
+    def refused(*_: object) -> None:
+        pytest.fail("a test of tests/ starts a JVM: what needs Spark stands in integration_tests/")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "launch_gateway", refused)
+        yield
