@@ -18,7 +18,9 @@ from integration_tests.kafka.secure import SETTINGS, LoggedTable, Realm
 from tablestore_engine.api import Engine
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.log.dev_broker import BrokerInfo, find_broker, start_broker, stop_broker
+from tablestore_engine.log.dev_broker_certificates import ensure_certificates
 from tablestore_engine.runtime.java import find_java
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _SECRETS = ("kafka.sasl.password",)
 
@@ -254,6 +256,20 @@ def test_life_of_a_secure_broker(tmp_path: Path) -> None:
         assert third.pid != again.pid
     finally:
         stop_broker(tmp_path)
+
+
+def test_certificates_are_made_anew_in_their_last_month(tmp_path: Path) -> None:
+    """Until then they are the same; a half-made folder of a start that died is not taken."""
+    now, day = SYSTEM.now_ms(), 86_400_000
+    (tmp_path / ".c").mkdir()
+    (tmp_path / ".c" / "end.json").write_text(json.dumps({"end_ms": now * 2}))
+    seen = []
+    for days in (0, 330, 340):
+        at = Runtime(now_ms=lambda days=days: now + days * day)  # type: ignore[misc]
+        seen.append(ensure_certificates(tmp_path / "c", find_java().home, at).ca.read_text())
+    assert seen[0] == seen[1]
+    assert seen[1] != seen[2]
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
 
 
 def _is_open_elsewhere(port: int) -> bool:

@@ -49,6 +49,7 @@ from tablestore_engine.warehouse.gate.gatekeeper import (
     Publication,
     stage_properties,
 )
+from tablestore_engine.warehouse.log.log_status import LogStatus
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
 from tablestore_engine.warehouse.relations.relation_list import DAMAGED, RelationInfo, describe_damage
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
@@ -75,6 +76,7 @@ __all__ = [
     "Interval",
     "LeftoverFolder",
     "LogPosition",
+    "LogStatus",
     "OnSchemaChange",
     "OrderedLock",
     "OrphanReport",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -29,6 +29,7 @@ from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.catalog.versions_read import ReadLog
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.log.kafka.kafka_sink import KafkaSystem
+from tablestore_engine.log.kafka.publish_progress import silent
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
@@ -61,6 +62,8 @@ class Engine:
     `scratch`: folder for what a Spark session needs while it runs (runtime/scratch.py); else TABLESTORE_SCRATCH.
 
     `trusted_sql`: SQL text that others stored in the warehouse may do what the user may (else TS1529).
+
+    `say` gets a line now and then while publishing to a log takes long.
     """
 
     def __init__(
@@ -73,9 +76,10 @@ class Engine:
         trusted_sql: bool = False,
         scratch: str | None = None,
         environ: Mapping[str, str] = os.environ,
+        say: Callable[[str], None] = silent,
     ) -> None:
         let_signals_interrupt()
-        logs = KafkaSystem(client_settings(environ, said=log), runtime)
+        logs = KafkaSystem(client_settings(environ, said=log), runtime, say)
         self._warehouse = Warehouse(
             warehouse,
             spark or SparkSettings(),

@@ -39,6 +39,7 @@ from tablestore_engine.stream.consumer_lag import (
 from tablestore_engine.stream.open_stream import StreamRequest, open_stream
 from tablestore_engine.stream.start_rule import parse_request
 from tablestore_engine.stream.table_stream import INTERVAL_S, Pace, TableStream
+from tablestore_engine.warehouse.log.log_status import LogStatus
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
 from tablestore_engine.warehouse.snapshot_diff import (
     ChangeCounts,
@@ -232,6 +233,10 @@ class Table:
         return self.warehouse.logs.published(
             self.identifier, WriteReport(self.identifier, self.latest_snapshot_id())
         )
+
+    def log_status(self) -> LogStatus | None:
+        """Where the log stands and what it lacks, from metadata alone; None without a log. Raises TS17xx."""
+        return self.warehouse.logs.look(self.identifier)
 
     def reset_log(self, after_snapshot: int) -> int:
         """Begin the log anew: snapshots up to this one count as published; what readers see of it stays.

@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "consumers": ("tablestore_engine.cli.consumers", "who follows a table, and how far each is"),
     "staged": ("tablestore_engine.cli.staged", "staged snapshots that wait for their tests"),
     "publish": ("tablestore_engine.cli.publish", "publish a staged snapshot, or what the log still lacks"),
+    "log": ("tablestore_engine.cli.log", "where the logs of tables stand, what they lack, who writes them"),
     "compact": ("tablestore_engine.cli.compact", "fold sorted runs and small files"),
     "expire": ("tablestore_engine.cli.expire", "let old snapshots go, with the files that only they need"),
     "orphans": (

@@ -27,6 +27,7 @@ from tablestore_engine.api import (
     local_folder,
     read_settings,
 )
+from tablestore_engine.cli.output import say
 from tablestore_engine.errors import FixData, FixRequest, NotFound, StorageError
 from tablestore_engine.fileio.storage_errors import explained
 
@@ -156,6 +157,7 @@ def open_engine(arguments: argparse.Namespace, *, warehouse: Path | None = None)
         spark=SparkSettings(master) if master else None,
         log=_said_of_kafka(arguments),
         trusted_sql=getattr(arguments, "trusted_sql", False),
+        say=say,
     )
     try:
         yield engine

@@ -43,13 +43,17 @@ class ChangeBatch:
 
 @dataclass(frozen=True)
 class SnapshotChanges:
-    """One snapshot's changelog; `batches` is iterated once, so that it may read files as it goes."""
+    """One snapshot's changelog; `batches` is iterated once, so that it may read files as it goes.
+
+    `count_rows` for people, from metadata, when asked; None where that cannot be told without reading.
+    """
 
     snapshot_id: int
     commit_user: str
     commit_identifier: int
     schema: TableSchema
     batches: Iterable[ChangelogRows]
+    count_rows: Callable[[], int | None] = lambda: None
 
     @property
     def commit(self) -> str:

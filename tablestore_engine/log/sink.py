@@ -7,6 +7,8 @@ Names      ChangelogSystem   the logs of a warehouse: whether a table has one, a
            SentChanges       what one call of publish did
            ReceiveEarly      takes rows of a write before its snapshot exists; picklable: it goes to Spark tasks
            EarlyCommit       what it answered for the rows of one commit
+           LogState          where a log stands, for people; LogWriter: who may write it; EarlyState: what it shows
+                             before its snapshots
            RowLimit          how large a row a log can carry; picklable, without secrets: it goes to Spark tasks
 Promises   1 making a sink asks nobody and costs little; two are equal when they reach the same log in the same way
            2 `prepare` repeated changes nothing; whose log it is, is decided once, for all processes
@@ -65,6 +67,56 @@ class SentChanges:
 
     reached: int
     position: LogPosition
+
+
+@dataclass(frozen=True)
+class LogWriter:
+    """`name`: by which writers of one log fence each other; the rest is None where it cannot be found out.
+
+    `epoch` grows with each writer that took over; `state` of its newest transaction, in the system's own word.
+    """
+
+    name: str
+    number: int | None = None
+    epoch: int | None = None
+    state: str | None = None
+    is_open: bool | None = None
+    changed_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class EarlyState:
+    """Of a log whose rows go out before their snapshot: {part: (first, end)} that readers see already.
+
+    `ahead`: behind the newest marker; rows of snapshots to come, of writes that failed, a transaction's own records.
+    `unchecked`: before it, and not answered for by it: whoever publishes next looks at them.
+    """
+
+    ahead: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    unchecked: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LogState:
+    """Seen from outside. `reached`: the newest snapshot that it has as a whole, None when that cannot be told.
+
+    `part_of_next`: messages of the next snapshot that readers see already. `ends`: {part: end as readers see it}.
+    `unseen`: {part: (first, end)} of what was written and readers do not see yet: a transaction is open there.
+    `settings`: of each thing that the log is made of. `early`: None for a log that waits for snapshots.
+    `trouble`: what publishing would meet.
+    """
+
+    system: str
+    name: str
+    reached: int | None
+    commit: str | None
+    part_of_next: int
+    ends: Mapping[int, int]
+    unseen: Mapping[str, tuple[int, int]]
+    writer: LogWriter
+    settings: Mapping[str, Mapping[str, str]]
+    early: EarlyState | None = None
+    trouble: str | None = None
 
 
 class RowLimit(Protocol):
@@ -127,6 +179,9 @@ class ChangelogSink(Protocol):
 
     def decode(self, messages: Sequence[LogMessage], schema: TableSchema) -> pa.Table:
         """Messages as rows of the table's columns and `_ROW_KIND`, in order."""
+
+    def look(self) -> LogState:
+        """Where it stands, without disturbing whoever writes it."""
 
     def row_limit(self) -> RowLimit | None:
         """What the log refuses by size; None when it takes everything."""

@@ -182,6 +182,10 @@ class TableStore:
 
     # ---- changes -------------------------------------------------------------------------------------------
 
+    def count_changes(self, snapshot: Snapshot) -> int | None:
+        """How many rows the snapshot changed, from metadata alone; None where that cannot be told."""
+        return ChangelogReader(self.parts).count(snapshot)
+
     def has_changes(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot can have changed rows."""
         return ChangelogReader(self.parts).has_changes(snapshot)

@@ -7,8 +7,10 @@ WHY        an engine owns the Spark session; a JVM holds one, and starting it is
 from __future__ import annotations
 
 from dbt.adapters.tablestore.credentials import Warehouse
+from dbt.adapters.tablestore.messages import Messages
 from tablestore_engine.api import Engine, OrderedLock, Rank, SparkSettings
 
+logger = Messages("Tablestore")
 _ENGINES: dict[Warehouse, Engine] = {}
 _LOCK = OrderedLock("engines", Rank.ENGINES)
 
@@ -25,6 +27,7 @@ def get_engine(warehouse: Warehouse) -> Engine:
                 log=dict(warehouse.log),
                 trusted_sql=warehouse.trusted_sql,
                 scratch=warehouse.scratch,
+                say=logger.info,
             )
             _ENGINES[warehouse] = engine
         return engine

@@ -10,7 +10,7 @@ INVARIANT  one producer per sink, kept between calls: a second one of the same t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -22,12 +22,21 @@ from tablestore_engine.log.decode import LogMessage, decode_rows
 from tablestore_engine.log.kafka.broker_check import check_brokers, check_registry
 from tablestore_engine.log.kafka.early_rows import EarlyProducer, EarlyRows
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
+from tablestore_engine.log.kafka.log_state import read_log_state
 from tablestore_engine.log.kafka.message_limit import MessageLimit, message_limit
+from tablestore_engine.log.kafka.publish_progress import silent
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import REGISTRY_PREFIX, LogSettings, resolve_log
-from tablestore_engine.log.sink import EarlyCommit, FindCommit, LoggedTable, LogPosition, SentChanges
+from tablestore_engine.log.sink import (
+    EarlyCommit,
+    FindCommit,
+    LoggedTable,
+    LogPosition,
+    LogState,
+    SentChanges,
+)
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _SYSTEM = "kafka"
@@ -40,6 +49,7 @@ class KafkaSink:
 
     settings: LogSettings
     runtime: Runtime = field(compare=False)
+    say: Callable[[str], None] = field(default=silent, compare=False)
     _publisher: Publisher | None = field(default=None, compare=False)
     _early: EarlyProducer | None = field(default=None, compare=False)
 
@@ -83,7 +93,7 @@ class KafkaSink:
 
     def _open(self) -> Publisher:
         if self._publisher is None:
-            self._publisher = Publisher(self.settings, runtime=self.runtime)
+            self._publisher = Publisher(self.settings, runtime=self.runtime, say=self.say)
         return self._publisher
 
     def reset(self, after_snapshot: int) -> int:
@@ -108,6 +118,10 @@ class KafkaSink:
         with SchemaRegistry(self.settings) as registry:
             return decode_rows(messages, schema, formats, registry.find_schema)
 
+    def look(self) -> LogState:
+        """As read_log_state; it may be asked while another thread publishes."""
+        return read_log_state(self.settings, self.runtime)
+
     def row_limit(self) -> MessageLimit:
         """What the client refuses to produce."""
         return message_limit(self.settings)
@@ -125,10 +139,13 @@ class KafkaSink:
 class KafkaSystem:
     """`client`: settings of the Kafka client with the prefix `kafka.`, of a schema registry with `schema.registry.`;
     secrets stay in memory.
+
+    `say` gets a line now and then while publishing takes long.
     """
 
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
     runtime: Runtime = SYSTEM
+    say: Callable[[str], None] = silent
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -151,7 +168,7 @@ class KafkaSystem:
         if settings is None:
             return None
         schemas = avro_schemas(table.schema, settings.topic, settings.formats)
-        return KafkaSink(replace(settings, schemas=schemas), self.runtime)
+        return KafkaSink(replace(settings, schemas=schemas), self.runtime, self.say)
 
     def find_owned(self, table: LoggedTable) -> KafkaSink | None:
         """Of topics that the engine made."""

@@ -34,6 +34,7 @@ from tablestore_engine.log.kafka.kafka_topic import check_topics, check_use, fin
 from tablestore_engine.log.kafka.log_lifecycle import open_progress
 from tablestore_engine.log.kafka.marker import Marker, Progress
 from tablestore_engine.log.kafka.phantoms import KafkaTopic
+from tablestore_engine.log.kafka.publish_progress import PublishProgress, silent
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.snapshot_transactions import (
@@ -54,8 +55,11 @@ _FENCES_MAX = 5
 class Publisher:
     """Keeps its producer between calls, so that a small commit costs one round trip. Not thread-safe."""
 
-    def __init__(self, settings: LogSettings, *, runtime: Runtime = SYSTEM) -> None:
+    def __init__(
+        self, settings: LogSettings, *, runtime: Runtime = SYSTEM, say: Callable[[str], None] = silent
+    ) -> None:
         self._settings = settings
+        self._say = say
         self._runtime = runtime
         self._session: Session | None = None
         self._registry: SchemaRegistry | None = None
@@ -138,7 +142,7 @@ class Publisher:
         deadline_ms: int,
     ) -> tuple[Session, Tally]:
         """Do it with an open session; what another try may heal is tried again, each time with a new producer."""
-        tally = Tally()
+        tally = Tally(progress=PublishProgress(self._settings.table, self._runtime.now_ms, self._say))
         while True:
             try:
                 session = self._open(latest_id, find_commit, tally)
@@ -210,6 +214,7 @@ class Publisher:
             changes = read_changes(snapshot_id)
             if changes is not None:
                 ids = self._register(changes.schema)
+                tally.progress.begin(snapshot_id, latest_id, changes.count_rows)
                 publish_snapshot(
                     session, changes, self._settings, self._runtime, tally, ids=ids, forget=forget
                 )

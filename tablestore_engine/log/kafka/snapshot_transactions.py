@@ -29,6 +29,7 @@ from tablestore_engine.log.kafka.hanging_transactions import await_visible, chec
 from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
 from tablestore_engine.log.kafka.marker import Marker, Progress, encode_marker, plan_progress
 from tablestore_engine.log.kafka.phantoms import OwnOffsets, plan_unchecked
+from tablestore_engine.log.kafka.publish_progress import PublishProgress
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
 from tablestore_engine.runtime.outside_world import Runtime
@@ -75,6 +76,7 @@ class Tally:
     fences: int = 0
     early: list[EarlySpan] = field(default_factory=list)
     stayed: list[int] = field(default_factory=list)
+    progress: PublishProgress = field(default_factory=lambda: PublishProgress("", lambda: 0))
 
     def add_early(self, snapshots: Iterable[int], spans: Iterable[EarlySpan]) -> None:
         """Count snapshots whose rows lay in the topic already."""
@@ -152,6 +154,7 @@ def publish_snapshot(
     work.begin()
     for partition, rows in _slices(changes.batches, settings):
         work.send(encode_rows(rows, envelope), partition)
+        tally.progress.sent(rows.num_rows)
         if work.is_full():
             work.finish(last=False)
             work.begin()

@@ -2,6 +2,7 @@
 
 Names      data_config(), marker_config()   pure: settings of a new topic
            find_misfits()    pure: what of a topic's settings would lose or refuse rows
+           check_fit()       refuse misfits
            settle_settings() before topics are used: the table's log.retention reaches its topic, misfits are refused
            read_configs()    settings as the brokers apply them, their own defaults included
 Must       data: never compacted, for a reader must see every change
@@ -74,7 +75,7 @@ def settle_settings(admin: AdminClient, settings: LogSettings, replicas: Mapping
     """`replicas`: {topic: of its partition with the fewest}. Raises FixRequest TS1753, KafkaException."""
     configs = read_configs(admin, settings, tuple(replicas))
     for name, count in replicas.items():
-        _check_fit(settings, name, find_misfits(configs[name], count, is_marker=name != settings.topic))
+        check_fit(settings, name, configs[name], count)
     wanted = None if settings.retention_ms is None else str(settings.retention_ms)
     if wanted is not None and settings.topic in configs and configs[settings.topic][_RETENTION] != wanted:
         change = ConfigEntry(_RETENTION, wanted, incremental_operation=AlterConfigOpType.SET)
@@ -83,7 +84,9 @@ def settle_settings(admin: AdminClient, settings: LogSettings, replicas: Mapping
         asked[resource].result()
 
 
-def _check_fit(settings: LogSettings, name: str, misfits: Mapping[str, tuple[str, str]]) -> None:
+def check_fit(settings: LogSettings, name: str, config: Mapping[str, str], replicas: int) -> None:
+    """Raises FixRequest TS1753."""
+    misfits = find_misfits(config, replicas, is_marker=name != settings.topic)
     if misfits:
         told = "; ".join(f"{key} must be {wanted}: {why}" for key, (wanted, why) in misfits.items())
         change = ",".join(f"{key}={wanted}" for key, (wanted, _) in misfits.items())

@@ -22,6 +22,7 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.metadata.identity import UUID_OPTION
 from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.warehouse.log.log_status import LogStatus
 from tablestore_engine.warehouse.log.table_publisher import TablePublisher, pending_log, unready_log
 from tablestore_engine.warehouse.write_report import WriteReport
 
@@ -98,6 +99,13 @@ class Logs:
         changed = before.options.items() ^ after.options.items()
         if any(key.startswith("log.") for key, _ in changed):
             self._find_sink(identifier, after)
+
+    def look(self, identifier: Identifier) -> LogStatus | None:
+        """Where the table's log stands; None without one. Raises TS17xx when it cannot be asked."""
+        publisher = self.find_publisher(identifier)
+        if publisher is None:
+            return None
+        return publisher.look(str(identifier), self._stores.get(identifier), self._catalog.runtime.now_ms())
 
     def find_limit(self, identifier: Identifier, schema: TableSchema) -> RowLimit | None:
         """How large a row the log can carry; None without a log, or without a limit."""

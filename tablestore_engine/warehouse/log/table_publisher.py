@@ -23,6 +23,7 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.warehouse.log.log_status import LogStatus, read_status
 from tablestore_engine.warehouse.write_report import WriteReport
 
 UNREADY_LOG = "TS1082"
@@ -81,6 +82,10 @@ class TablePublisher:
             commit = f"{report.commit_user}:{report.commit_identifier}"
             self._early[report.snapshot_id] = EarlyCommit(commit, report.early)
 
+    def look(self, table: str, store: TableStore, now_ms: int) -> LogStatus:
+        """Where the log stands; asks under no lock, so that it can be seen while this process publishes."""
+        return read_status(table, store, self.sink.look(), now_ms)
+
     def messages(self) -> list[LogMessage]:
         """Every message that readers of the log see."""
         return self.sink.read()
@@ -133,6 +138,9 @@ def _read_changes(store: TableStore, snapshot_id: int) -> SnapshotChanges | None
         commit_identifier=snapshot.commit_identifier,
         schema=store.schemas.get(snapshot.schema_id),
         batches=store.read_state(snapshot) if snapshot_id == start else store.read_changes(snapshot),
+        count_rows=lambda: (
+            snapshot.total_record_count if snapshot_id == start else store.count_changes(snapshot)
+        ),
     )
 
 

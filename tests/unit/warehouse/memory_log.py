@@ -16,7 +16,15 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.changes import ReadChanges, ReadState
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.sink import EarlyCommit, FindCommit, LoggedTable, LogPosition, SentChanges
+from tablestore_engine.log.sink import (
+    EarlyCommit,
+    FindCommit,
+    LoggedTable,
+    LogPosition,
+    LogState,
+    LogWriter,
+    SentChanges,
+)
 
 MADE = "tablestore.managed-topic"  # an option that may be kept in a schema; the place says which table it is
 
@@ -118,6 +126,13 @@ class MemorySink:
         rows = [ast.literal_eval((message.value or b"").decode()) for message in messages]
         kinds = pa.array([message.kind for message in messages], pa.int8())
         return pa.Table.from_pylist(rows, schema.arrow_schema()).append_column(ROW_KIND_COLUMN, kinds)
+
+    def look(self) -> LogState:
+        """As ChangelogSink."""
+        self.system.fail("look")
+        log = self.system.logs[self.name]
+        ends = {0: len(log.messages)}
+        return LogState("memory", self.name, log.reached, None, 0, ends, {}, LogWriter("w"), {self.name: {}})
 
     def row_limit(self) -> RowsUpTo:
         """As ChangelogSink."""

@@ -1,0 +1,203 @@
+"""`tablestore log show`: where the logs of tables stand, what they lack, who writes them; for people, for Prometheus.
+
+Names      status_record   what is known of one log, as JSON has it
+INVARIANT  nothing is disturbed: who publishes meanwhile goes on (log/kafka/log_state.py).
+INVARIANT  the exit status is 1 when a log is in trouble or could not be asked; the file for Prometheus is written
+           first.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tablestore_engine.api import KAFKA_ENV, Engine, LogStatus
+from tablestore_engine.cli.log_metrics import render_metrics, write_metrics
+from tablestore_engine.cli.output import print_facts, print_json, print_table, say, to_utc, write_out
+from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, list_names, open_engine
+from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
+
+Run = Callable[[argparse.Namespace], int]
+_COLUMNS = ("table", "log", "published", "newest", "lag", "rows", "seconds", "open", "trouble")
+
+
+def _register(parser: argparse.ArgumentParser) -> Run:
+    parser.add_argument("action", choices=["show"], help="what to do")
+    add_place(parser, name="any")
+    add_brokers(parser)
+    text = "write the figures into this file, for Prometheus, instead of printing them"
+    parser.add_argument("--prometheus", metavar="FILE", help=text)
+    return _run
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    is_one = arguments.table is not None and "." in arguments.table
+    with open_engine(arguments) as engine:
+        names = [
+            name for name in list_names(engine, arguments.table) if _find_log(engine, name, needed=is_one)
+        ]
+        records = _look_each(engine, names, is_one=is_one and not arguments.prometheus)
+    if arguments.prometheus:
+        write_metrics(Path(arguments.prometheus), render_metrics(records))
+        for record in records:
+            if record["trouble"] is not None:
+                say(f"{record['table']}: {record['trouble']}")
+    elif arguments.json:
+        print_json(records[0] if is_one else records)
+    elif is_one:
+        _print_one(records[0])
+    else:
+        print_table(_COLUMNS, [_row(record) for record in records])
+    return 1 if any(record["trouble"] is not None for record in records) else 0
+
+
+def _find_log(engine: Engine, name: str, *, needed: bool) -> str | None:
+    found = engine.table(name).facts().log
+    if found is None and needed:
+        raise FixRequest(
+            "TS1931",
+            f"{name} has no log to show",
+            why="its option log.system is not kafka",
+            fix=f"build it with log_system='kafka'; brokers come from --bootstrap or {KAFKA_ENV}",
+        )
+    return found
+
+
+def _look_each(engine: Engine, names: list[str], *, is_one: bool) -> list[dict[str, object]]:
+    """The record of each table; of one among several also when its log cannot be asked."""
+    records: list[dict[str, object]] = []
+    away: str | None = None
+    for name in names:
+        try:
+            status = None if away is not None else engine.table(name).log_status()
+        except TablestoreError as error:
+            if is_one:
+                raise
+            if isinstance(error, RetryError):  # nobody answers: the next table would only wait for it again
+                away = str(error)
+            records.append(_unknown(engine, name, str(error)))
+            continue
+        records.append(_unknown(engine, name, away or "") if status is None else status_record(status))
+    return records
+
+
+def _unknown(engine: Engine, name: str, trouble: str) -> dict[str, object]:
+    return {"table": name, "log": engine.table(name).facts().log, "trouble": trouble}
+
+
+def status_record(status: LogStatus) -> dict[str, object]:
+    """Names that programs may rely on."""
+    state, pending = status.state, status.pending
+    writer = state.writer
+    return {
+        "table": status.table,
+        "log": state.name,
+        "system": state.system,
+        "published": state.reached,
+        "published_commit": state.commit,
+        "part_of_next": state.part_of_next,
+        "newest": status.newest,
+        "lag": None
+        if pending is None
+        else {
+            "snapshots": pending.snapshots,
+            "rows": pending.rows,
+            "seconds": pending.seconds(status.looked_ms),
+            "since": to_utc(pending.since_ms),
+        },
+        "ends": {str(part): end for part, end in state.ends.items()},
+        "unseen": {part: list(span) for part, span in state.unseen.items()},
+        "early": None
+        if state.early is None
+        else {"ahead": _spans(state.early.ahead), "unchecked": _spans(state.early.unchecked)},
+        "writer": {
+            "id": writer.name,
+            "producer": writer.number,
+            "epoch": writer.epoch,
+            "state": writer.state,
+            "open": writer.is_open,
+            "changed": to_utc(writer.changed_ms),
+        },
+        "settings": {name: dict(values) for name, values in state.settings.items()},
+        "looked_seconds": status.looked_ms / 1000,
+        "trouble": status.trouble,
+    }
+
+
+def _spans(spans: Mapping[int, tuple[int, int]]) -> dict[str, list[int]]:
+    return {str(part): list(span) for part, span in spans.items()}
+
+
+def _row(record: dict[str, object]) -> list[object]:
+    lag, writer = record.get("lag"), record.get("writer")
+    figures = lag if isinstance(lag, dict) else {}
+    is_open = writer.get("open") if isinstance(writer, dict) else None
+    trouble = record["trouble"]
+    return [
+        record["table"],
+        record["log"],
+        record.get("published"),
+        record.get("newest"),
+        figures.get("snapshots"),
+        figures.get("rows"),
+        figures.get("seconds"),
+        is_open,
+        "" if trouble is None else str(trouble).partition("\n")[0],
+    ]
+
+
+def _early_facts(early: object) -> dict[str, object]:
+    """Lines that an eventual log has beside the others."""
+    if not isinstance(early, dict):
+        return {}
+    named = {"ahead of the marker": early["ahead"], "not checked": early["unchecked"]}
+    lines = {
+        name: [f"[{where}] {first}..{end}" for where, (first, end) in spans.items()]
+        for name, spans in named.items()
+    }
+    return {"consistency": "eventual", **{name: text or "nothing" for name, text in lines.items()}}
+
+
+def _print_one(record: dict[str, object]) -> None:
+    lag, writer = record["lag"], record["writer"]
+    assert isinstance(writer, dict)
+    behind = "not known"
+    if isinstance(lag, dict):
+        rows = "unknown" if lag["rows"] is None else f"{lag['rows']:,}"
+        behind = (
+            f"{lag['snapshots']} snapshots, {rows} rows, {lag['seconds']:.1f} s"
+            if lag["snapshots"]
+            else "none"
+        )
+    unseen, ends, settings = record["unseen"], record["ends"], record["settings"]
+    assert isinstance(unseen, dict)
+    assert isinstance(ends, dict)
+    assert isinstance(settings, dict)
+    part = record["part_of_next"]
+    print_facts(
+        {
+            "table": record["table"],
+            "log": f"{record['system']} {record['log']}",
+            "published": record["published"],
+            "newest snapshot": record["newest"],
+            "lag": behind,
+            "begun": f"{part:,} messages of the next snapshot" if part else None,
+            "publisher": writer["id"],
+            "epoch": "not known"
+            if writer["epoch"] is None
+            else f"{writer['epoch']} (producer {writer['producer']})",
+            "transaction": None if writer["state"] is None else f"{writer['state']}, {writer['changed']}",
+            "not seen yet": [f"{where} {first}..{end}" for where, (first, end) in unseen.items()],
+            "ends": [f"[{where}] {end}" for where, end in ends.items()],
+            **_early_facts(record["early"]),
+        }
+    )
+    for name, values in settings.items():
+        write_out(f"\n{name}")
+        print_facts({f"  {key}": value for key, value in values.items()})
+    if record["trouble"] is not None:
+        write_out(f"\ntrouble: {record['trouble']}")
+
+
+REGISTER = {"log": _register}
