@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -151,6 +152,8 @@ class Table:
         until: int | str | None = None,
         columns: Sequence[str] | None = None,
         batch_rows: int | None = None,
+        read_mode: str | None = None,
+        normalize: bool | None = None,
         interval_s: float = INTERVAL_S,
         stop: threading.Event | None = None,
         wait: Callable[[float], bool] | None = None,
@@ -163,11 +166,16 @@ class Table:
         position     go on exactly behind the batch after which another reader had this `position`
         consumer_id  go on at the progress that `commit()` of a reader with this id kept; expiry keeps what it needs
         until        end behind this snapshot, or behind the newest one (`"now"`); None: wait for more until stopped
+        read_mode    file: changes come from the table's files, when their snapshot is there; log: from its log. None:
+                     as the table's `streaming-read-mode` says, else log for an eventual log and file for all others
+        normalize    False: messages of an upsert log as they are; else they become changes: -U +U +I -D. None: as
+                     the table's `scan.remove-normalize` says
         batch_rows   rows of a batch at most; interval_s: how often to look for a new snapshot; stop: ends it, as
                      `stop()` does; wait: waits so many seconds instead, and says whether to end
 
-        Raises FixRequest TS1331, TS1332, TS1334, TS1335, TS1338, TS1353, NotFound TS1333, TS1337, TS1110; while it is
-        read TS1336 to TS1338, TS1315 as well. After an error the next call goes on behind the last batch.
+        Raises FixRequest TS1331, TS1332, TS1334, TS1335, TS1338, TS1339, TS1353, NotFound TS1333, TS1337, TS1110; while
+        it is read TS1336 to TS1338, TS1315 as well; over a log TS1356 to TS1359 and TS17xx.
+        After an error the next call goes on behind the last batch.
         """
         said = (mode, snapshot_id, timestamp_ms, options)
         start = None
@@ -181,9 +189,11 @@ class Table:
             until=until,
             columns=columns,
             batch_rows=batch_rows,
+            read_mode=read_mode,
+            normalizes=normalize,
             pace=Pace(interval_s, stop or threading.Event(), wait),
         )
-        return open_stream(self.store.parts, request)
+        return open_stream(self.store.parts, request, partial(self.warehouse.logs.follow, self.identifier))
 
     def diff(self, since: int, until: int | None = None) -> ChangeCounts:
         """Keys inserted, updated and deleted between two snapshots, whatever happened in between."""

@@ -22,7 +22,7 @@ from tablestore_engine.cli.output import to_plain, to_text, write_lines
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine
 from tablestore_engine.display import fit_json, shown
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.stream.open_stream import NOW
+from tablestore_engine.stream.open_stream import NOW, ReadMode
 from tablestore_engine.stream.start_rule import StartMode
 
 Run = Callable[[argparse.Namespace], int]
@@ -43,6 +43,10 @@ def _register_tail(parser: argparse.ArgumentParser) -> Run:
     text = "end behind a snapshot, or behind the newest one: now (default: wait for more)"
     parser.add_argument("--until", metavar=f"N|{NOW}", help=text)
     parser.add_argument("--columns", metavar="a,b", help="only these columns")
+    text = "where changes come from: the table's files or its log (default: as the table says, log for an eventual one)"
+    parser.add_argument("--read-mode", choices=list(ReadMode), help=text)
+    text = "messages of an upsert log as they are: the newest row of a key, the key of a deleted one"
+    parser.add_argument("--remove-normalize", action="store_true", help=text)
     text = f"how often to look for changes (default {_INTERVAL_S})"
     parser.add_argument("--interval", type=float, default=_INTERVAL_S, metavar="SECONDS", help=text)
     return _tail
@@ -74,6 +78,8 @@ def _open(table: Table, arguments: argparse.Namespace) -> TableStream:
         consumer_id=arguments.consumer,
         until=_to_until(arguments.until),
         columns=None if arguments.columns is None else [one.strip() for one in arguments.columns.split(",")],
+        read_mode=arguments.read_mode,
+        normalize=False if arguments.remove_normalize else None,
         interval_s=arguments.interval,
         wait=_wait_for_readers,
     )
@@ -126,7 +132,8 @@ def _json_line(row: dict[str, object], encoding: str | None) -> str:
 
 def _plain_line(row: dict[str, object], encoding: str | None) -> str:
     cells = [f"{name}={to_text(value)}" for name, value in row.items() if name not in (_ID, _KIND)]
-    return shown("  ".join([f"{row[_ID]} {row[_KIND]}", *cells]).replace("\n", " "), encoding)
+    snapshot = "-" if row[_ID] is None else row[_ID]  # a row of an eventual log that came before its snapshot
+    return shown("  ".join([f"{snapshot} {row[_KIND]}", *cells]).replace("\n", " "), encoding)
 
 
 REGISTER = {"tail": _register_tail}

@@ -30,6 +30,7 @@ import pyarrow as pa
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.changes import ReadChanges, ReadState
 from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.log.followed_log import FollowedLog
 
 FindCommit = Callable[[int], str | None]  # snapshot id → "user:identifier", None when there is none any more
 
@@ -182,6 +183,9 @@ class ChangelogSink(Protocol):
 
     def look(self) -> LogState:
         """Where it stands, without disturbing whoever writes it."""
+
+    def follow(self) -> FollowedLog:
+        """For one reader, which closes it. Raises what the system raises when the log cannot be read."""
 
     def row_limit(self) -> RowLimit | None:
         """What the log refuses by size; None when it takes everything."""

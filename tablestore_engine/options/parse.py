@@ -55,7 +55,7 @@ _CREDENTIAL = re.compile(
 )
 # known to Paimon, without an effect here: to take them in silence would be a promise
 _RETAINED_MIN, _RETAINED_MAX = "snapshot.num-retained.min", "snapshot.num-retained.max"
-_UNREAD = re.compile(r"scan\..+|log\.scan.*|streaming-read-mode|log\.system\.auto-register.*")
+_UNREAD = re.compile(r"scan\..+|log\.scan.*|log\.system\.auto-register.*")
 
 
 def _parse_unit(key: str, text: str, units: Mapping[str, int], example: str) -> int:

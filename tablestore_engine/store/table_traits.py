@@ -143,6 +143,21 @@ class TableTraits:
         return self._options.text("scan.mode")
 
     @cached_property
+    def read_mode(self) -> str | None:
+        """Where readers that follow the table find changes: file or log; None: as fits its log."""
+        return self._options.find("streaming-read-mode")
+
+    @cached_property
+    def is_eventual(self) -> bool:
+        """Whether its log has changes before their snapshot."""
+        return has_log(self.schema.options) and self._options.text("log.consistency") == "eventual"
+
+    @cached_property
+    def normalizes(self) -> bool:
+        """Whether readers of an upsert log get changes instead of messages."""
+        return not self._options.boolean("scan.remove-normalize")
+
+    @cached_property
     def ignores_progress(self) -> bool:
         """Whether consumers begin as the mode says, though they have been here before."""
         return self._options.boolean("consumer.ignore-progress")

@@ -1,9 +1,9 @@
 """Where a reader's rows come from: the port, and changelog files behind it.
 
 Names      ChangeSource     read_next(position) → chunks of rows, or None when nothing is there yet
-           Chunk            some rows of one snapshot, and the position behind them
+           Chunk            some rows, and the positions in and behind them
            ChangelogFiles   the table's own files: rows of a snapshot, then the changes of one after the other
-           result_schema    columns that readers see
+           result_schema    columns that readers see; told_rows: rows with them
 Columns    those of the newest schema when the reader began, found by field id; a snapshot of a newer schema brings
            its columns, from there on
 INVARIANT  chunks of one snapshot come in an order that never varies (store.changelog, store.read.scan): a position is a
@@ -13,8 +13,9 @@ Memory     a step of rows (store.files.row_budget).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -37,25 +38,35 @@ _KINDS = pa.array([RowKind(number).short_string for number in range(4)])
 
 @dataclass(frozen=True)
 class Chunk:
-    """`rows` as result_schema has them (maybe none); `behind`: where their reader is then, if it got them all.
-
-    `at`: where it is before the first one, so that a part of them has a position too.
+    """`rows` as result_schema has them (maybe none); `behind`: where their reader is then, if it got them all;
+    `cut(n)`: where it is behind the first n of them.
     """
 
     rows: pa.Table
-    snapshot: Snapshot
-    at: Position
     behind: Position
+    cut: Callable[[int], Position]
 
 
 class ChangeSource(Protocol):
     """Where changes come from."""
 
-    def read_next(self, position: Position) -> Iterator[Chunk] | None:
-        """What lies behind the position, of one snapshot; the last chunk ends it. None: nothing is there yet.
+    def read_next(self, position: Position, until: int | None) -> Iterator[Chunk] | None:
+        """What lies behind the position, a part of it; None: nothing is there yet. Nothing behind snapshot `until`.
 
-        Raises TS1335 to TS1338, also while the chunks are read.
+        Raises TS1335 to TS1338, TS1356 to TS1359, also while the chunks are read.
         """
+
+    def check(self, position: Position) -> None:
+        """Whether it can be gone on from there. Raises as read_next."""
+
+    def newest_snapshot(self) -> int:
+        """Everything up to it can be read now; 0 for nothing."""
+
+    def is_over(self, position: Position, until: int | None) -> bool:
+        """Whether everything up to this snapshot lies before the position."""
+
+    def close(self) -> None:
+        """Give up what is held; the next call takes it again."""
 
 
 def result_schema(schema: TableSchema, columns: Sequence[str] | None = None) -> pa.Schema:
@@ -83,8 +94,27 @@ class ChangelogFiles:
         """Of the rows that come next."""
         return result_schema(self._schema, self._columns)
 
-    def read_next(self, position: Position) -> Iterator[Chunk] | None:
+    def check(self, position: Position) -> None:
         """As ChangeSource."""
+        self._line.next_snapshot(position)
+
+    def newest_snapshot(self) -> int:
+        """As ChangeSource."""
+        return self._parts.snapshots.find_latest_id() or 0
+
+    def is_over(self, position: Position, until: int | None) -> bool:
+        """As ChangeSource."""
+        return until is not None and position.snapshot > until
+
+    def close(self) -> None:
+        """As ChangeSource: files are not held."""
+
+    def read_next(
+        self,
+        position: Position,
+        until: int | None = None,  # noqa: ARG002 - a snapshot at a time: it is never passed
+    ) -> Iterator[Chunk] | None:
+        """As ChangeSource; chunks of one snapshot, the last one ends it."""
         snapshot = self._line.next_snapshot(position)
         if snapshot is None:
             return None
@@ -108,9 +138,9 @@ class ChangelogFiles:
             behind = at.moved(table.num_rows, snapshot)
             is_last = total is not None and behind.rows >= total
             rows = _finished(table, snapshot, self.schema)
-            yield Chunk(rows, snapshot, at, behind.after(snapshot) if is_last else behind)
+            yield Chunk(rows, behind.after(snapshot) if is_last else behind, partial(_moved, at, snapshot))
             at = behind
-        yield Chunk(self.schema.empty_table(), snapshot, at, at.after(snapshot))
+        yield Chunk(self.schema.empty_table(), at.after(snapshot), partial(_moved, at, snapshot))
 
     def _open(self, at: Position, snapshot: Snapshot) -> tuple[int | None, Iterable[pa.Table]]:
         if at.part is Part.FULL:
@@ -122,9 +152,18 @@ class ChangelogFiles:
         return self._reader.count(snapshot), (batch.rows for batch in found)
 
 
+def _moved(at: Position, snapshot: Snapshot, rows: int) -> Position:
+    return at.moved(rows, snapshot)
+
+
 def _finished(table: pa.Table, snapshot: Snapshot, target: pa.Schema) -> pa.Table:
     """Kinds as text, and the snapshot's number."""
     kinds = table.column(ROW_KIND_COLUMN).combine_chunks()
-    rows = table.drop_columns([ROW_KIND_COLUMN]).append_column(ROW_KIND, _KINDS.take(kinds))
-    rows = rows.append_column(SNAPSHOT_ID, pa.array(np.full(rows.num_rows, snapshot.id), pa.int64()))
-    return pa.Table.from_arrays(rows.columns, schema=target)
+    ids = pa.array(np.full(table.num_rows, snapshot.id), pa.int64())
+    return told_rows(table.drop_columns([ROW_KIND_COLUMN]), kinds, ids, target)
+
+
+def told_rows(rows: pa.Table, kinds: pa.Array, snapshot_ids: pa.Array, target: pa.Schema) -> pa.Table:
+    """Rows of the target's columns as readers see them; `kinds`: numbers of RowKind."""
+    columns = [*rows.columns, _KINDS.take(kinds), snapshot_ids]
+    return pa.Table.from_arrays(columns, schema=target)

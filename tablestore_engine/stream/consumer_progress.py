@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.consumer import Consumer
 from tablestore_engine.store.metadata.consumers import ConsumerStore
-from tablestore_engine.stream.position import Position, decode_position, encode_position
+from tablestore_engine.stream.position import Part, Position, decode_position, encode_position
 from tablestore_engine.stream.snapshot_line import SnapshotLine
 
 
@@ -46,8 +46,11 @@ class ConsumerProgress:
                 fix="give each reader an id of its own; to go back on purpose: commit(backward=True), or "
                 "tablestore consumers --reset",
             )
-        self.consumers.put(self.name, Consumer(position.snapshot, encode_position(position)))
-        self.line.next_snapshot(position)
+        self.consumers.put(self.name, Consumer(max(position.snapshot, 1), encode_position(position)))
+        if position.part is Part.LOG:
+            self.line.check_base(position)
+        else:
+            self.line.next_snapshot(position)
 
 
 def progress_of(consumer: Consumer, table: str) -> Position:
@@ -57,6 +60,6 @@ def progress_of(consumer: Consumer, table: str) -> Position:
             own = decode_position(consumer.position)
         except FixRequest:
             own = None
-        if own is not None and own.snapshot == consumer.next_snapshot:
+        if own is not None and max(own.snapshot, 1) == consumer.next_snapshot:
             return own
     return Position(table, max(consumer.next_snapshot, 1))

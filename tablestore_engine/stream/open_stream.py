@@ -1,36 +1,57 @@
-"""Begin a reader: from a stored position, from a consumer's progress, or by a mode.
+"""Begin a reader: from a stored position, from a consumer's progress, or by a mode; over files or over the log.
 
 Names      StreamRequest   all that can be asked of a reader
+           ReadMode        file: changes come from the table's files; log: from its log
            open_stream     a table and a request → a TableStream
            NOW             `until`: the newest snapshot when the reader begins
 Steps      position, else progress (unless it is to be ignored), else the start rule → checked against the table
+Source     a position says what it was taken from; else `read_mode`, the table's `streaming-read-mode`, log for an
+           eventual log (its changes are there before their snapshot), file for all others (theirs are there with it)
 INVARIANT  what cannot be read from its beginning is refused here, before the first row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.capability import check_readable
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.log.followed_log import FollowedLog
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.stream.change_source import ChangelogFiles
 from tablestore_engine.stream.consumer_progress import ConsumerProgress
+from tablestore_engine.stream.log_changes import LogChanges
 from tablestore_engine.stream.position import Part, Position, Seen, decode_position
 from tablestore_engine.stream.snapshot_line import SnapshotLine
-from tablestore_engine.stream.start_rule import History, Start, StartRequest, parse_request, pick_start
+from tablestore_engine.stream.start_rule import (
+    History,
+    Start,
+    StartMode,
+    StartRequest,
+    parse_request,
+    pick_start,
+)
 from tablestore_engine.stream.table_stream import Pace, TableStream
 
 NOW = "now"
+FindLog = Callable[[], FollowedLog | None]
+
+
+class ReadMode(StrEnum):
+    """Where changes come from."""
+
+    FILE = "file"
+    LOG = "log"
 
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """`start` None: as the table's `scan.mode` says; `ignore_progress` None: as the table says.
+    """`start` None: as the table's `scan.mode` says; `ignore_progress`, `read_mode`, `normalizes` None: as it says.
 
     `position` goes before a consumer's progress, and that before `start`.
     """
@@ -42,46 +63,114 @@ class StreamRequest:
     until: int | str | None = None
     columns: Sequence[str] | None = None
     batch_rows: int | None = None
+    read_mode: str | None = None
+    normalizes: bool | None = None
     pace: Pace = field(default_factory=Pace)
 
 
-def open_stream(parts: Parts, request: StreamRequest) -> TableStream:
-    """Raises TS1332, TS1333 (start), TS1334 to TS1338 (position), FixRequest TS1353 (bounds), TS1107 (consumer id),
-    NotFound TS1110 (columns), TS1310 without a table, Unsupported TS1126.
+def open_stream(parts: Parts, request: StreamRequest, find_log: FindLog = lambda: None) -> TableStream:
+    """`find_log`: opens the table's log, None when it has none.
+
+    Raises TS1332, TS1333, TS1356 (start), TS1334 to TS1338, TS1357, TS1358 (position), FixRequest TS1353 (bounds),
+    TS1339 (read mode), TS1107 (consumer id), NotFound TS1110 (columns), TS1310 without a table, Unsupported TS1126.
     """
-    check_readable(parts.latest_schema())
-    line = SnapshotLine(parts)
-    source = ChangelogFiles(parts, request.columns)
-    progress = None
+    schema = parts.latest_schema()
+    check_readable(schema)
+    traits, progress = TableTraits(schema), None
     if request.consumer_id is not None:
-        progress = ConsumerProgress(parts.consumers, line, request.consumer_id)
-    position = _begin(parts, request, progress)
-    line.next_snapshot(position)
-    _check_bounds(request, position)
+        progress = ConsumerProgress(parts.consumers, SnapshotLine(parts), request.consumer_id)
+    known = _known(request, progress, traits)
+    source: ChangelogFiles | LogChanges = ChangelogFiles(parts, request.columns)
+    if _reads_log(known, request, traits):
+        source = _open_log(parts, request, traits, find_log)
+    try:
+        position = known or _begin(parts, request.start or parse_request(traits.scan_mode), source)
+        source.check(position)
+        _check_bounds(request, position)
+        until = _until(request.until, position, source)
+    except BaseException:
+        source.close()
+        raise
     return TableStream(
         source,
         position,
         pace=request.pace,
-        until=_until(parts, request.until, position),
+        until=until,
         batch_rows=request.batch_rows,
         progress=progress,
     )
 
 
-def _begin(parts: Parts, request: StreamRequest, progress: ConsumerProgress | None) -> Position:
+def _known(request: StreamRequest, progress: ConsumerProgress | None, traits: TableTraits) -> Position | None:
     if request.position is not None:
         return decode_position(request.position)
-    traits = TableTraits(parts.latest_schema())
     ignores = traits.ignores_progress if request.ignore_progress is None else request.ignore_progress
-    known = None if progress is None or ignores else progress.find()
-    if known is not None:
-        return known
-    start = request.start or parse_request(traits.scan_mode)
+    return None if progress is None or ignores else progress.find()
+
+
+def _reads_log(known: Position | None, request: StreamRequest, traits: TableTraits) -> bool:
+    """Raises FixRequest TS1339."""
+    if request.read_mode not in (None, *ReadMode):
+        raise _no_read_mode(
+            f"read mode {request.read_mode!r} is none", f"expected one of {', '.join(ReadMode)}", "write one"
+        )
+    if known is not None and known.part is not Part.FULL:
+        is_log = known.part is Part.LOG
+        if request.read_mode is not None and is_log is not (request.read_mode == ReadMode.LOG):
+            raise _no_read_mode(
+                f"a reader cannot go on in read mode {request.read_mode}",
+                f"its position was taken in read mode {ReadMode.LOG if is_log else ReadMode.FILE}, and says nothing of "
+                "the other",
+                "leave the read mode out, or begin anew with a mode",
+            )
+        return is_log
+    said = request.read_mode or traits.read_mode or (ReadMode.LOG if traits.is_eventual else ReadMode.FILE)
+    return said == ReadMode.LOG
+
+
+def _no_read_mode(what: str, why: str, fix: str) -> FixRequest:
+    return FixRequest("TS1339", what, why=why, fix=fix)
+
+
+def _open_log(parts: Parts, request: StreamRequest, traits: TableTraits, find_log: FindLog) -> LogChanges:
+    """Raises FixRequest TS1339."""
+    log = find_log()
+    if log is None:
+        raise _no_read_mode(
+            f"a reader of {parts.guard.location} cannot follow a log",
+            "the table has none: its option log.system is none",
+            "leave the read mode out: its files have every change",
+        )
+    normalizes = traits.normalizes if request.normalizes is None else request.normalizes
+    return LogChanges(parts, log, request.columns, normalizes=normalizes)
+
+
+def _begin(parts: Parts, start: StartRequest, source: ChangelogFiles | LogChanges) -> Position:
+    if isinstance(source, LogChanges):
+        found = _begin_in_log(parts, start, source)
+        if found is not None:
+            return found
     while True:  # again where the snapshot expires, or is rolled back, at this very moment
         picked = pick_start(start, _history(parts), now_ms=parts.runtime.now_ms(), table=parts.guard.location)
+        if isinstance(source, LogChanges):
+            behind = source.begin_behind(picked.snapshot if picked.is_full else picked.snapshot - 1)
+            if not picked.is_full:
+                return behind
         position = _position_of(parts, picked)
         if position is not None:
             return position
+
+
+def _begin_in_log(parts: Parts, start: StartRequest, source: LogChanges) -> Position | None:
+    """Modes that name no snapshot: the log says which; None leaves it to the rule."""
+    if start.mode is StartMode.LATEST:
+        return source.begin_at_end()
+    if start.mode not in (StartMode.LATEST_FULL, StartMode.EARLIEST):
+        return None
+    number = source.find_full_start(is_newest=start.mode is StartMode.LATEST_FULL)
+    if number is None:
+        return None
+    return source.begin_behind(0) if number == 0 else _position_of(parts, Start(number, is_full=True))
 
 
 def _history(parts: Parts) -> History:
@@ -112,13 +201,12 @@ def _position_of(parts: Parts, start: Start) -> Position | None:
     )
 
 
-def _until(parts: Parts, until: int | str | None, position: Position) -> int | None:
+def _until(until: int | str | None, position: Position, source: ChangelogFiles | LogChanges) -> int | None:
     """Raises FixRequest TS1353."""
     if until is None:
         return None
     if until == NOW:
-        newest = parts.snapshots.find_latest_id() or 0
-        return max(newest, position.snapshot if position.part is Part.FULL else 0)
+        return max(source.newest_snapshot(), position.snapshot if position.part is Part.FULL else 0)
     if isinstance(until, str) or until < position.snapshot - (position.part is Part.CHANGES):
         raise FixRequest(
             "TS1353",

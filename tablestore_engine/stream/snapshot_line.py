@@ -63,6 +63,37 @@ class SnapshotLine:
                 fix="end this reader; a new one begins with the new table",
             )
 
+    def check_base(self, position: Position) -> None:
+        """Of a position in a log: whether the snapshot that it stands on is the table's; it may have expired.
+
+        Raises FixRequest TS1335, TS1338, NotFound TS1336.
+        """
+        self.check_table(position)
+        latest, seen = self.parts.snapshots.find_latest_id() or 0, position.seen
+        if latest < position.snapshot:
+            raise self._rolled_back(position, f"the newest snapshot is {latest or 'none'}")
+        found = None if seen is None else self.parts.snapshots.find(seen.snapshot)
+        if seen is not None and found is not None and found.unique != seen.unique:
+            raise self._rolled_back(position, f"snapshot {seen.snapshot} is another one now")
+
+    def explain_base(self, position: Position, error: NotFound) -> NotFound:
+        """As explain, of a position in a log: its base went away while it was looked into."""
+        if error.code.startswith("TS13") or self.parts.snapshots.find(position.snapshot) is not None:
+            return error
+        return self.expired_base(position.snapshot)
+
+    def expired_base(self, snapshot_id: int) -> NotFound:
+        """TS1337."""
+        first = self.parts.snapshots.find_earliest_id()
+        return NotFound(
+            "TS1337",
+            f"snapshot {snapshot_id} of {self.parts.guard.location} has expired, and a reader of its log needs it",
+            why="the log says the newest row of a key, and the row before it is the table's; the oldest snapshot that "
+            f"is there is {first}",
+            fix="begin anew with latest-full (all rows first); keep snapshots for longer, or read with a consumer id "
+            "and commit its progress, which keeps them",
+        )
+
     def explain(self, position: Position, error: NotFound) -> NotFound | FixRequest:
         """Why a file was missing: the snapshot went away meanwhile, else the error as it is."""
         try:

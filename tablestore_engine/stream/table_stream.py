@@ -95,26 +95,36 @@ class TableStream:
             return next(self._running)
         except BaseException:
             self._running = None  # begun anew at the position by the next call
+            self._source.close()
             raise
+
+    def close(self) -> None:
+        """Give up what is held; who iterates on takes it again."""
+        self._running = None
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         while not self._is_over():
-            chunks = self._source.read_next(self._position)
+            chunks = self._source.read_next(self._position, self._until)
             if chunks is None:
                 if self._pace.is_stopped_after_wait():
                     return
                 continue
             for chunk in chunks:
-                at = chunk.at
-                batches = chunk.rows.to_batches(max_chunksize=self._batch_rows)
+                given, batches = 0, chunk.rows.to_batches(max_chunksize=self._batch_rows)
                 for number, batch in enumerate(batches, start=1):
                     if self._pace.stop.is_set():
                         return
-                    at = at.moved(batch.num_rows, chunk.snapshot)
-                    self._position = chunk.behind if number == len(batches) else at
+                    given += batch.num_rows
+                    self._position = chunk.behind if number == len(batches) else chunk.cut(given)
                     yield batch
                 self._position = chunk.behind
 
     def _is_over(self) -> bool:
-        is_behind = self._until is not None and self._position.snapshot > self._until
-        return is_behind or self._pace.stop.is_set()
+        return self._pace.stop.is_set() or self._source.is_over(self._position, self._until)

@@ -31,10 +31,12 @@ from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
+from tablestore_engine.stream.position import Part, decode_position
 from tablestore_engine.testing.faults import seeded_runtime
 from tablestore_engine.warehouse.statements.row_statements import insert_mode
 from tests.unit.store.expiry_world import written
 from tests.unit.store.table_world import Row, acting, make_table, open_table, put, row, rows_of
+from tests.unit.stream.log_world import MemoryLog, log_reader
 from tests.unit.stream.stream_world import reader, told
 
 Options = Mapping[str, str]
@@ -318,6 +320,17 @@ def _told(root: Path, options: Options, words: Mapping[str, object]) -> object:
     return told(reader(store, **words))
 
 
+def _read_in_a_log(root: Path, options: Options) -> object:
+    """The source that a reader's position names, and what an update is to it, of a table with an upsert log."""
+    log = MemoryLog(make_table(root, options=options))
+    for name in ("a", "b"):
+        put(log.store, row(1, name))
+        log.publish()
+    stream = log_reader(log, "from-snapshot", snapshot_id=2, read_mode=None)
+    is_log = decode_position(stream.position).part is Part.LOG
+    return is_log, told(log_reader(log, "from-snapshot", snapshot_id=2))
+
+
 def _held_by_an_idle_consumer(root: Path, options: Options) -> object:
     """Snapshots that an expiry leaves beside a consumer that did not move for two days."""
     at_once = {
@@ -469,6 +482,8 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
         (None, "latest"),
         lambda root, options: _told(root, options, {}),
     ),
+    "streaming-read-mode": ((None, "log"), _read_in_a_log),
+    "scan.remove-normalize": ((None, "true"), _read_in_a_log),
     "consumer.ignore-progress": (
         (None, "true"),
         lambda root, options: _told(root, options, {"consumer_id": "c"}),

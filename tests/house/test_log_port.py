@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ENGINE = Path(__file__).resolve().parents[2] / "tablestore_engine"
-PORT = {"sink", "changes", "decode"}
-ROOMS = ("warehouse", "spark", "catalog", "store", "lsm")
+PORT = {"sink", "changes", "decode", "followed_log"}
+ROOMS = ("warehouse", "spark", "catalog", "stream", "store", "lsm")
 FILES = [path for room in ROOMS for path in sorted((ENGINE / room).rglob("*.py"))]
 WORDS = re.compile(r"kafka|topic|broker|confluent", re.IGNORECASE)
 

@@ -144,13 +144,15 @@ def make_producer(
         raise _bad_config(error, settings) from error
 
 
-def make_consumer(settings: LogSettings, *, isolation: str = "read_committed") -> Consumer:
+def make_consumer(
+    settings: LogSettings, *, isolation: str = "read_committed", reset: str = "earliest"
+) -> Consumer:
     """A consumer that is assigned partitions by hand and never commits offsets. Raises FixRequest TS1721."""
     owned: dict[str, object] = {
         "group.id": f"tablestore-{settings.table_uuid}",
         "enable.auto.commit": False,
         "enable.partition.eof": True,
-        "auto.offset.reset": "earliest",
+        "auto.offset.reset": reset,
         "isolation.level": isolation,
         "fetch.wait.max.ms": 20,  # an empty answer is how the end is learned: do not let it wait
     }

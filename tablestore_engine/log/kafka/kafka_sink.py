@@ -21,6 +21,7 @@ from tablestore_engine.log.changes import ReadChanges, ReadState
 from tablestore_engine.log.decode import LogMessage, decode_rows
 from tablestore_engine.log.kafka.broker_check import check_brokers, check_registry
 from tablestore_engine.log.kafka.early_rows import EarlyProducer, EarlyRows
+from tablestore_engine.log.kafka.kafka_follower import KafkaFollower
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.log_state import read_log_state
 from tablestore_engine.log.kafka.message_limit import MessageLimit, message_limit
@@ -121,6 +122,10 @@ class KafkaSink:
     def look(self) -> LogState:
         """As read_log_state; it may be asked while another thread publishes."""
         return read_log_state(self.settings, self.runtime)
+
+    def follow(self) -> KafkaFollower:
+        """A reader's own connection. Raises as KafkaFollower."""
+        return KafkaFollower(self.settings, self.runtime)
 
     def row_limit(self) -> MessageLimit:
         """What the client refuses to produce."""

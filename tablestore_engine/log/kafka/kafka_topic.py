@@ -116,16 +116,21 @@ def _does_not_appear(settings: LogSettings, what: str) -> RetryError:
 def check_topics(settings: LogSettings, topics: LogTopics, topic_id: str) -> None:
     """Raises NotFound TS1705, FixRequest TS1703, TS1706 when this is not the topic `topic_id`; TS1750."""
     if topics.data is None:
-        raise NotFound(
-            "TS1705",
-            f"topic {settings.topic} of {settings.table} does not exist",
-            why="it was there when the table was made; someone deleted it, or the brokers are others",
-            fix="correct 'kafka.bootstrap.servers', "
-            "or give the log a new beginning with `tablestore publish --reset N`",
-        )
+        raise missing_topic(settings, settings.topic)
     _check_partitions(settings, topics)
     check_topic_id(settings, topics.data, topic_id)
     check_rights(settings, topics)
+
+
+def missing_topic(settings: LogSettings, name: str) -> NotFound:
+    """TS1705."""
+    return NotFound(
+        "TS1705",
+        f"topic {name} of {settings.table} does not exist",
+        why="it was there when the table was made; someone deleted it, or the brokers are others",
+        fix="correct 'kafka.bootstrap.servers', "
+        "or give the log a new beginning with `tablestore publish --reset N`",
+    )
 
 
 def check_topic_id(settings: LogSettings, data: TopicFacts, topic_id: str) -> None:

@@ -17,6 +17,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.log.followed_log import FollowedLog
 from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTable, ReceiveEarly, RowLimit
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.commit.commit_report import CommitReport
@@ -116,6 +117,11 @@ class Logs:
         """Who gets the rows of one write before its snapshot exists; None for a log that waits, or none."""
         publisher = self.find_publisher(identifier, schema)
         return None if publisher is None else publisher.sink.receive_early()
+
+    def follow(self, identifier: Identifier) -> FollowedLog | None:
+        """The log as one reader follows it; None when the table has none. Raises TS17xx."""
+        sink = self._find_sink(identifier, self._stores.get(identifier).schema)
+        return None if sink is None else sink.follow()
 
     def remember(self, identifier: Identifier, schema: TableSchema, report: CommitReport) -> None:
         """Behind a commit of rows that were sent early."""

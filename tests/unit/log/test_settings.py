@@ -164,7 +164,7 @@ def test_without_brokers_in_the_profile_a_tables_own_are_not_used() -> None:
         ("kafka.SSL.ca.location", "TS1005"),
         ("kafka.sasl_password", "TS1005"),
         ("schema.registry.url", "TS1071"),
-        ("log.scan.remove-normalize", "TS1072"),
+        ("log.scan.remove-normalize", "TS1002"),
         ("log.whatever", "TS1006"),
     ],
 )

@@ -117,8 +117,8 @@ def test_harmless_words_are_not_taken_for_credentials(key: str) -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        "log.scan.remove-normalize", "scan.remove-normalize", "scan.tag-name",
-        "streaming-read-mode", "log.system.auto-register", "log.system.auto-register-timeout",
+        "scan.tag-name",
+        "log.system.auto-register", "log.system.auto-register-timeout",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("way", WAYS, ids=["create", "write", "alter"])

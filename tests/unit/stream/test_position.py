@@ -9,15 +9,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.stream.position import Part, Position, Seen, decode_position, encode_position
+from tablestore_engine.stream.position import LogPlace, Part, Position, Seen, decode_position, encode_position
 
 POSITION = Position("t", 8, Part.CHANGES, 12, Seen(8, "u"))
 SEEN = st.builds(Seen, st.integers(0, 2**62), st.text())
+OFFSETS = st.dictionaries(st.integers(0, 99), st.integers(0, 2**62))
+PLACES = st.builds(
+    LogPlace, st.text(), st.text(), OFFSETS, st.integers(0, 2**62), st.none() | st.integers(0, 99)
+)
 
 
 @given(
-    st.builds(Position, st.text(), st.integers(1, 2**62), st.sampled_from(Part), st.integers(0, 2**62), SEEN)
+    st.builds(
+        Position,
+        st.text(),
+        st.integers(1, 2**62),
+        st.sampled_from([Part.CHANGES, Part.FULL]),
+        st.integers(0, 2**62),
+        SEEN,
+    )
     | st.builds(Position, st.text(), st.integers(1, 9))
+    | st.builds(
+        Position, st.text(), st.integers(0, 9), st.just(Part.LOG), st.integers(0, 1), st.none() | SEEN, PLACES
+    )
 )
 def test_text_and_back(position: Position) -> None:
     """One line of JSON that says it all."""
@@ -36,6 +50,8 @@ def test_text_and_back(position: Position) -> None:
         {"rows": -1},
         {"rows": 1.5},
         {"part": "both"},
+        {"part": "log"},
+        {"part": "log", "log": {"id": "a", "beginning": "0@", "next": {"0": -1}}},
         {"seen": {"snapshot": 8}},
         {"seen": "8"},
         {"seen": None},

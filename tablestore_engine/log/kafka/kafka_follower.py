@@ -1,0 +1,302 @@
+"""A table's topic as those read it who follow the table: the port of log/followed_log.py over a consumer.
+
+Names      KafkaFollower   borders from the marker topic, messages from the data topic
+           to_borders()    pure: markers → borders
+Steps      read: where the last call ended, the consumer goes on; else it is assigned anew → messages into a queue for
+           each partition → those up to `until` are given, the others wait for the next call
+Memory     QUEUE_MAX messages of a partition at most: one that is further than the others is paused
+INVARIANT  messages that retention took are an error (TS1358), never a gap: auto.offset.reset is `error`.
+INVARIANT  the end of a partition counts as reached by a message at or behind it, or by the broker's word: control
+           records and aborted rows lie there too, and are never given.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tablestore_engine.errors import NotFound
+from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.log.followed_log import NO_SNAPSHOT, UNSAID, LogBorder, Messages, Place
+from tablestore_engine.log.kafka.hanging_transactions import find_ends
+from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer, translate
+from tablestore_engine.log.kafka.kafka_topic import check_topic_id, find_topics, missing_topic
+from tablestore_engine.log.kafka.marker import Marker, decode_marker, read_range, read_span
+from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
+from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.log.message_envelope import ChangelogMode
+from tablestore_engine.log.message_rows import decode_messages
+from tablestore_engine.runtime.outside_world import Runtime
+
+QUEUE_MAX = 100_000
+_TAKE = 10_000
+_WAIT_SECONDS = 0.02
+_KINDS = {kind.short_string.encode(): int(kind) for kind in RowKind}
+_GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+
+
+def to_borders(markers: Iterable[Marker], topic_id: str) -> tuple[LogBorder, ...]:
+    """Of the markers of this very topic; a chunk of a snapshot is none."""
+    return tuple(
+        LogBorder(
+            snapshot_id=marker.snapshot_id,
+            place={partition: following for partition, (_, following) in marker.offsets.items()},
+            is_exact=not marker.unchecked,
+            begins=not marker.commit,
+        )
+        for marker in markers
+        if marker.last and marker.topic_id == topic_id
+    )
+
+
+@dataclass
+class _Queue:
+    """Messages of one partition that were received; `reached`: the place behind all of them."""
+
+    reached: int
+    messages: deque[Message] = field(default_factory=deque)
+    is_paused: bool = False
+
+
+@dataclass
+class _Follow:
+    """What the consumer is at."""
+
+    consumer: Consumer
+    queues: dict[int, _Queue] = field(default_factory=dict)
+    given: dict[int, int] = field(default_factory=dict)  # the place behind what was given
+
+
+class KafkaFollower:
+    """Of one table. Not thread-safe."""
+
+    def __init__(self, settings: LogSettings, runtime: Runtime) -> None:
+        """Raises what make_admin raises, NotFound TS1705, FixRequest TS1706."""
+        self._settings, self._runtime = settings, runtime
+        self._admin: AdminClient = make_admin(settings)
+        topics = find_topics(self._admin, settings)
+        if topics.data is None or topics.marker is None:
+            raise missing_topic(settings, settings.topic if topics.data is None else settings.marker_topic)
+        self._data = topics.data
+        self._follow: _Follow | None = None
+        self._marker_consumer: Consumer | None = None
+        self._markers: list[Marker] = []
+        self._markers_end = 0
+
+    @property
+    def log_id(self) -> str:
+        """The topic's id."""
+        return self._data.topic_id
+
+    @property
+    def is_eventual(self) -> bool:
+        """As FollowedLog."""
+        return self._settings.is_eventual
+
+    @property
+    def is_upsert(self) -> bool:
+        """As FollowedLog; what ignores deletes is taken as it is."""
+        return self._settings.mode is ChangelogMode.UPSERT and not self._settings.formats.ignore_delete
+
+    def borders(self) -> Sequence[LogBorder]:
+        """As FollowedLog. Raises FixRequest TS1706 when the topic was made anew."""
+        with _told(self._settings, "reading the markers"):
+            self._read_markers()
+        if self._markers:
+            check_topic_id(self._settings, self._data, self._markers[-1].topic_id)
+        return to_borders(self._markers, self._data.topic_id)
+
+    def _read_markers(self) -> None:
+        if self._marker_consumer is None:
+            self._marker_consumer = make_consumer(self._settings)
+        place = TopicPartition(self._settings.marker_topic, 0)
+        low, high = read_span(self._marker_consumer, place, self._settings, self._runtime)
+        begin = max(low, self._markers_end)
+        if begin < high:
+            span = (begin, high)
+            records = read_range(self._marker_consumer, place, span, self._runtime, self._settings.timeout_s)
+            self._markers += [
+                decode_marker(value) for value in (one.value() for one in records) if value is not None
+            ]
+            self._markers_end = high
+
+    def ends(self) -> Place:
+        """As FollowedLog."""
+        places = [(self._settings.topic, partition) for partition in range(self._partitions)]
+        with _told(self._settings, "asking for the ends of the topic"):
+            found = find_ends(
+                self._admin, places, self._settings, IsolationLevel.READ_COMMITTED, self._runtime
+            )
+        return {partition: end for (_, partition), end in found.items()}
+
+    @property
+    def _partitions(self) -> int:
+        """Those of the table's buckets, and of any that markers know."""
+        named = max(self._markers[-1].offsets, default=-1) + 1 if self._markers else 0
+        return max(self._settings.partitions, named)
+
+    def check_there(self, place: Place) -> None:
+        """As FollowedLog."""
+        with _told(self._settings, "asking for the beginning of the topic"):
+            for partition, offset in place.items():
+                where = TopicPartition(self._settings.topic, partition)
+                low, high = read_span(self._open().consumer, where, self._settings, self._runtime)
+                if not low <= offset <= high:
+                    raise self._gone(partition, offset)
+
+    def read(self, start: Place, until: Place, rows_max: int) -> Messages:
+        """As FollowedLog."""
+        with _told(self._settings, "reading the topic"):
+            follow = self._open()
+            if not self._goes_on(follow, start, until):
+                self._assign(follow, {one: start.get(one, 0) for one in {*start, *until}})
+            self._receive(follow, until, rows_max)
+            taken = self._take(follow, until, rows_max)
+        return _columns(taken, {**start, **follow.given})
+
+    def _open(self) -> _Follow:
+        if self._follow is None:
+            self._follow = _Follow(make_consumer(self._settings, reset="error"))
+        return self._follow
+
+    def _goes_on(self, follow: _Follow, start: Place, until: Place) -> bool:
+        return all(
+            partition in follow.given and follow.given[partition] == start.get(partition, 0)
+            for partition in {*start, *until}
+        )
+
+    def _assign(self, follow: _Follow, place: Place) -> None:
+        follow.queues = {partition: _Queue(offset) for partition, offset in place.items()}
+        follow.given = dict(place)
+        topic = self._settings.topic
+        follow.consumer.assign([TopicPartition(topic, one, offset) for one, offset in place.items()])
+
+    def _receive(self, follow: _Follow, until: Place, rows_max: int) -> None:
+        """Until every partition is known up to `until`, or enough messages are there. Raises KafkaException."""
+        deadline = self._deadline()
+        while not self._has_enough(follow, until, rows_max):
+            self._pace(follow, until)
+            arrived = follow.consumer.consume(_TAKE, timeout=_WAIT_SECONDS)
+            for message in arrived:
+                self._arrived(follow, message)
+            if arrived:
+                deadline = self._deadline()
+            elif self._runtime.now_ms() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer while reading the topic"))
+
+    def _deadline(self) -> int:
+        return self._runtime.now_ms() + int(self._settings.timeout_s * 1000)
+
+    @staticmethod
+    def _has_enough(follow: _Follow, until: Place, rows_max: int) -> bool:
+        if all(follow.queues[partition].reached >= end for partition, end in until.items()):
+            return True
+        return sum(len(follow.queues[partition].messages) for partition in until) >= rows_max
+
+    def _pace(self, follow: _Follow, until: Place) -> None:
+        """Pause a partition that is far ahead; let go on those that are waited for."""
+        for partition, queue in follow.queues.items():
+            wants = queue.reached < until.get(partition, 0)
+            where = [TopicPartition(self._settings.topic, partition)]
+            if queue.is_paused and wants and len(queue.messages) < QUEUE_MAX:
+                follow.consumer.resume(where)
+                queue.is_paused = False
+            elif not queue.is_paused and len(queue.messages) >= QUEUE_MAX:
+                follow.consumer.pause(where)
+                queue.is_paused = True
+
+    def _arrived(self, follow: _Follow, message: Message) -> None:
+        error, queue = message.error(), follow.queues[message.partition() or 0]
+        offset = message.offset() or 0
+        if error is None:
+            queue.messages.append(message)
+            queue.reached = offset + 1
+        elif error.code() == KafkaError._PARTITION_EOF:
+            queue.reached = max(queue.reached, offset)
+        elif error.code() in _GONE:
+            raise self._gone(message.partition() or 0, queue.reached)
+        elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # nobody here asks its coordinator
+            raise KafkaException(error)
+
+    @staticmethod
+    def _take(follow: _Follow, until: Place, rows_max: int) -> list[Message]:
+        """In the order of partitions; what is left over stays."""
+        taken: list[Message] = []
+        for partition, end in sorted(until.items()):
+            queue = follow.queues[partition]
+            waiting = queue.messages
+            while waiting and len(taken) < rows_max and (waiting[0].offset() or 0) < end:
+                taken.append(waiting.popleft())
+            following = (waiting[0].offset() or 0) if waiting else queue.reached
+            follow.given[partition] = max(follow.given[partition], min(following, end))
+        return taken
+
+    def decode(self, messages: Messages, schemas: Sequence[TableSchema]) -> pa.Table:
+        """As FollowedLog."""
+        if not self._settings.registry:
+            return decode_messages(messages, schemas, self._settings.formats)
+        with SchemaRegistry(self._settings) as registry:
+            return decode_messages(messages, schemas, self._settings.formats, registry.find_schema)
+
+    def close(self) -> None:
+        """As FollowedLog."""
+        for consumer in (self._marker_consumer, self._follow.consumer if self._follow else None):
+            if consumer is not None:
+                with suppress(KafkaException, RuntimeError):
+                    consumer.close()
+        self._marker_consumer = self._follow = None
+
+    def _gone(self, partition: int, offset: int) -> NotFound:
+        return NotFound(
+            "TS1358",
+            f"messages of topic {self._settings.topic} are gone that a reader of {self._settings.table} needs",
+            why=f"partition {partition} has nothing at offset {offset} any more: retention deleted it, or records "
+            "were deleted",
+            fix="begin anew with latest-full (all rows first), or follow the table's files, which keep what consumers "
+            "need; a longer log.retention prevents it",
+        )
+
+
+class _told:  # noqa: N801 - a context manager, read as a word
+    """A client's errors in our words."""
+
+    def __init__(self, settings: LogSettings, doing: str) -> None:
+        self._settings, self._doing = settings, doing
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, KafkaException):
+            if code_of(error) in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
+                raise missing_topic(self._settings, self._settings.topic) from error
+            raise translate(error, self._settings, doing=self._doing) from error
+
+
+def _columns(taken: Sequence[Message], reached: Mapping[int, int]) -> Messages:
+    count = len(taken)
+    kinds, snapshots = np.full(count, UNSAID, np.int8), np.full(count, NO_SNAPSHOT, np.int64)
+    for number, message in enumerate(taken):
+        headers = message.headers()
+        for name, text in headers if isinstance(headers, list) else ():
+            if name == "s":
+                snapshots[number] = int(text) if text is not None and text.isdigit() else NO_SNAPSHOT
+            elif name == "k" and isinstance(text, bytes):
+                kinds[number] = _KINDS.get(text, UNSAID)
+    return Messages(
+        np.fromiter((one.partition() for one in taken), np.int64, count),
+        np.fromiter((one.offset() for one in taken), np.int64, count),
+        [one.key() for one in taken],
+        [one.value() for one in taken],
+        kinds,
+        snapshots,
+        reached,
+    )

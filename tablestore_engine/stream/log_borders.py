@@ -1,0 +1,109 @@
+"""Which places of a log a reader may begin at, stand on and end at. Pure.
+
+Names      BorderList        the borders of a log since it was begun (anew)
+           LogStart          where a reader of the log begins: a place, and the snapshots it has already
+Words      border: log/followed_log.py. Base: an exact border at or before a place; with the table at its snapshot, and
+           the messages from there on, the table at the place is known.
+INVARIANT  a place that was taken before the log was begun anew is behind nothing that is known: it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tablestore_engine.log.followed_log import LogBorder, Place
+
+
+@dataclass(frozen=True)
+class LogStart:
+    """`border`: whose place it is; messages of snapshots up to `after` are known to the reader and not told."""
+
+    border: LogBorder
+    after: int
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return self.border.place
+
+
+def is_at_or_behind(place: Place, border: Place) -> bool:
+    """In every partition."""
+    return all(place.get(partition, 0) >= offset for partition, offset in border.items())
+
+
+def farthest(place: Place, other: Place) -> dict[int, int]:
+    """The larger offset of each partition."""
+    return {one: max(place.get(one, 0), other.get(one, 0)) for one in sorted({*place, *other})}
+
+
+def distance(place: Place, until: Place) -> int:
+    """Offsets between the two."""
+    return sum(max(0, end - place.get(partition, 0)) for partition, end in until.items())
+
+
+class BorderList:
+    """Of all borders those since the newest beginning; `borders` in the order in which they were set."""
+
+    def __init__(self, borders: Sequence[LogBorder]) -> None:
+        starts = [number for number, one in enumerate(borders) if one.begins]
+        self.since = tuple(borders[starts[-1] :]) if starts else tuple(borders)
+        self.exact = tuple(one for one in self.since if one.is_exact)
+        self.beginning = self.since[0].beginning if starts else ""
+
+    @property
+    def first_snapshot(self) -> int | None:
+        """Of the oldest border that is left; None without any."""
+        return self.since[0].snapshot_id if self.since else None
+
+    @property
+    def last_snapshot(self) -> int:
+        """Up to which snapshot the log has everything."""
+        return self.since[-1].snapshot_id if self.since else 0
+
+    def find_base(self, place: Place, is_there: Callable[[int], bool]) -> LogBorder | None:
+        """The newest exact border at or before a place whose snapshot is there."""
+        known = (one for one in reversed(self.exact) if is_at_or_behind(place, one.place))
+        return next((one for one in known if is_there(one.snapshot_id)), None)
+
+    def find_start(
+        self, snapshot_id: int, *, is_ordered: bool, changes_between: Callable[[int, int], bool]
+    ) -> LogStart | None:
+        """Where a reader begins that has the table at this snapshot.
+
+        `changes_between(a, b)`: whether a snapshot behind a, up to b, changed rows. An ordered log says of each message
+        which snapshot it is of; in any other one a border of this very state is needed. None: there is none.
+        """
+        known = [one for one in self.exact if one.snapshot_id <= snapshot_id]
+        if not known:
+            return None
+        border = known[-1]
+        if not is_ordered and changes_between(border.snapshot_id, snapshot_id):
+            return None
+        return LogStart(border, snapshot_id)
+
+    def find_stop(self, until: int, *, changes_between: Callable[[int, int], bool]) -> LogBorder | None:
+        """Behind which place everything up to a snapshot was told; None while the log does not have it all."""
+        exact = self.exact
+        same = [one for one in exact if one.snapshot_id == until]
+        if same:
+            return same[-1]
+        before = [one for one in exact if one.snapshot_id < until]
+        behind = [one for one in exact if one.snapshot_id > until]
+        if behind:
+            is_quiet = before and not changes_between(before[-1].snapshot_id, until)
+            return before[-1] if is_quiet else behind[0]
+        if before and not changes_between(before[-1].snapshot_id, until):
+            return before[-1]
+        return None
+
+    def find_target(self, place: Place, rows_max: int, stop: LogBorder | None) -> Place | None:
+        """How far a reader of whole snapshots goes next: over as many borders as give `rows_max` rows, one at least."""
+        ahead = [one for one in self.exact if not is_at_or_behind(place, one.place)]
+        if stop is not None:
+            ahead = [one for one in ahead if is_at_or_behind(stop.place, one.place)]
+        if not ahead:
+            return None
+        near = [one for one in ahead if distance(place, one.place) <= rows_max]
+        return (near[-1] if near else ahead[0]).place
