@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.json_file import DAMAGE
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.avro_decode import AvroReader, AvroRecord, FindSchema, avro_column
@@ -103,7 +104,9 @@ class _Decoder:
         try:
             row = self._tombstone(message) if message.value is None else self._value(message.value)
             return _Row(self._kind(message, row.kind), row.values, row.record)
-        except (ValueError, KeyError, TypeError, fastavro.schema.SchemaParseException) as error:
+        except (
+            ValueError, KeyError, TypeError, ArithmeticError, fastavro.schema.SchemaParseException,
+        ) as error:  # fmt: skip
             raise FixData(
                 "TS1718",
                 f"the message at offset {message.offset} of partition {message.partition} cannot be read",
@@ -194,7 +197,7 @@ def _columns_of(rows: Sequence[_Row], fields: Sequence[DataField]) -> pa.Table:
             else:
                 written = record.fields.get(column.name)
                 columns[column.name] = avro_column(raw, written, record.types, column.type)
-        except (pa.ArrowException, ValueError, TypeError, AttributeError, KeyError) as error:
+        except (pa.ArrowException, *DAMAGE) as error:
             raise FixData(
                 "TS1718",
                 f"messages of column {column.name!r} cannot be read",

@@ -21,6 +21,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.avro_decode import FindSchema
 from tablestore_engine.log.decode import LogMessage, decode_rows
 from tablestore_engine.log.followed_log import UNSAID, Messages
+from tablestore_engine.log.json_rows import read_json_rows
 from tablestore_engine.log.log_formats import LogFormats, ValueFormat
 
 _MEMBERS = {
@@ -41,17 +42,17 @@ def decode_messages(
 
     Raises FixData TS1718.
     """
-    newest, listed = schemas[0], _to_list(messages)
+    newest = schemas[0]
     by_names: dict[Names, list[TableSchema]] = {}
     for schema in schemas:
         by_names.setdefault(_columns(schema), []).append(schema)
-    groups: Mapping[Names, Sequence[int]] = {_columns(newest): range(len(listed))}
+    groups: Mapping[Names, Sequence[int]] = {_columns(newest): range(len(messages))}
     if len(by_names) > 1 and formats.value is not ValueFormat.AVRO:
-        groups = _by_names(listed, formats, set(by_names), _columns(newest))
+        groups = _by_names(messages.values, formats, set(by_names), _columns(newest))
     parts: list[pa.Table] = []
     order: list[int] = []
     for names, places in groups.items():
-        part = [listed[place] for place in places]
+        part = messages if len(groups) == 1 else messages.take(np.asarray(places, np.int64))
         parts.append(_decode(part, by_names[names], newest, formats, find_schema))
         order += places
     rows = pa.concat_tables(
@@ -74,12 +75,12 @@ def _to_list(messages: Messages) -> list[LogMessage]:
 
 
 def _by_names(
-    messages: Sequence[LogMessage], formats: LogFormats, known: set[Names], newest: Names
+    values: Sequence[bytes | None], formats: LogFormats, known: set[Names], newest: Names
 ) -> Mapping[Names, Sequence[int]]:
     """Numbers of messages by the columns they have; what fits no schema is left to the newest, which says why."""
     found: dict[Names, list[int]] = {newest: []}
-    for number, message in enumerate(messages):
-        names = newest if message.value is None else _names_of(message.value, formats.value)
+    for number, value in enumerate(values):
+        names = newest if value is None else _names_of(value, formats.value)
         found.setdefault(names if names in known else newest, []).append(number)
     return found
 
@@ -98,7 +99,7 @@ def _names_of(value: bytes, value_format: ValueFormat) -> Names:
 
 
 def _decode(
-    messages: Sequence[LogMessage],
+    messages: Messages,
     schemas: Sequence[TableSchema],
     newest: TableSchema,
     formats: LogFormats,
@@ -108,7 +109,7 @@ def _decode(
     trouble: FixData | None = None
     for schema in schemas:
         try:
-            rows = decode_rows(messages, schema, formats, find_schema)
+            rows = _rows(messages, schema, formats, find_schema)
         except FixData as error:
             trouble = trouble or error
         else:
@@ -118,3 +119,14 @@ def _decode(
             return evolved.select([*(field.name for field in newest.fields), ROW_KIND_COLUMN])
     assert trouble is not None
     raise trouble
+
+
+def _rows(
+    messages: Messages, schema: TableSchema, formats: LogFormats, find_schema: FindSchema | None
+) -> pa.Table:
+    """All at once where that is possible, with the kinds that messages say."""
+    rows = read_json_rows(messages.keys, messages.values, schema, formats)
+    if rows is None:
+        return decode_rows(_to_list(messages), schema, formats, find_schema)
+    kinds = np.where(messages.kinds == UNSAID, rows.column(ROW_KIND_COLUMN).to_numpy(), messages.kinds)
+    return rows.set_column(rows.num_columns - 1, ROW_KIND_COLUMN, pa.array(kinds))
