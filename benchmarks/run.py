@@ -2,8 +2,8 @@
 
 Steps      1 rows to parquet  2 load: plain Spark and ours in turn  3 five upserts of 200 k  4 100-row commits, through
            Spark and through Python  5 reads against plain parquet of the same final rows  6 Kafka against a raw
-           producer, encoders of its formats  7 how each operation grows  8 dbt builds of two small models  9 pypaimon
-           in its own environment  10 docs/performance.json
+           producer, encoders of its formats, readers of a log against plain ones  7 how each operation grows  8 dbt
+           builds of two small models  9 pypaimon in its own environment  10 docs/performance.json
 INVARIANT  every subject gives back the same checksum (rows, sum of keys, sum of a column), or the run fails.
 Usage      python -m benchmarks.run [--small] [--no-peer] [--no-kafka] [--no-growth]
 """
@@ -32,6 +32,7 @@ from benchmarks.dbt_build import measure_dbt_build
 from benchmarks.formats import measure_formats
 from benchmarks.growth import POINTS, SMALL, measure_growth
 from benchmarks.kafka import measure_kafka
+from benchmarks.log_readers import measure_log_readers
 from benchmarks.peers import run_pypaimon
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
 
@@ -208,6 +209,7 @@ def main(argv: list[str]) -> int:
             if not arguments.no_kafka:
                 measure_kafka(sheet, folder, rows=50_000 if arguments.small else 500_000)
                 measure_formats(sheet, rows=50_000 if arguments.small else 500_000)
+                measure_log_readers(sheet, folder, rows=50_000 if arguments.small else 500_000)
         finally:
             engine.close()
         if not arguments.no_growth:

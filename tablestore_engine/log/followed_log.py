@@ -10,7 +10,7 @@ INVARIANT  only what is decided is seen: no message of a transaction that is ope
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -59,6 +59,10 @@ class Messages:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    def with_snapshots(self, snapshots: npt.NDArray[np.int64]) -> Messages:
+        """These, of those snapshots."""
+        return replace(self, snapshots=snapshots)
+
     def take(self, order: npt.NDArray[np.int64]) -> Messages:
         """These, in this order."""
         places = order.tolist()
@@ -97,8 +101,11 @@ class FollowedLog(Protocol):
     def check_there(self, place: Place) -> None:
         """Raises NotFound TS1358 when messages behind it were deleted."""
 
-    def read(self, start: Place, until: Place, rows_max: int) -> Messages:
-        """Messages from `start` up to `until`, about `rows_max` at most. Raises NotFound TS1358."""
+    def read(self, start: Place, until: Place, rows_max: int, *, with_headers: bool = True) -> Messages:
+        """Messages from `start` up to `until`, about `rows_max` at most. Raises NotFound TS1358.
+
+        Without headers, which cost as much as all else, nothing says `kinds` and `snapshots`.
+        """
 
     def decode(self, messages: Messages, schemas: Sequence[TableSchema]) -> pa.Table:
         """The row that each message is of, of a tombstone its key alone, in the columns of schemas[0], and `_ROW_KIND`;

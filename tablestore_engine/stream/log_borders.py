@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tablestore_engine.log.followed_log import LogBorder, Place
+from tablestore_engine.lsm.key_order import Index
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,16 @@ class BorderList:
     def last_snapshot(self) -> int:
         """Up to which snapshot the log has everything."""
         return self.since[-1].snapshot_id if self.since else 0
+
+    def snapshots_of(self, partitions: Index, offsets: Index) -> Index:
+        """Of messages of an ordered log, by the borders they lie between; behind all of them the next snapshot."""
+        found = np.full(len(offsets), self.last_snapshot + 1, np.int64)
+        ids = np.array([*(one.snapshot_id for one in self.since), self.last_snapshot + 1], np.int64)
+        for partition in np.unique(partitions).tolist():
+            mine = partitions == partition
+            ends = np.array([one.place.get(partition, 0) for one in self.since], np.int64)
+            found[mine] = ids[np.searchsorted(ends, offsets[mine], side="right")]
+        return found
 
     def find_base(self, place: Place, is_there: Callable[[int], bool]) -> LogBorder | None:
         """The newest exact border at or before a place whose snapshot is there."""

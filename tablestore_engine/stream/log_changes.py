@@ -225,9 +225,7 @@ class LogChanges:
     ) -> Iterator[Chunk]:
         try:
             standing = self._stand(place.following, borders) if self._normalizes else None
-            messages = self._log.read(place.following, target, self._portion_rows)
-            if not self._log.is_eventual:
-                messages = messages.take(np.argsort(messages.snapshots, kind="stable"))
+            messages = self._read(place.following, target, borders)
             schemas = self._schemas()
             changes = (
                 self._as_they_are(messages, schemas)
@@ -242,6 +240,18 @@ class LogChanges:
         rows = self._finished(changes, messages, keep, schemas[0])
         behind = replace(place, following=farthest(place.following, messages.reached), within=None)
         yield Chunk(rows, self._position(behind, base), partial(cutter.cut, changes.messages[keep]))
+
+    def _read(self, place: Place, target: Place, borders: BorderList) -> Messages:
+        """A portion, of a log of whole snapshots in their order. Headers only where they say what nothing else does."""
+        is_ordered = not self._log.is_eventual
+        with_headers = not (is_ordered and self._normalizes)
+        messages = self._log.read(place, target, self._portion_rows, with_headers=with_headers)
+        if not with_headers:
+            snapshots = borders.snapshots_of(messages.partitions, messages.offsets)
+            messages = messages.with_snapshots(snapshots)
+        if is_ordered and len(messages) and bool((np.diff(messages.snapshots) < 0).any()):
+            messages = messages.take(np.argsort(messages.snapshots, kind="stable"))
+        return messages
 
     def _as_they_are(self, messages: Messages, schemas: Sequence[TableSchema]) -> Changes:
         rows = self._log.decode(messages, schemas)
@@ -280,7 +290,7 @@ class LogChanges:
         known = self._at(place, base, schemas)
         at = dict(base.place)
         while distance(at, place):
-            messages = self._log.read(at, place, self._portion_rows)
+            messages = self._log.read(at, place, self._portion_rows, with_headers=False)
             known.normalizer.learn(messages)
             at.update(messages.reached)
         self._standing = known

@@ -155,6 +155,7 @@ def make_consumer(
         "auto.offset.reset": reset,
         "isolation.level": isolation,
         "fetch.wait.max.ms": 20,  # an empty answer is how the end is learned: do not let it wait
+        "fetch.queue.backoff.ms": 20,  # the default stops for a second whenever its queue is full: a fifth of the speed
     }
     try:
         return Consumer({**_config(settings, Reasons()), **owned})

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.followed_log import LogBorder, Messages, Place
+from tablestore_engine.log.followed_log import NO_SNAPSHOT, UNSAID, LogBorder, Messages, Place
 from tablestore_engine.log.log_formats import LogFormats
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
 from tablestore_engine.log.message_rows import decode_messages
@@ -121,7 +121,7 @@ class MemoryLog:
             if offset < self.lows.get(partition, 0):
                 raise NotFound("TS1358", "gone", why="-", fix="-")
 
-    def read(self, start: Place, until: Place, rows_max: int) -> Messages:
+    def read(self, start: Place, until: Place, rows_max: int, *, with_headers: bool = True) -> Messages:
         """As FollowedLog; the largest partition first, so that nobody relies on an order of partitions."""
         self.reads += 1
         self.check_there(start)
@@ -136,6 +136,8 @@ class MemoryLog:
                     found.append((partition, offset, message))
                 reached[partition] = offset + 1
         columns = list(zip(*(message for _, _, message in found), strict=True)) or [(), (), (), ()]
+        if not with_headers:
+            columns[2], columns[3] = (UNSAID,) * len(found), (NO_SNAPSHOT,) * len(found)
         return Messages(
             np.array([one for one, _, _ in found], np.int64),
             np.array([one for _, one, _ in found], np.int64),
