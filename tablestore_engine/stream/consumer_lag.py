@@ -3,7 +3,8 @@
 Names      ConsumerFacts      one of them
            list_consumers, reset_consumer, delete_consumer
 Lag        snapshots that are not read to their end; changed rows of those, by metadata alone: None where an overwrite
-           has no changelog and its rows would have to be compared
+           has no changelog and its rows would have to be compared. Of a reader of the log: those behind the border that
+           it stands on, some of which it may have
 """
 
 from __future__ import annotations
@@ -47,18 +48,19 @@ def list_consumers(parts: Parts) -> tuple[ConsumerFacts, ...]:
 
     def facts(found: FoundConsumer) -> ConsumerFacts:
         at = progress_of(found.consumer, parts.guard.identity or "")
-        behind = range(max(at.snapshot, first), last + 1)
+        begin = at.snapshot + (at.part is Part.LOG)  # of a log it has the rows of the snapshot it stands on
+        behind = range(max(begin, first), last + 1)
         rows = [count(number) for number in behind]
         if at.part is Part.FULL and rows:
             rows[0] = _rows_left(parts, at)
-        elif rows and rows[0] is not None and at.snapshot in behind:
+        elif at.part is Part.CHANGES and rows and rows[0] is not None and at.snapshot in behind:
             rows[0] = max(0, rows[0] - at.rows)
         known = [one for one in rows if one is not None]
         return ConsumerFacts(
             name=found.name,
-            next_snapshot=at.snapshot,
-            lag_snapshots=max(0, last + 1 - at.snapshot),
-            lag_rows=sum(known) if len(known) == len(rows) and at.snapshot >= first else None,
+            next_snapshot=begin,
+            lag_snapshots=max(0, last + 1 - begin),
+            lag_rows=sum(known) if len(known) == len(rows) and begin >= first else None,
             moved_ms=found.moved_ms,
             trouble=_trouble(at, first, last),
         )
@@ -74,7 +76,9 @@ def _rows_left(parts: Parts, at: Position) -> int | None:
 
 
 def _trouble(at: Position, first: int, last: int) -> str | None:
-    if last and at.snapshot < first:
+    if at.part is Part.LOG and 0 < at.snapshot < first:
+        return f"snapshot {at.snapshot} has expired"
+    if last and at.snapshot < first and at.part is not Part.LOG:
         return f"snapshots {at.snapshot} to {first - 1} have expired"
     if at.snapshot > last + 1:
         return f"the table was rolled back to snapshot {last}"

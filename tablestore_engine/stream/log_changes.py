@@ -70,6 +70,7 @@ class LogChanges:
         self._normalizes = normalizes and log.is_upsert
         self._state, self._portion_rows = KeyState(folder), portion_rows
         self._standing: _Standing | None = None
+        self._borders: tuple[tuple[int, Sequence[LogBorder]], BorderList] | None = None
 
     # where it may begin -------------------------------------------------------------------------------------
 
@@ -167,7 +168,10 @@ class LogChanges:
     # the log ------------------------------------------------------------------------------------------------
 
     def _all_borders(self) -> BorderList:
-        return BorderList(self._log.borders())
+        known = self._log.borders()
+        if self._borders is None or self._borders[0] != (len(known), known[-1:]):
+            self._borders = (len(known), known[-1:]), BorderList(known)
+        return self._borders[1]
 
     def _place(self, position: Position, borders: BorderList) -> LogPlace:
         """Raises FixRequest TS1357."""

@@ -16,6 +16,7 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.store.alter import SchemaChange
 from tablestore_engine.stream import log_changes
+from tablestore_engine.stream.consumer_lag import list_consumers
 from tablestore_engine.stream.open_stream import StreamRequest, open_stream
 from tablestore_engine.stream.position import decode_position
 from tests.unit.store.table_world import as_table, delete, make_table, put, row
@@ -199,6 +200,8 @@ def test_a_consumer_holds_its_base(tmp_path: Path) -> None:
     next(stream)
     stream.commit()
     assert log.store.parts.consumers.find("c").next_snapshot == 1  # type: ignore[union-attr]
+    (found,) = list_consumers(log.store.parts)
+    assert (found.next_snapshot, found.lag_snapshots, found.lag_rows, found.trouble) == (2, 2, 3, None)
     assert told(log_reader(log, "latest", consumer_id="c", read_mode=None)) == [("+U", 2), ("-D", 1)]
 
 
