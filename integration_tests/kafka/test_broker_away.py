@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import resource
 import signal
 import socket
 import threading
@@ -90,6 +91,36 @@ def test_broker_stays_away_in_the_middle(tmp_path: Path) -> None:
         with Publisher(settings) as publisher:
             publisher.publish_pending(4, source.read)
         assert published(source, settings) == expected(source)
+    finally:
+        stop_broker(tmp_path)
+
+
+def test_a_broker_without_room(tmp_path: Path) -> None:
+    """Its files may grow no more in the middle of a publication: an error in bounded time, nothing is seen of what it
+    cut off; with room again everything is published, once.
+    """
+    broker = start_broker(tmp_path)
+    try:
+        source, settings = new_table(broker, 3)
+        settings = dataclasses.replace(settings, timeout_s=3.0)
+        source.pad = 2_000
+
+        def read(snapshot_id: int) -> SnapshotChanges | None:
+            if snapshot_id == 2:
+                resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (4_096, resource.RLIM_INFINITY))
+            return source.read(snapshot_id)
+
+        with Publisher(settings) as publisher, pytest.raises(TablestoreError, match=r"TS17\d\d"):
+            publisher.publish_pending(3, read)
+        stop_broker(tmp_path)
+        start_broker(tmp_path)
+        seen = published(source, settings)
+        whole = expected(source)
+        for partition, rows in seen.items():
+            assert rows == [one for one in whole[partition] if one[0] == 1][: len(rows)]
+        with Publisher(settings) as publisher:
+            assert publisher.publish_pending(3, source.read).published == 3
+        assert published(source, settings) == whole
     finally:
         stop_broker(tmp_path)
 
