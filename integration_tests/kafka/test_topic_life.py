@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
@@ -14,6 +17,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from integration_tests.kafka.secure import LoggedTable
 from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
@@ -46,6 +50,8 @@ def make_topic(admin: AdminClient, name: str, partitions: int = 2, **config: str
     """A topic of somebody else; its id."""
     settings = {key.replace("_", "."): text for key, text in config.items()}
     admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
+    while name not in topics_of(admin, name):  # a busy broker says so a moment later
+        time.sleep(0.01)
     return id_of(admin, name)
 
 
@@ -125,6 +131,46 @@ def test_a_retention_that_somebody_changed_is_the_tables_again(
         with Publisher(settings) as publisher:
             publisher.publish_pending(1, source.read)
         assert config_of(admin, settings.topic)["retention.ms"] == after
+
+
+def delete(admin: AdminClient, topic: str) -> None:
+    """An administrator does; it is gone then."""
+    admin.delete_topics([topic])[topic].result()
+    while topic in topics_of(admin, topic):
+        time.sleep(0.01)
+
+
+def test_markers_that_go_under_an_open_publisher(broker: BrokerInfo, admin: AdminClient) -> None:
+    """The look before a commit makes the marker topic again, from what the rows say; each snapshot is there once."""
+    source, settings = new_table(broker, 2)
+    with Publisher(settings) as publisher:
+        publisher.publish_pending(1, source.read)
+        delete(admin, settings.marker_topic)
+        publisher.check(2)
+        assert topics_of(admin, settings.marker_topic) == {settings.marker_topic}
+        publisher.publish_pending(2, source.read)
+    assert published(source, settings) == expected(source)
+
+
+def test_lost_markers_of_an_eventual_log_are_told_before_a_commit(
+    broker: BrokerInfo, admin: AdminClient, tmp_path: Path
+) -> None:
+    """An engine that has published before, and a new one: TS1707, nothing written; the way out that the error names."""
+    topic = f"lost-{uuid.uuid4().hex}"
+    log = {"kafka.bootstrap.servers": broker.url}
+    options = {"log.system": "kafka", "kafka.topic": topic, "log.consistency": "eventual"}
+    spec = WriteSpec(table=TableSpec(primary_key=("id",), options=options))
+    with Engine(str(tmp_path), log=log) as engine, Engine(str(tmp_path), log=log) as other:
+        engine.write("d.t", pa.table({"id": [1]}), spec)
+        delete(admin, f"{topic}__snapshots")
+        for one in (engine, other):
+            with pytest.raises(FixRequest, match="TS1707") as refused:
+                one.write("d.t", pa.table({"id": [2]}), spec)
+        assert "publish --reset N" in refused.value.fix
+        assert engine.table("d.t").latest_snapshot_id() == 1
+        engine.table("d.t").reset_log(1)
+        engine.write("d.t", pa.table({"id": [2]}), spec)
+        assert {json.loads(one.key or b"")["id"] for one in engine.table("d.t").log_messages()} == {1, 2}
 
 
 def test_a_drop_leaves_a_topic_that_somebody_made_meanwhile(broker: BrokerInfo, admin: AdminClient) -> None:

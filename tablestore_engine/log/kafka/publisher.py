@@ -178,13 +178,14 @@ class Publisher:
         raise final from error
 
     def _open(self, latest_id: int, find_commit: FindCommit | None, tally: Tally) -> Session:
-        """The session at hand, else a new one; its topic is checked either way."""
+        """The session at hand, else a new one; its topics are checked either way."""
+        if self._session is not None:
+            topics = find_topics(self._session.admin, self._settings)
+            check_topics(self._settings, topics, self._session.progress.topic_id)
+            if topics.marker is None:  # somebody deleted it: a new session makes it again, or says what to do
+                self._drop(abort=True)
         session = self._session
-        if session is not None:
-            check_topics(
-                self._settings, find_topics(session.admin, self._settings), session.progress.topic_id
-            )
-        else:
+        if session is None:
             admin = make_admin(self._settings)
             producer = LogProducer(self._settings, self._settings.transactional_id)
             session = self._session = Session(admin, producer, Progress(0, None, ""))

@@ -27,6 +27,7 @@ from tablestore_engine.log.kafka.early_rows import EarlySpan
 from tablestore_engine.log.kafka.eventual_log import EventualCall
 from tablestore_engine.log.kafka.kafka_client import Reasons
 from tablestore_engine.log.kafka.kafka_producer import RowHeaders
+from tablestore_engine.log.kafka.kafka_topic import LogTopics, TopicFacts
 from tablestore_engine.log.kafka.marker import Marker, Progress, decode_marker, plan_progress
 from tablestore_engine.log.kafka.phantoms import EarlyMessage
 from tablestore_engine.log.kafka.publisher import Publisher
@@ -398,7 +399,9 @@ def install(patch: pytest.MonkeyPatch, world: World) -> None:
     patch.setattr(module, "make_admin", nothing)
     patch.setattr(module, "LogProducer", functools.partial(MemoryProducer, world))
     patch.setattr(module, "open_progress", opened)
-    for name in ("find_topics", "check_topics", "check_use"):
+    there = TopicFacts("topic", 1, 1)
+    patch.setattr(module, "find_topics", lambda *_: LogTopics(there, there))
+    for name in ("check_topics", "check_use"):
         patch.setattr(module, name, nothing)
     patch.setattr(module, "KafkaTopic", lambda *_: world)
     patch.setattr(module, "EventualCall", functools.partial(EventualCall, keys_max=world.keys_max))
