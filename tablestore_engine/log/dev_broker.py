@@ -75,10 +75,12 @@ def start_broker(
     data_dir: Path | None = None,
     *,
     secure: bool = False,
+    advertised: int | None = None,
     say: Callable[[str], None] = _silent,
     runtime: Runtime = SYSTEM,
 ) -> BrokerInfo:
-    """A broker that answers; a `secure` one has users, TLS and rights. Raises TS1902 (Java), TS1910, TS1911 (fetch),
+    """A broker that answers; a `secure` one has users, TLS and rights. `advertised`: the port that clients of a plain
+    one are sent to, where something on this machine stands between. Raises TS1902 (Java), TS1910, TS1911 (fetch),
     TS1912, TS1913 (start), TS1915 (certificates), TS1916 (one of the other kind runs), TS1992.
     """
     folder = _folder(data_dir, runtime)
@@ -96,7 +98,7 @@ def start_broker(
         started, attempts = None, 0
         while started is None:  # a free port is looked up, then used: another may take it between
             attempts += 1
-            tools = _Tools(str(Path(java_home) / "bin" / "java"), jars, made)
+            tools = _Tools(str(Path(java_home) / "bin" / "java"), jars, made, advertised)
             started = _start_once(folder, tools, last=attempts == _ATTEMPTS, runtime=runtime)
         return started
 
@@ -183,6 +185,7 @@ class _Tools:
     java: str
     jars: Path
     certificates: Certificates | None
+    advertised: int | None
 
     @property
     def command(self) -> list[str]:
@@ -198,7 +201,7 @@ class _Tools:
 
 def _start_once(folder: Path, tools: _Tools, *, last: bool, runtime: Runtime) -> BrokerInfo | None:
     """One try; None when a port was taken meanwhile and another try makes sense."""
-    ports = Ports(_keep_port(folder), _free_port(), _free_port())
+    ports = Ports(_keep_port(folder), _free_port(), _free_port(), tools.advertised)
     properties = folder / "server.properties"
     write_private(properties, server_properties(ports, folder / "kafka", tools.certificates))
     if not (folder / "kafka" / "meta.properties").exists():

@@ -1,8 +1,10 @@
 """server.properties of the development broker, as text.
 
-Names      Ports               of the listeners; `internal` only where it is secure
+Names      Ports               of the listeners; `internal` only where it is secure or advertised
            server_properties() pure: ports, data folder, certificates → text
 Plain      one listener without log-in
+Advertised where clients are sent through a port of somebody else (a tunnel, a proxy), the broker has a listener of its
+           own to talk to itself
 Secure     CLIENT: SASL/SCRAM-SHA-512 over TLS, for everybody · INTERNAL and CONTROLLER: TLS with the broker's own
            certificate, which is a superuser: by it the broker talks to itself, and users are made
 INVARIANT  every listener is bound to 127.0.0.1.
@@ -11,7 +13,7 @@ INVARIANT  secure: who has no rights may do nothing (allow.everyone.if.no.acl.fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tablestore_engine.log.dev_broker_certificates import BROKER_PRINCIPAL, Certificates
@@ -42,6 +44,11 @@ advertised.listeners=PLAINTEXT://127.0.0.1:{client}
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 """
+_ADVERTISED = """listeners=CLIENT://127.0.0.1:{client},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=CLIENT://127.0.0.1:{advertised},INTERNAL://127.0.0.1:{internal}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT,CLIENT:PLAINTEXT
+inter.broker.listener.name=INTERNAL
+"""
 _SECURE = """listeners=CLIENT://127.0.0.1:{client},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=CLIENT://127.0.0.1:{client},INTERNAL://127.0.0.1:{internal}
 listener.security.protocol.map=CONTROLLER:SSL,INTERNAL:SSL,CLIENT:SASL_SSL
@@ -65,16 +72,19 @@ super.users=User:{broker};User:{admin}
 
 @dataclass(frozen=True)
 class Ports:
-    """`client` is what clients are told."""
+    """Clients are told `advertised`, `client` when there is none."""
 
     client: int
     controller: int
     internal: int
+    advertised: int | None = None
 
 
 def server_properties(ports: Ports, data: Path, certificates: Certificates | None) -> str:
     """The whole file; with certificates the secure broker."""
     common = _COMMON.format(controller=ports.controller, data=data)
+    if certificates is None and ports.advertised is not None:
+        return common + _ADVERTISED.format(**asdict(ports))
     if certificates is None:
         return common + _PLAIN.format(client=ports.client, controller=ports.controller)
     return common + _SECURE.format(

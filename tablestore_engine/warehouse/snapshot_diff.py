@@ -23,7 +23,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.lsm.key_order import order_columns
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.stream.change_source import ROW_KIND, result_schema
-from tablestore_engine.stream.open_stream import StreamRequest, open_stream
+from tablestore_engine.stream.open_stream import ReadMode, StreamRequest, open_stream
 from tablestore_engine.stream.start_rule import StartMode, StartRequest
 
 PASS_ROWS = 2_000_000
@@ -65,7 +65,8 @@ def read_change_batches(
         return iter(())
     store.snapshots.get(last)
     start = StartRequest(StartMode.FROM_SNAPSHOT, snapshot_id=since + 1)
-    return open_stream(store.parts, StreamRequest(start=start, until=last, columns=columns))
+    request = StreamRequest(start=start, until=last, columns=columns, read_mode=ReadMode.FILE)
+    return open_stream(store.parts, request)
 
 
 def count_changes(store: TableStore, since: int, until: int) -> ChangeCounts:
