@@ -15,7 +15,7 @@ export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo broker check format lint types layers unit test test-adapter test-interop test-kafka test-conformance test-kills soak soak-broker fuzz bench docs clean
+.PHONY: help install demo broker check format lint types layers unit test test-adapter test-interop test-kafka test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
 
 help: ## Start: list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-14s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ soak: $(READY) ## Test: the long attacks of docs/reliability.md (hours; ARGS='ki
 
 soak-broker: $(READY) ## Test: kill the broker again and again, count what is doubled or lost (KILLS=40)
 	@$(BIN)/python -m integration_tests.soak.broker_kills --kills $(or $(KILLS),40)
+
+chaos: $(READY) ## Test: everything killed 2,000 times over a bad network (ARGS='--kills 200 --seed 7' for a part)
+	@$(BIN)/python -m integration_tests.chaos.run $(ARGS)
 
 fuzz: $(READY) ## Test: 20,000 changes of each kind of metadata file (some hours)
 	@$(BIN)/python -m tests.fuzz.metadata

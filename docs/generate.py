@@ -1,12 +1,16 @@
-"""Write the generated pages: docs/errors.md from the raises, docs/options.md from the option table.
+"""Write the generated pages: docs/errors.md from the raises, docs/options.md from the option table; and the section of
+docs/reliability.md on the last recorded run of the chaos suite, from docs/chaos.json.
 
 Steps      1 parse every module   2 find calls of the error classes with a literal code   3 print them by code
-INVARIANT  a page is a function of the code alone; tests/house/test_errors.py fails when one is stale.
+INVARIANT  a page is a function of the code alone, the section of its JSON; tests/house/test_errors.py fails when one
+           is stale.
 """
 
 from __future__ import annotations
 
 import ast
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +19,26 @@ from tablestore_engine.options import OPTIONS
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("tablestore_engine", "dbt/adapters/tablestore")
 CODE_LENGTH = len("TS0000")
+CHAOS_BEGIN, CHAOS_END = "<!-- chaos: written by make docs -->\n", "<!-- end -->\n"
+_CHAOS_PARTS = {
+    "faults": "broker killed, processes stopped and woken later, full disk, all connections cut",
+    "network": "requests hit by the proxy",
+    "accidents": "topics that were deleted, refused and set right",
+    "errors that passed": "errors that the processes met and tried again",
+}
+_CHAOS_FOUND = {
+    "lost": "rows lost",
+    "doubled": "rows doubled (transactional)",
+    "wrong": "rows wrong after normalize",
+}
+_CHAOS_CHECKED = {
+    "snapshots": "snapshots replayed from their commands",
+    "acknowledged": "acknowledged commits, each found",
+    "messages": "messages in the topics at the end of each five tables",
+    "sent again or taken back": "of them sent again or taken back (eventual)",
+    "told by readers": "rows that our readers told from the logs",
+    "starts without a border": "starts at a snapshot of an eventual log that has no border there, refused (TS1356)",
+}
 HINTS = {
     "RetryError": "try again",
     "Stopped": "try again",
@@ -139,8 +163,47 @@ def render_options() -> str:
     return "\n".join(lines) + "\n"
 
 
+def render_chaos() -> str:
+    """docs/reliability.md with its section on the chaos suite."""
+    page = (ROOT / "docs/reliability.md").read_text()
+    before, rest = page.split(CHAOS_BEGIN)
+    return before + CHAOS_BEGIN + "\n".join(_chaos_lines()) + CHAOS_END + rest.split(CHAOS_END)[1]
+
+
+def _chaos_lines() -> list[str]:
+    run = json.loads((ROOT / "docs/chaos.json").read_text())
+    checked = run["checked"]
+    versions = ", ".join(f"{name} {number}" for name, number in sorted(run["versions"].items()))
+    lines = [
+        "",
+        f"Seed {run['seed']}, commit {run['commit']}, {run['seconds']:,} s, {run['epochs']} times five tables.",
+        "",
+        f"{versions}.",
+        "",
+        "| what | how often |",
+        "|---|---|",
+        f"| **processes killed** (writers and publishers) | **{run['kills']:,}** |",
+    ]
+    points = {point: sum(actions.values()) for point, actions in run["points"].items()}
+    lines.append(
+        f"| of them at a crash point, or stopped there, or taking the broker along | {_listed(points)} |"
+    )
+    lines += [f"| {what} | {_listed(run[key])} |" for key, what in _CHAOS_PARTS.items()]
+    lines.append(
+        f"| workers of Spark killed while they sent early rows | {_listed(run['workers of Spark'])} |"
+    )
+    lines += [f"| **{what}** | **{checked[key]:,}** |" for key, what in _CHAOS_FOUND.items()]
+    lines += [f"| {what} | {checked[key]:,} |" for key, what in _CHAOS_CHECKED.items()]
+    return [*lines, ""]
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "none"
+
+
 def main() -> None:
-    """Write both pages."""
+    """Write the pages."""
+    (ROOT / "docs/reliability.md").write_text(render_chaos())
     (ROOT / "docs/errors.md").write_text(render_errors())
     (ROOT / "docs/options.md").write_text(render_options())
 

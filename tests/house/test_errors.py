@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.generate import ROOT, collect_errors, render_errors, render_options
+from docs.generate import ROOT, collect_errors, render_chaos, render_errors, render_options
 
 
 def test_codes_are_well_formed_and_in_their_range() -> None:
@@ -27,6 +27,7 @@ def test_generated_pages_are_current() -> None:
     """docs/errors.md and docs/options.md say what the code says (make docs writes them)."""
     assert (ROOT / "docs/errors.md").read_text() == render_errors()
     assert (ROOT / "docs/options.md").read_text() == render_options()
+    assert (ROOT / "docs/reliability.md").read_text() == render_chaos()
 
 
 def test_the_page_of_errors_says_when_auto_gates() -> None:

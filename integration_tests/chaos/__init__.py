@@ -1,0 +1,1 @@
+"""Chaos: everything that writes and publishes dies again and again while the network is bad; then all is counted."""
