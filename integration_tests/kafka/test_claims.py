@@ -83,7 +83,7 @@ def test_a_claim_does_not_land_behind_what_was_published_meanwhile(
     """The winner publishes between the loser's look and its claim: TS1704, P is not set back, no row comes twice."""
     source, winner, _, loser = two_tables(broker)
     prepare_log(winner)
-    real = lifecycle._write_base
+    real = lifecycle.write_base
 
     def publish_first(*args: object, **more: object) -> None:
         monkeypatch.undo()
@@ -91,7 +91,7 @@ def test_a_claim_does_not_land_behind_what_was_published_meanwhile(
             assert publisher.publish_pending(1, source.read).published == 1
         real(*args, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(lifecycle, "_write_base", publish_first)
+    monkeypatch.setattr(lifecycle, "write_base", publish_first)
     with pytest.raises(FixRequest, match="TS1704"):
         prepare_log(loser)
     with Publisher(winner) as publisher:

@@ -14,7 +14,7 @@ from tablestore_engine.catalog.leftover_folders import LeftoverFolder
 from tablestore_engine.catalog.versions_read import ReadLog, TableRead
 from tablestore_engine.display import shown
 from tablestore_engine.fileio.stores import local_folder
-from tablestore_engine.log.sink import LogPosition
+from tablestore_engine.log.sink import LogPosition, LogWriter
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings
@@ -77,6 +77,7 @@ __all__ = [
     "LeftoverFolder",
     "LogPosition",
     "LogStatus",
+    "LogWriter",
     "OnSchemaChange",
     "OrderedLock",
     "OrphanReport",

@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tablestore_engine.api import KAFKA_ENV, Engine, LogStatus
+from tablestore_engine.api import KAFKA_ENV, Engine, LogStatus, LogWriter
 from tablestore_engine.cli.log_metrics import render_metrics, write_metrics
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, to_utc, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, list_names, open_engine
@@ -89,7 +89,6 @@ def _unknown(engine: Engine, name: str, trouble: str) -> dict[str, object]:
 def status_record(status: LogStatus) -> dict[str, object]:
     """Names that programs may rely on."""
     state, pending = status.state, status.pending
-    writer = state.writer
     return {
         "table": status.table,
         "log": state.name,
@@ -111,18 +110,40 @@ def status_record(status: LogStatus) -> dict[str, object]:
         "early": None
         if state.early is None
         else {"ahead": _spans(state.early.ahead), "unchecked": _spans(state.early.unchecked)},
-        "writer": {
-            "id": writer.name,
-            "producer": writer.number,
-            "epoch": writer.epoch,
-            "state": writer.state,
-            "open": writer.is_open,
-            "changed": to_utc(writer.changed_ms),
-        },
+        "writer": _writer_record(state.writer),
+        "shards": [
+            {
+                "shard": number,
+                "published": shard.reached,
+                "part_of_next": shard.part_of_next,
+                "writer": _writer_record(shard.writer),
+            }
+            for number, shard in enumerate(state.shards)
+        ],
         "settings": {name: dict(values) for name, values in state.settings.items()},
         "looked_seconds": status.looked_ms / 1000,
         "trouble": status.trouble,
     }
+
+
+def _writer_record(writer: LogWriter) -> dict[str, object]:
+    return {
+        "id": writer.name,
+        "producer": writer.number,
+        "epoch": writer.epoch,
+        "state": writer.state,
+        "open": writer.is_open,
+        "changed": to_utc(writer.changed_ms),
+    }
+
+
+def _shard_line(shard: Mapping[str, object]) -> str:
+    """`[1] snapshot 7, and 12 messages of the next, transaction ongoing`."""
+    writer = shard["writer"]
+    state = writer["state"] if isinstance(writer, dict) else None
+    part = f" and {shard['part_of_next']:,} messages of the next" if shard["part_of_next"] else ""
+    told = "" if state is None else f", transaction {state}"
+    return f"[{shard['shard']}] snapshot {shard['published']}{part}{told}"
 
 
 def _spans(spans: Mapping[int, tuple[int, int]]) -> dict[str, list[int]]:
@@ -174,6 +195,8 @@ def _print_one(record: dict[str, object]) -> None:
     assert isinstance(unseen, dict)
     assert isinstance(ends, dict)
     assert isinstance(settings, dict)
+    shards = record["shards"]
+    assert isinstance(shards, list)
     part = record["part_of_next"]
     print_facts(
         {
@@ -190,14 +213,19 @@ def _print_one(record: dict[str, object]) -> None:
             "transaction": None if writer["state"] is None else f"{writer['state']}, {writer['changed']}",
             "not seen yet": [f"{where} {first}..{end}" for where, (first, end) in unseen.items()],
             "ends": [f"[{where}] {end}" for where, end in ends.items()],
+            "shards": [_shard_line(shard) for shard in shards],
             **_early_facts(record["early"]),
         }
     )
+    _print_settings(settings)
+    if record["trouble"] is not None:
+        write_out(f"\ntrouble: {record['trouble']}")
+
+
+def _print_settings(settings: Mapping[str, Mapping[str, object]]) -> None:
     for name, values in settings.items():
         write_out(f"\n{name}")
         print_facts({f"  {key}": value for key, value in values.items()})
-    if record["trouble"] is not None:
-        write_out(f"\ntrouble: {record['trouble']}")
 
 
 REGISTER = {"log": _register}

@@ -1,19 +1,22 @@
 """The port of the log: what a warehouse needs of the place where changelogs go. Kafka is one such place.
 
 Names      ChangelogSystem   the logs of a warehouse: whether a table has one, and the sink that reaches it
-           ChangelogSink     one table's log: prepare, check, publish, reset, drop, read, decode
+           ChangelogSink     one table's log: prepare, check, reset, drop, read, decode
+           ChangelogShard    what publishes some of the table's buckets, all of them where a log is not shared out;
+                             picklable: it goes to Spark tasks, and publishes there as it would in the driver
            LoggedTable       what a sink is told of its table
            LogPosition       where the rows of one call lie in a log
-           SentChanges       what one call of publish did
+           SentChanges       what one call of publish did; merge_sent(): what those of all shards did
            ReceiveEarly      takes rows of a write before its snapshot exists; picklable: it goes to Spark tasks
            EarlyCommit       what it answered for the rows of one commit
            LogState          where a log stands, for people; LogWriter: who may write it; EarlyState: what it shows
-                             before its snapshots
+                             before its snapshots; ShardState: one of those that share it
            RowLimit          how large a row a log can carry; picklable, without secrets: it goes to Spark tasks
 Promises   1 making a sink asks nobody and costs little; two are equal when they reach the same log in the same way
            2 `prepare` repeated changes nothing; whose log it is, is decided once, for all processes
-           3 `publish` sends each snapshot once and in order, whoever publishes, also after an answer was lost: a log
-             knows by itself how far it is (P4). Readers see what it sent when it returns
+           3 `publish` of a shard sends its rows of each snapshot once and in order, whoever publishes, also after an
+             answer was lost: a shard knows by itself how far it is (P4). Readers see what it sent when it returns. A
+             log has a snapshot when each of its shards has it
            4 `check` meets everything that `publish` would meet first, and sends nothing
            5 a log that takes rows early takes back, with the next `publish` of anybody, what no snapshot has
 INVARIANT  a second system is a class that keeps these promises; nothing above log/ says what a log is made of.
@@ -64,10 +67,21 @@ class LogPosition:
 
 @dataclass(frozen=True)
 class SentChanges:
-    """`reached`: the newest snapshot that the log has now, whoever sent it; `position`: the rows of this call."""
+    """`reached`: the newest snapshot that the log, or a shard of it, has now, whoever sent it; `position`: the rows of
+    this call.
+    """
 
     reached: int
     position: LogPosition
+
+
+def merge_sent(sent: Sequence[SentChanges]) -> SentChanges:
+    """Of the shards of one log, which have no part of it in common: it is where the last of them is."""
+    first = sent[0].position
+    ranges = {part: ends for one in sent for part, ends in one.position.ranges.items()}
+    return SentChanges(
+        min(one.reached for one in sent), LogPosition(first.system, first.name, dict(sorted(ranges.items())))
+    )
 
 
 @dataclass(frozen=True)
@@ -98,13 +112,23 @@ class EarlyState:
 
 
 @dataclass(frozen=True)
+class ShardState:
+    """One of those that share a log: as in LogState, of its own part."""
+
+    reached: int | None
+    part_of_next: int
+    writer: LogWriter
+
+
+@dataclass(frozen=True)
 class LogState:
     """Seen from outside. `reached`: the newest snapshot that it has as a whole, None when that cannot be told.
 
     `part_of_next`: messages of the next snapshot that readers see already. `ends`: {part: end as readers see it}.
     `unseen`: {part: (first, end)} of what was written and readers do not see yet: a transaction is open there.
-    `settings`: of each thing that the log is made of. `early`: None for a log that waits for snapshots.
-    `trouble`: what publishing would meet.
+    `settings`: of each thing that the log is made of. `shards`: those that share it, () for one that is not shared;
+    `reached` is the smallest of theirs, `writer` one with an open transaction, or the first. `early`: None for a log
+    that waits for snapshots. `trouble`: what publishing would meet.
     """
 
     system: str
@@ -117,6 +141,7 @@ class LogState:
     writer: LogWriter
     settings: Mapping[str, Mapping[str, str]]
     early: EarlyState | None = None
+    shards: tuple[ShardState, ...] = ()
     trouble: str | None = None
 
 
@@ -144,6 +169,29 @@ class EarlyCommit:
     answers: tuple[object, ...]
 
 
+class ChangelogShard(Protocol):
+    """Publishes one share of a table's log. Used by one thread at a time; may raise what its system raises (TS17xx)."""
+
+    def takes(self, bucket: int) -> bool:
+        """Whether rows of the bucket are its own to send; of a table without buckets (-1) it picks them itself."""
+
+    def publish(
+        self,
+        latest_id: int,
+        read_changes: ReadChanges,
+        find_commit: FindCommit,
+        read_state: ReadState,
+        early: Mapping[int, EarlyCommit],
+    ) -> SentChanges:
+        """Send of every snapshot up to this one what the log lacks; `early`: what it got before, by snapshot.
+
+        Changes may hold rows of other shards' buckets, which are passed over.
+        """
+
+    def close(self) -> None:
+        """Give connections up; the next call opens them again."""
+
+
 class ChangelogSink(Protocol):
     """One table's log. Used by one thread at a time; every method may raise what its system raises (TS17xx)."""
 
@@ -156,15 +204,8 @@ class ChangelogSink(Protocol):
     def check(self, latest_id: int, find_commit: FindCommit) -> int:
         """The newest snapshot that the log has, when the next ones could be published now."""
 
-    def publish(
-        self,
-        latest_id: int,
-        read_changes: ReadChanges,
-        find_commit: FindCommit,
-        read_state: ReadState,
-        early: Mapping[int, EarlyCommit],
-    ) -> SentChanges:
-        """Send every snapshot up to this one that the log lacks; `early`: what it got before, by snapshot."""
+    def shards(self) -> Sequence[ChangelogShard]:
+        """Those that publish it, in an order that never varies; at least one."""
 
     def receive_early(self) -> ReceiveEarly | None:
         """For one write; None when the log waits for snapshots."""

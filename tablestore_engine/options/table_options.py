@@ -129,6 +129,7 @@ _ROWS = (  # one option, one row
     Option("log.retention", _D, None, Scope.LOG, True, "retention.ms of the topic; a change reaches it with the next publish. Absent: the topic keeps what it has, a new one the broker's default."),
     Option("log.system.partitions", _I, None, Scope.LOG, False, "Topic partitions of a table without buckets; with buckets the topic has one partition per bucket.", least=1, most=100_000),
     Option("log.system.replication", _I, "1", Scope.LOG, False, "Replication factor of topics the engine creates.", least=1, most=32_767),
+    Option("log.publish.shards", _I, "1", Scope.LOG, False, "Into how many parts the topic's partitions are shared out for publishing: partition p is of part p modulo this number. Each has transactions and progress of its own, and what is large is sent by Spark's executors, a part in each task. 1: the driver sends everything. Transactional logs only, at most one per partition.", least=1, most=1_000),
     Option("kafka.topic", _S, None, Scope.LOG, False, "The table's topic; its marker topic is <topic>__snapshots. Brokers and everything else that clients need stand in the profile (`log:`), never in a table."),
     Option("kafka.compression.type", _E, None, Scope.LOG, True, "Compression of the topic's messages; absent: as the profile says, else lz4.", ("none", "gzip", "snappy", "lz4", "zstd")),
     Option("kafka.linger.ms", _I, None, Scope.LOG, True, "How long the publisher waits to fill a batch; absent: as the profile says, else 20.", least=0, most=900_000),

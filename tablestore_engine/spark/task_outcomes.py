@@ -2,6 +2,7 @@
 
 Names      encode_change() encode_failure()   in the worker
            gather()    in the driver: outcomes → changes in order, or the first error as the error that it was
+           decode_outcome()   one of them, of whatever kind
            discard()   deletes what was made for changes that are not committed
            dump_receiver() load_receiver()   who gets changelog rows before the commit, to the worker
 INVARIANT  errors of ours never fail a Spark job: its message would bury them in a stack trace. They cross as data, with
@@ -108,12 +109,18 @@ def load_receiver(data: bytes | None) -> TaskReceiver | None:
     return receiver
 
 
-def _decode(data: bytes) -> BucketChange | TablestoreError:
+def decode_outcome(data: bytes) -> object:
+    """In the driver: what a task gave back; a failure as the error that it was."""
     outcome = pickle.loads(data)  # noqa: S301 - written by our own tasks of this very job
-    if isinstance(outcome, _Failure):
-        kind: type[TablestoreError] = getattr(errors, outcome.kind)
-        return kind(outcome.code, outcome.what, why=outcome.why, fix=outcome.fix)
-    if isinstance(outcome, BucketChange):
+    if not isinstance(outcome, _Failure):
+        return outcome
+    kind: type[TablestoreError] = getattr(errors, outcome.kind)
+    return kind(outcome.code, outcome.what, why=outcome.why, fix=outcome.fix)
+
+
+def _decode(data: bytes) -> BucketChange | TablestoreError:
+    outcome = decode_outcome(data)
+    if isinstance(outcome, BucketChange | TablestoreError):
         return outcome
     raise EngineBug(
         "TS1516",

@@ -1,6 +1,7 @@
 """What each snapshot changed, as rows with kinds, in an order that never varies.
 
 Names      ChangelogBatch   rows of a file, a step at a time, with `_ROW_KIND`
+           TakesBucket      which buckets somebody wants; every_bucket: all
            ChangelogReader  changes of a snapshot, their number; whether there are any, or the snapshot before has to be
                             there; changes of a range of snapshots; all rows of a snapshot as inserts
 Steps      changelog files, when the snapshot has them → their rows
@@ -18,7 +19,7 @@ Memory     a step of rows (row_budget), two for a difference.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -52,11 +53,23 @@ class ChangelogBatch:
     rows: pa.Table
 
 
+TakesBucket = Callable[[int], bool]
+
+
+def every_bucket(_: int) -> bool:
+    """Nothing is left out."""
+    return True
+
+
 @dataclass(frozen=True)
 class ChangelogReader:
-    """Reads changes of one branch of one table."""
+    """Reads changes of one branch of one table; files of buckets that `takes` refuses are not opened.
+
+    A table without buckets has one, -1.
+    """
 
     parts: Parts
+    takes: TakesBucket = every_bucket
 
     def has_changes(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot can have changed rows; decided without reading data files."""
@@ -73,6 +86,13 @@ class ChangelogReader:
         if self._is_difference(snapshot, schema):
             return None
         return sum(entry.file.row_count for entry in self._entries(snapshot, schema))
+
+    def bytes(self, snapshot: Snapshot) -> int:
+        """About how many bytes of files `read` looks at, by metadata."""
+        schema = self.parts.schemas.get(snapshot.schema_id)
+        if self._is_difference(snapshot, schema):
+            return sum(entry.file.file_size for entry in self._compared(snapshot, schema))
+        return sum(entry.file.file_size for entry in self._entries(snapshot, schema))
 
     def read(
         self,
@@ -105,7 +125,7 @@ class ChangelogReader:
         """All rows of a snapshot as if it had inserted them: what a log begins with that starts there."""
         schema = self.parts.schemas.get(snapshot.schema_id)
         reader = FileReader(self.parts.fileio, schema)
-        for file in self.parts.scanner.plan_scan(snapshot, schema=schema).files:
+        for file in self._taken(self.parts.scanner.plan_scan(snapshot, schema=schema).files, schema):
             for rows in reader.read_visible_blocks(file, rows_max=step_rows([file])):
                 bucket = _bucket(schema, file.bucket)
                 yield ChangelogBatch(snapshot.id, file.partition, bucket, with_kind(rows, RowKind.INSERT))
@@ -121,9 +141,13 @@ class ChangelogReader:
     def _entries(self, snapshot: Snapshot, schema: TableSchema) -> Iterator[ManifestEntry]:
         """Files whose rows are the changes."""
         if snapshot.changelog_manifest_list is not None:
-            yield from self.parts.manifests.read_changelog_entries(snapshot)
+            found: Iterable[ManifestEntry] = self.parts.manifests.read_changelog_entries(snapshot)
         else:
-            yield from self._delta(snapshot, schema)
+            found = self._delta(snapshot, schema)
+        return (entry for entry in found if self.takes(_bucket(schema, entry.bucket)))
+
+    def _taken(self, files: Iterable[StoredFile], schema: TableSchema) -> list[StoredFile]:
+        return [file for file in files if self.takes(_bucket(schema, file.bucket))]
 
     def _delta(self, snapshot: Snapshot, schema: TableSchema) -> Iterator[ManifestEntry]:
         """Added files that carry changes of a snapshot without changelog files."""
@@ -187,8 +211,8 @@ class ChangelogReader:
         removed = {entry.file.file_name for entry in entries if entry.kind is FileKind.DELETE}
         return Difference(
             FileReader(self.parts.fileio, own),
-            self._gone(snapshot, removed - added, own),
-            self._came(snapshot, added - removed, own),
+            self._taken(self._gone(snapshot, removed - added, own), own),
+            self._taken(self._came(snapshot, added - removed, own), own),
             own.primary_keys,
         )
 

@@ -23,7 +23,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.store.alter import SchemaChange, alter_table
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.changelog import ChangelogBatch, ChangelogReader
+from tablestore_engine.store.changelog import ChangelogBatch, ChangelogReader, TakesBucket, every_bucket
 from tablestore_engine.store.commit.commit import CommitIdentity, CommitReport, Committer, Plan
 from tablestore_engine.store.commit.snapshot_claim import MainDestination
 from tablestore_engine.store.commit.snapshot_files import SnapshotFiles
@@ -182,23 +182,32 @@ class TableStore:
 
     # ---- changes -------------------------------------------------------------------------------------------
 
-    def count_changes(self, snapshot: Snapshot) -> int | None:
+    def count_changes(self, snapshot: Snapshot, takes: TakesBucket = every_bucket) -> int | None:
         """How many rows the snapshot changed, from metadata alone; None where that cannot be told."""
-        return ChangelogReader(self.parts).count(snapshot)
+        return ChangelogReader(self.parts, takes).count(snapshot)
+
+    def size_changes(self, snapshot: Snapshot) -> int:
+        """About how many bytes of files hold what the snapshot changed."""
+        return ChangelogReader(self.parts).bytes(snapshot)
 
     def has_changes(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot can have changed rows."""
         return ChangelogReader(self.parts).has_changes(snapshot)
 
     def read_changes(
-        self, snapshot: Snapshot, schema: TableSchema | None = None, columns: Sequence[str] | None = None
+        self,
+        snapshot: Snapshot,
+        schema: TableSchema | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        takes: TakesBucket = every_bucket,
     ) -> Iterator[ChangelogBatch]:
         """What one snapshot changed, in a fixed order, with the columns of `schema` (default: the snapshot's)."""
-        return ChangelogReader(self.parts).read(snapshot, schema, columns)
+        return ChangelogReader(self.parts, takes).read(snapshot, schema, columns)
 
-    def read_state(self, snapshot: Snapshot) -> Iterator[ChangelogBatch]:
+    def read_state(self, snapshot: Snapshot, takes: TakesBucket = every_bucket) -> Iterator[ChangelogBatch]:
         """All rows of a snapshot as inserts, in a fixed order."""
-        return ChangelogReader(self.parts).read_state(snapshot)
+        return ChangelogReader(self.parts, takes).read_state(snapshot)
 
     def read_changes_between(self, after: int, until: int) -> Iterator[ChangelogBatch]:
         """What the snapshots in (after, until] changed."""

@@ -25,6 +25,7 @@ from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings
+from tablestore_engine.spark.shard_executors import ShardExecutors
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.write.requested_compaction import CompactionRequest, has_inbox_rows
 from tablestore_engine.warehouse.log.logs import Logs
@@ -58,7 +59,7 @@ class Warehouse:
         self.stores = OpenTables(self.catalog, Executors(self.session))
         names = NameLookup(self.catalog, self.stores)
         self.spark = LazyResolver(self.session, names, trusted_sql=trusted_sql)
-        self.logs = Logs(self.catalog, self.stores, log)
+        self.logs = Logs(self.catalog, self.stores, log, ShardExecutors(self.session))
         self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)
         self.expiry = Expiry(
             self.stores, self.logs, PartitionExpiry(self.catalog, self.stores, self.logs, runtime)

@@ -497,6 +497,10 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "log.ignore-delete": ((None, "true"), _messages_of_a_delete),
     "log.retention": ((None, "2 d"), _log(topic_settings.data_config)),
     "log.system.partitions": ((None, "4"), _log(lambda found: found.partitions)),
+    "log.publish.shards": (
+        (None, "2"),
+        lambda _, options: _resolve({**options, "log.system.partitions": "2"}).own_partitions,
+    ),
     "log.system.replication": (
         (None, "3"),
         _log(lambda found: kafka_topic._new_topic("t", 1, found, {}).replication_factor),

@@ -78,13 +78,13 @@ def find_ends(
 
 
 def data_places(settings: LogSettings) -> tuple[Place, ...]:
-    """Every data partition."""
-    return tuple((settings.topic, partition) for partition in range(settings.partitions))
+    """Every data partition that this publisher sends."""
+    return tuple((settings.topic, partition) for partition in settings.own_partitions)
 
 
 def marker_place(settings: LogSettings) -> Place:
-    """The one partition of the markers."""
-    return settings.marker_topic, 0
+    """The one partition of its markers: an open transaction of another shard hides none of them."""
+    return settings.marker_topic, settings.shard
 
 
 def find_undecided(

@@ -1,7 +1,6 @@
 """A table's topic as those read it who follow the table: the port of log/followed_log.py over a consumer.
 
 Names      KafkaFollower   borders from the marker topic, messages from the data topic
-           to_borders()    pure: markers → borders
 Steps      read: where the last call ended, the consumer goes on; else it is assigned anew → messages into a queue for
            each partition, a run of them at a time → those up to `until` are given, the others wait for the next call
 Memory     QUEUE_MAX messages of a partition at most: one that is further than the others is paused
@@ -13,7 +12,7 @@ INVARIANT  the end of a partition counts as reached by a message at or behind it
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -30,10 +29,11 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.followed_log import NO_SNAPSHOT, UNSAID, LogBorder, Messages, Place
 from tablestore_engine.log.kafka.hanging_transactions import find_ends
 from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer, translate
-from tablestore_engine.log.kafka.kafka_topic import check_topic_id, find_topics, missing_topic
+from tablestore_engine.log.kafka.kafka_topic import check_shards, check_topic_id, find_topics, missing_topic
 from tablestore_engine.log.kafka.marker import Marker, decode_marker, read_range, read_span
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.log.kafka.shard_borders import merge_shards, to_borders
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.log.message_rows import decode_messages
 from tablestore_engine.runtime.outside_world import Runtime
@@ -43,20 +43,6 @@ _TAKE = 1_000  # more at once is slower: measured
 _WAIT_SECONDS = 0.02
 _KINDS = {kind.short_string.encode(): int(kind) for kind in RowKind}
 _GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-
-
-def to_borders(markers: Iterable[Marker], topic_id: str) -> tuple[LogBorder, ...]:
-    """Of the markers of this very topic; a chunk of a snapshot is none."""
-    return tuple(
-        LogBorder(
-            snapshot_id=marker.snapshot_id,
-            place={partition: following for partition, (_, following) in marker.offsets.items()},
-            is_exact=not marker.unchecked,
-            begins=not marker.commit,
-        )
-        for marker in markers
-        if marker.last and marker.topic_id == topic_id
-    )
 
 
 @dataclass(frozen=True)
@@ -131,11 +117,12 @@ class KafkaFollower:
         topics = find_topics(self._admin, settings)
         if topics.data is None or topics.marker is None:
             raise missing_topic(settings, settings.topic if topics.data is None else settings.marker_topic)
+        check_shards(settings, topics)
         self._data = topics.data
         self._follow: _Follow | None = None
         self._marker_consumer: Consumer | None = None
-        self._markers: list[Marker] = []
-        self._markers_end = 0
+        self._markers: tuple[list[Marker], ...] = tuple([] for _ in range(settings.shards))
+        self._markers_end = [0] * settings.shards
 
     @property
     def log_id(self) -> str:
@@ -155,24 +142,28 @@ class KafkaFollower:
     def borders(self) -> Sequence[LogBorder]:
         """As FollowedLog. Raises FixRequest TS1706 when the topic was made anew."""
         with _told(self._settings, "reading the markers"):
-            self._read_markers()
-        if self._markers:
-            check_topic_id(self._settings, self._data, self._markers[-1].topic_id)
-        return to_borders(self._markers, self._data.topic_id)
+            for shard in range(self._settings.shards):
+                self._read_markers(shard)
+        for markers in self._markers:
+            if markers:
+                check_topic_id(self._settings, self._data, markers[-1].topic_id)
+        if len(self._markers) == 1:
+            return to_borders(self._markers[0], self._data.topic_id)
+        return merge_shards(self._markers, self._data.topic_id)
 
-    def _read_markers(self) -> None:
+    def _read_markers(self, shard: int) -> None:
         if self._marker_consumer is None:
             self._marker_consumer = make_consumer(self._settings)
-        place = TopicPartition(self._settings.marker_topic, 0)
+        place = TopicPartition(self._settings.marker_topic, shard)
         low, high = read_span(self._marker_consumer, place, self._settings, self._runtime)
-        begin = max(low, self._markers_end)
+        begin = max(low, self._markers_end[shard])
         if begin < high:
             span = (begin, high)
             records = read_range(self._marker_consumer, place, span, self._runtime, self._settings.timeout_s)
-            self._markers += [
+            self._markers[shard].extend(
                 decode_marker(value) for value in (one.value() for one in records) if value is not None
-            ]
-            self._markers_end = high
+            )
+            self._markers_end[shard] = high
 
     def ends(self) -> Place:
         """As FollowedLog."""
@@ -186,7 +177,8 @@ class KafkaFollower:
     @property
     def _partitions(self) -> int:
         """Those of the table's buckets, and of any that markers know."""
-        named = max(self._markers[-1].offsets, default=-1) + 1 if self._markers else 0
+        newest = [markers[-1] for markers in self._markers if markers]
+        named = max((partition for one in newest for partition in one.offsets), default=-1) + 1
         return max(self._settings.partitions, named)
 
     def check_there(self, place: Place) -> None:

@@ -81,7 +81,7 @@ class LogProducer:
         self._first: dict[int, int] = {}
         self._last: dict[int, int] = {}
         self._arrived: dict[int, int] = {}
-        self._marker_end = 0
+        self._marker_ends: dict[int, int] = {}
         self._producer = make_producer(settings, transactional_id, self._on_row, self.reasons)
 
     @property
@@ -96,8 +96,13 @@ class LogProducer:
 
     @property
     def marker_end(self) -> int:
-        """The offset behind the newest marker that this producer wrote; 0 before the first."""
-        return self._marker_end
+        """The offset behind the newest marker of its own shard that this producer wrote; 0 before the first."""
+        return self._marker_ends.get(self._settings.shard, 0)
+
+    @property
+    def marker_ends(self) -> Mapping[int, int]:
+        """The same of every shard whose marker this producer wrote."""
+        return dict(self._marker_ends)
 
     def init(self) -> None:
         """Fence older producers of this id and wait until their transaction is decided."""
@@ -166,9 +171,12 @@ class LogProducer:
             )
         return {partition: (self._first[partition], last + 1) for partition, last in self._last.items()}
 
-    def send_marker(self, key: bytes, value: bytes) -> None:
-        """Write the progress record into the open transaction and wait for its report."""
-        self._producer.produce(self._settings.marker_topic, value, key, 0, on_delivery=self._on_marker)
+    def send_marker(self, key: bytes, value: bytes, shard: int | None = None) -> None:
+        """Write the progress record into the open transaction and wait for its report; of another shard only where a
+        log is claimed.
+        """
+        place = self._settings.shard if shard is None else shard
+        self._producer.produce(self._settings.marker_topic, value, key, place, on_delivery=self._on_marker)
         self._handed += 1
         self.settle()
 
@@ -224,7 +232,7 @@ class LogProducer:
     def _on_marker(self, error: KafkaError | None, message: Message) -> None:
         self._on_leftover(error, message)
         if error is None:
-            self._marker_end = (message.offset() or 0) + 1
+            self._marker_ends[message.partition() or 0] = (message.offset() or 0) + 1
 
     def _on_leftover(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:

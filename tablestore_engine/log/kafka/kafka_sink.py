@@ -1,11 +1,12 @@
 """Kafka as the place of changelogs: the port of log/sink.py, over a topic and its marker topic for each table.
 
 Names      KafkaSystem   the logs of a warehouse on the brokers of its client settings
-           KafkaSink     one table's topics
+           KafkaSink     one table's topics, or one shard of them
+           ShardedSink   a table's topics that several KafkaSinks publish, each its own partitions
 Steps      options and client settings → LogSettings (log/kafka/settings.py) → lifecycle, publisher, reader; a log with
            Avro in it also asks its schema registry (log/kafka/schema_registry.py)
 INVARIANT  `tablestore.managed-topic` says that the engine made the topic: only such a one goes with its table.
-INVARIANT  one producer per sink, kept between calls: a second one of the same table fences the first.
+INVARIANT  one producer per sink, kept between calls: a second one of the same table and shard fences the first.
 """
 
 from __future__ import annotations
@@ -46,13 +47,26 @@ _MANAGED = "tablestore.managed-topic"
 
 @dataclass
 class KafkaSink:
-    """Keeps its producer open between calls. Not thread-safe."""
+    """A log that one producer publishes, or one shard of a log; keeps its producer open between calls. Not
+    thread-safe. Pickled it is the same log without a connection, as another process opens it.
+    """
 
     settings: LogSettings
     runtime: Runtime = field(compare=False)
     say: Callable[[str], None] = field(default=silent, compare=False)
     _publisher: Publisher | None = field(default=None, compare=False)
     _early: EarlyProducer | None = field(default=None, compare=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _in_worker, (self.settings,)
+
+    def shards(self) -> tuple[KafkaSink, ...]:
+        """As ChangelogSink; a log that is shared out is a ShardedSink."""
+        return (self,)
+
+    def takes(self, bucket: int) -> bool:
+        """As ChangelogShard."""
+        return bucket < 0 or self.settings.has_partition(bucket)
 
     def prepare(self, after_snapshot: int) -> Mapping[str, str]:
         """Topic and marker topic; whether the topic is ours. Raises as prepare_log and check_schema."""
@@ -140,6 +154,71 @@ class KafkaSink:
             self._early.drop()
 
 
+def _in_worker(settings: LogSettings) -> KafkaSink:
+    return KafkaSink(settings, SYSTEM)
+
+
+@dataclass(frozen=True)
+class ShardedSink:
+    """A log whose partitions several producers share; what is one for all of them, the first one does."""
+
+    parts: tuple[KafkaSink, ...]
+
+    def shards(self) -> tuple[KafkaSink, ...]:
+        """As ChangelogSink."""
+        return self.parts
+
+    def prepare(self, after_snapshot: int) -> Mapping[str, str]:
+        """As KafkaSink.prepare: the topic is claimed for all shards at once."""
+        return self.parts[0].prepare(after_snapshot)
+
+    def check_schema(self) -> None:
+        """As KafkaSink.check_schema."""
+        self.parts[0].check_schema()
+
+    def check(self, latest_id: int, find_commit: FindCommit) -> int:
+        """The smallest of all; each producer is opened, so that whoever published before is fenced from all."""
+        return min(part.check(latest_id, find_commit) for part in self.parts)
+
+    def receive_early(self) -> None:
+        """It is no eventual log (TS1774)."""
+
+    def reset(self, after_snapshot: int) -> int:
+        """As KafkaSink.reset, shard after shard."""
+        self.close()
+        return self.parts[0].reset(after_snapshot)
+
+    def drop(self) -> None:
+        """As KafkaSink.drop."""
+        self.close()
+        self.parts[0].drop()
+
+    def read(self) -> list[LogMessage]:
+        """As KafkaSink.read, of all partitions."""
+        return self.parts[0].read()
+
+    def decode(self, messages: Sequence[LogMessage], schema: TableSchema) -> pa.Table:
+        """As KafkaSink.decode."""
+        return self.parts[0].decode(messages, schema)
+
+    def look(self) -> LogState:
+        """As read_log_state, which asks for every shard."""
+        return self.parts[0].look()
+
+    def follow(self) -> KafkaFollower:
+        """As KafkaSink.follow, of all shards."""
+        return self.parts[0].follow()
+
+    def row_limit(self) -> MessageLimit:
+        """As KafkaSink.row_limit."""
+        return self.parts[0].row_limit()
+
+    def close(self) -> None:
+        """All producers."""
+        for part in self.parts:
+            part.close()
+
+
 @dataclass(frozen=True)
 class KafkaSystem:
     """`client`: settings of the Kafka client with the prefix `kafka.`, of a schema registry with `schema.registry.`;
@@ -166,22 +245,25 @@ class KafkaSystem:
         """The topic."""
         return schema.options.get("kafka.topic") if schema.options.get("log.system") == _SYSTEM else None
 
-    def find_sink(self, table: LoggedTable) -> KafkaSink | None:
-        """Raises Unsupported TS1700, TS1764, FixRequest TS1701, TS1737, TS1762, TS1763, TS1766."""
+    def find_sink(self, table: LoggedTable) -> KafkaSink | ShardedSink | None:
+        """Raises Unsupported TS1700, TS1764, FixRequest TS1701, TS1737, TS1762, TS1763, TS1766, TS1774, TS1775."""
         options, is_keyed = table.schema.options, table.schema.is_keyed
         settings = resolve_log(options, self.client, table=table.name, is_keyed=is_keyed, place=table.place)
         if settings is None:
             return None
         schemas = avro_schemas(table.schema, settings.topic, settings.formats)
-        return KafkaSink(replace(settings, schemas=schemas), self.runtime, self.say)
+        settings = replace(settings, schemas=schemas)
+        found = tuple(KafkaSink(shard, self.runtime, self.say) for shard in settings.all_shards())
+        return found[0] if len(found) == 1 else ShardedSink(found)
 
-    def find_owned(self, table: LoggedTable) -> KafkaSink | None:
+    def find_owned(self, table: LoggedTable) -> KafkaSink | ShardedSink | None:
         """Of topics that the engine made."""
         options = table.schema.options
         if options.get(_MANAGED) != "true":
             return None
-        # a table that could not be published any more (TS1737, TS1766) must still be droppable
+        # a table that could not be published any more (TS1737, TS1766, TS1775) must still be droppable
         any_log = {"changelog-producer": "lookup", "log.format": "debezium-json", "log.key.format": "json"}
+        any_log["log.publish.shards"] = "1"
         schema = replace(table.schema, options={**options, **any_log})
         return self.find_sink(replace(table, schema=schema))
 

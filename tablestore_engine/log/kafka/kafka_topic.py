@@ -2,8 +2,9 @@
 
 Names      TopicFacts       id, partitions, replicas of a topic, and what this user may do with it
            LogTopics        what both topics look like now
-           create_topics()  make what is missing: a data partition for each bucket, one for the markers
+           create_topics()  make what is missing: a data partition for each bucket, one of markers for each shard
            find_topics()    look at both, bounded in time
+           check_shards()   the marker topic has a partition for each shard
            check_topics()   right partitions, and the very topic that the markers belong to
            check_rights(), check_use()   rights; settings too (topic_settings.py): what publishing would meet later
            reach_partitions() a table that got more buckets: its topic gets as many partitions
@@ -91,7 +92,7 @@ def create_topics(
     if before.data is None:
         wanted.append(_new_topic(settings.topic, settings.partitions, settings, data_config(settings)))
     if before.marker is None:
-        wanted.append(_new_topic(settings.marker_topic, 1, settings, marker_config(settings)))
+        wanted.append(_new_topic(settings.marker_topic, settings.shards, settings, marker_config(settings)))
     created = _create(admin, settings, wanted) if wanted else frozenset()
     deadline = runtime.now_ms() + _APPEAR_SECONDS * 1000
     topics = before
@@ -185,19 +186,35 @@ def _delete(admin: AdminClient, settings: LogSettings, names: Collection[str]) -
 
 
 def _check_partitions(settings: LogSettings, topics: LogTopics) -> None:
-    for name, facts, wanted in (
-        (settings.topic, topics.data, settings.partitions),
-        (settings.marker_topic, topics.marker, 1),
-    ):
-        if facts is not None and facts.partitions != wanted:
-            raise FixRequest(
-                "TS1703",
-                f"topic {name} does not fit {settings.table}",
-                why=f"expected {wanted} partition(s), got {facts.partitions}: each is a bucket of the table",
-                fix="for a new table choose another 'kafka.topic'; partitions added to a topic in use cannot be "
-                f"taken away: delete {settings.topic} and {settings.marker_topic}, then `tablestore publish "
-                "--reset 0` makes both anew and sends every snapshot again (--reset N: those behind N)",
-            )
+    facts, wanted = topics.data, settings.partitions
+    if facts is not None and facts.partitions != wanted:
+        raise FixRequest(
+            "TS1703",
+            f"topic {settings.topic} does not fit {settings.table}",
+            why=f"expected {wanted} partition(s), got {facts.partitions}: each is a bucket of the table",
+            fix="for a new table choose another 'kafka.topic'; partitions added to a topic in use cannot be "
+            f"taken away: delete {settings.topic} and {settings.marker_topic}, then `tablestore publish "
+            "--reset 0` makes both anew and sends every snapshot again (--reset N: those behind N)",
+        )
+    check_shards(settings, topics)
+
+
+def check_shards(settings: LogSettings, topics: LogTopics) -> None:
+    """The marker topic has a partition for each shard: whoever publishes by another number is refused. Raises
+    FixRequest TS1776.
+    """
+    facts = topics.marker
+    if facts is None or facts.partitions == settings.shards:
+        return
+    raise FixRequest(
+        "TS1776",
+        f"topic {settings.marker_topic} does not fit {settings.table}",
+        why=f"expected {settings.shards} partition(s), got {facts.partitions}: each is for one of the "
+        "'log.publish.shards' that share the topic, which cannot change",
+        fix="for a new table choose another 'kafka.topic', or the number of shards that the topic was made for; "
+        f"partitions that somebody added cannot be taken away: delete {settings.marker_topic}, then `tablestore "
+        "publish --reset N` makes it anew, and what is behind snapshot N is sent",
+    )
 
 
 def _new_topic(name: str, partitions: int, settings: LogSettings, config: dict[str, str]) -> NewTopic:

@@ -24,12 +24,10 @@ Lost       no marker, but rows: the newest header `s` is the snapshot that was p
 from __future__ import annotations
 
 import contextlib
-import hashlib
-from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import IsolationLevel, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import Fenced, FixRequest, TablestoreError
@@ -48,6 +46,7 @@ from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import (
     LogTopics,
     TopicFacts,
+    check_shards,
     check_topic_id,
     check_topics,
     check_use,
@@ -56,7 +55,8 @@ from tablestore_engine.log.kafka.kafka_topic import (
     find_topics,
     reach_partitions,
 )
-from tablestore_engine.log.kafka.marker import Marker, Progress, encode_marker, plan_progress, read_markers
+from tablestore_engine.log.kafka.log_base import Claim, is_left_claim, newest_marker, write_base
+from tablestore_engine.log.kafka.marker import Marker, Progress, plan_progress
 from tablestore_engine.log.kafka.reader import find_tails
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
@@ -76,18 +76,6 @@ class LogBeginning:
     dropped: int = 0
 
 
-@dataclass(frozen=True)
-class _Claim:
-    """`is_ours`: the engine made the topic. `behind`: the marker's offset has to be that. `over`: the newest marker."""
-
-    is_ours: bool = False
-    behind: int | None = None
-    over: Marker | None = None
-
-
-_NO_CLAIM = _Claim()
-
-
 def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runtime = SYSTEM) -> LogBeginning:
     """Make and claim the topics; repeating it changes nothing. Raises TS1702-TS1706, TS1713, TS1717, TS1720, TS1721,
     TS1750-TS1753.
@@ -102,7 +90,7 @@ def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runt
         check_use(admin, settings, topics)
     except TablestoreError:
         with contextlib.suppress(TablestoreError, KafkaException):  # what this call made, nobody has claimed
-            if _newest_marker(settings, runtime) is None:
+            if newest_marker(settings, runtime) is None:
                 delete_topics(admin, settings, created)
         raise
     assert topics.data is not None
@@ -137,30 +125,42 @@ def _try_client(settings: LogSettings) -> None:
 
 
 def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = SYSTEM) -> LogBeginning:
-    """Whatever is in the topics stays; publishing goes on behind `after_snapshot`. A running publisher is fenced."""
+    """Whatever is in the topics stays; publishing goes on behind `after_snapshot`. A running publisher is fenced.
+
+    Every shard begins anew in a transaction of its own: one that fails in between is done by asking again.
+    """
     admin = make_admin(settings)
     topics, created = create_topics(admin, settings, runtime)
     check_use(admin, settings, topics)
     assert topics.data is not None
-    producer = LogProducer(settings, settings.transactional_id)
-    try:
-        producer.init()
-        newest = _newest_marker(settings, runtime)
-        if newest is not None:
-            check_owner(settings, newest)
-        dropped = drop_hidden(admin, producer, settings, runtime)
-        _write_base(
-            admin,
-            producer,
-            settings,
-            topics.data,
-            after_snapshot=after_snapshot,
-            runtime=runtime,
-            claim=_Claim(over=newest),
-        )
-    except KafkaException as error:
-        raise translate(error, settings, doing="starting the log anew", reasons=producer.reasons) from error
+    dropped = 0
+    for shard in settings.all_shards():
+        producer = LogProducer(shard, shard.transactional_id)
+        try:
+            dropped += _reset_shard(admin, producer, shard, topics.data, after_snapshot, runtime)
+        except KafkaException as error:
+            doing = "starting the log anew"
+            raise translate(error, settings, doing=doing, reasons=producer.reasons) from error
     return LogBeginning(topics.data.topic_id, settings.topic in created, dropped)
+
+
+def _reset_shard(
+    admin: AdminClient,
+    producer: LogProducer,
+    settings: LogSettings,
+    data: TopicFacts,
+    after_snapshot: int,
+    runtime: Runtime,
+) -> int:
+    """How many rows that no reader had seen are dropped."""
+    producer.init()
+    newest = newest_marker(settings, runtime)
+    if newest is not None:
+        check_owner(settings, newest)
+    dropped = drop_hidden(admin, producer, settings, runtime)
+    claim = Claim(over=newest)
+    write_base(admin, producer, settings, data, after_snapshot=after_snapshot, runtime=runtime, claim=claim)
+    return dropped
 
 
 def drop_log(settings: LogSettings, runtime: Runtime = SYSTEM) -> None:
@@ -168,7 +168,7 @@ def drop_log(settings: LogSettings, runtime: Runtime = SYSTEM) -> None:
     admin = make_admin(settings)
     topics = find_topics(admin, settings)
     try:
-        newest = _newest_marker(settings, runtime) if topics.marker is not None else None
+        newest = newest_marker(settings, runtime) if topics.marker is not None else None
     except KafkaException as error:
         raise translate(error, settings, doing="looking whose topics they are") from error
     delete_topics(admin, settings, plan_drop(settings, topics, newest))
@@ -196,6 +196,7 @@ def open_progress(
     """
     producer.init()
     topics = _reached_topics(admin, settings, runtime)
+    check_shards(settings, topics)
     if (
         topics.data is not None and topics.data.partitions == settings.partitions
     ):  # else read_progress refuses
@@ -208,8 +209,8 @@ def open_progress(
             )
     progress, newest = read_progress(admin, settings, runtime)
     if newest is not None and topics.data is not None and is_left_claim(settings, newest):
-        claim = _Claim(is_ours=newest.made, over=newest)
-        _write_base(admin, producer, settings, topics.data, after_snapshot=0, runtime=runtime, claim=claim)
+        claim = Claim(is_ours=newest.made, over=newest)
+        write_base(admin, producer, settings, topics.data, after_snapshot=0, runtime=runtime, claim=claim)
     return progress, newest
 
 
@@ -218,7 +219,7 @@ def _reached_topics(admin: AdminClient, settings: LogSettings, runtime: Runtime)
     topics = find_topics(admin, settings)
     if topics.data is None or topics.marker is None or topics.data.partitions >= settings.partitions:
         return topics
-    newest = _newest_marker(settings, runtime)
+    newest = newest_marker(settings, runtime)
     if newest is None or newest.table_uuid != settings.table_uuid or newest.topic_id != topics.data.topic_id:
         return topics
     reach_partitions(admin, settings, runtime)
@@ -232,7 +233,8 @@ def read_progress(
     last transaction decided. Raises KafkaException, NotFound TS1705, FixRequest TS1703, TS1704, TS1706, TS1707, TS1731.
     """
     topics = find_topics(admin, settings)
-    newest = _newest_marker(settings, runtime) if topics.marker is not None else None
+    check_shards(settings, topics)
+    newest = newest_marker(settings, runtime) if topics.marker is not None else None
     if newest is not None:
         check_owner(settings, newest)
         check_topics(settings, topics, newest.topic_id)
@@ -241,7 +243,7 @@ def read_progress(
             settings,
             plan_progress(newest),
             runtime,
-            lambda: _newest_marker(settings, runtime) != newest,
+            lambda: newest_marker(settings, runtime) != newest,
         )
         return plan_progress(newest), newest
     check_topics(settings, topics, topics.data.topic_id if topics.data is not None else "")
@@ -257,17 +259,6 @@ def check_owner(settings: LogSettings, newest: Marker) -> None:
         raise _taken(settings, f"its markers belong to the table with uuid {newest.table_uuid}")
 
 
-def is_left_claim(settings: LogSettings, newest: Marker) -> bool:
-    """Whether the newest marker only claims the topic, for another table at the place of this one."""
-    is_same_place = bool(newest.place) and newest.place == place_hash(settings)
-    return newest.is_claim and is_same_place and newest.table_uuid != settings.table_uuid
-
-
-def place_hash(settings: LogSettings) -> str:
-    """Where the table lies, as a claim shows it: no path leaves this machine."""
-    return hashlib.sha256(settings.place.encode()).hexdigest()[:32] if settings.place else ""
-
-
 def _taken(settings: LogSettings, why: str) -> FixRequest:
     return FixRequest(
         "TS1704",
@@ -275,12 +266,6 @@ def _taken(settings: LogSettings, why: str) -> FixRequest:
         why=why,
         fix="choose another 'kafka.topic', or delete the topic and its marker topic if nobody needs them",
     )
-
-
-def _newest_marker(settings: LogSettings, runtime: Runtime) -> Marker | None:
-    with closing(make_consumer(settings)) as consumer:
-        markers = read_markers(consumer, settings, runtime)
-    return markers[-1] if markers else None
 
 
 def _claim(
@@ -297,24 +282,27 @@ def _claim(
 
     Raises KafkaException, TS1704, TS1706, TS1730.
     """
-    producer = LogProducer(settings, f"ts-claim-{settings.topic}")
+    producer, shards = LogProducer(settings, f"ts-claim-{settings.topic}"), settings.all_shards()
     producer.init()
     # a second base marker behind one that is only hidden would set P back
-    await_decided(admin, [marker_place(settings)], settings, runtime)
-    ends = find_ends(admin, [marker_place(settings)], settings, IsolationLevel.READ_COMMITTED, runtime)
-    newest = _newest_marker(settings, runtime)
-    is_ours = is_ours or (newest is not None and newest.made)
-    if newest is None or is_left_claim(settings, newest):
-        if not is_new and _has_rows(settings, runtime):
-            raise _taken(settings, "it holds rows, but no marker says that they are this table's")
-        claim = _Claim(is_ours, behind=ends[marker_place(settings)], over=newest)
-        _write_base(
-            admin, producer, settings, data, after_snapshot=after_snapshot, runtime=runtime, claim=claim
-        )
-        _await_marker(settings, runtime, before=newest)
+    places = [marker_place(shard) for shard in shards]
+    await_decided(admin, places, settings, runtime)
+    ends = find_ends(admin, places, settings, IsolationLevel.READ_COMMITTED, runtime)
+    newest = [newest_marker(shard, runtime) for shard in shards]
+    is_ours = is_ours or any(one is not None and one.made for one in newest)
+    owners = [one for one in newest if one is not None and not is_left_claim(settings, one)]
+    for owner in owners:
+        check_owner(settings, owner)
+        check_topic_id(settings, data, owner.topic_id)
+    if owners:
         return is_ours
-    check_owner(settings, newest)
-    check_topic_id(settings, data, newest.topic_id)
+    if not is_new and any(_has_rows(shard, runtime) for shard in shards):
+        raise _taken(settings, "it holds rows, but no marker says that they are this table's")
+    behind = {shard.shard: ends[marker_place(shard)] for shard in shards}
+    claim = Claim(is_ours, behind, over=newest[0])
+    write_base(admin, producer, settings, data, after_snapshot=after_snapshot, runtime=runtime, claim=claim)
+    for shard, before in zip(shards, newest, strict=True):
+        _await_marker(shard, runtime, before=before)
     return is_ours
 
 
@@ -323,63 +311,19 @@ def _await_marker(settings: LogSettings, runtime: Runtime, *, before: Marker | N
     waiting it could find no marker yet. What does not appear in time is found (or missed) by the next command.
     """
     deadline = runtime.now_ms() + int(settings.timeout_s * 1000)
-    while _newest_marker(settings, runtime) == before and runtime.now_ms() < deadline:
+    while newest_marker(settings, runtime) == before and runtime.now_ms() < deadline:
         runtime.sleep(0.01)
 
 
 def _has_rows(settings: LogSettings, runtime: Runtime) -> bool:
     with closing(make_consumer(settings)) as consumer:
-        return any(following > 0 for following, _ in find_tails(consumer, settings, runtime))
-
-
-def _write_base(
-    admin: AdminClient,
-    producer: LogProducer,
-    settings: LogSettings,
-    data: TopicFacts,
-    *,
-    after_snapshot: int,
-    runtime: Runtime,
-    claim: _Claim = _NO_CLAIM,
-) -> None:
-    """What the topic holds already lies before this marker, so its offsets are the ends of now. Early rows that no
-    marker has answered for stay unchecked: whoever publishes next takes back what no snapshot has.
-
-    Raises KafkaException, with a code of FENCED when it does not lie where `claim` says.
-    """
-    ends = find_ends(admin, data_places(settings), settings, IsolationLevel.READ_COMMITTED, runtime)
-    offsets = {partition: (end, end) for (_, partition), end in ends.items()}
-    marker = Marker(
-        settings.table_uuid,
-        after_snapshot,
-        "",
-        data.topic_id,
-        offsets=offsets,
-        place=place_hash(settings),
-        made=claim.is_ours,
-        early=settings.is_eventual or (claim.over is not None and claim.over.early),
-    )
-    if marker.early:
-        marker = replace(marker, unchecked=_still_unchecked(marker, claim.over))
-    producer.begin()
-    producer.send_marker(*encode_marker(marker))
-    if claim.behind not in (None, producer.marker_end - 1):
-        producer.abandon(abort=True)
-        raise KafkaException(KafkaError(KafkaError._FENCED, "another process wrote a marker meanwhile"))
-    producer.commit()
-
-
-def _still_unchecked(base: Marker, over: Marker | None) -> Mapping[int, int]:
-    """Of a marker that begins a log anew: from where the one before it answers; from the beginning if that is lost."""
-    known = Progress(0, None, "") if over is None or over.topic_id != base.topic_id else plan_progress(over)
-    found = {partition: known.checked(partition) for partition in base.offsets}
-    return {partition: at for partition, at in found.items() if at < base.offsets[partition][1]}
+        return any(following > 0 for following, _ in find_tails(consumer, settings, runtime).values())
 
 
 def _progress_from_tails(settings: LogSettings, data: TopicFacts, runtime: Runtime) -> Progress:
     with closing(make_consumer(settings)) as consumer:
         tails = find_tails(consumer, settings, runtime)
-    known = [message for _, message in tails if message is not None]
+    known = [message for _, message in tails.values() if message is not None]
     if (
         not known or settings.is_eventual
     ):  # most rows of an eventual log do not say of which snapshot they are
@@ -394,6 +338,6 @@ def _progress_from_tails(settings: LogSettings, data: TopicFacts, runtime: Runti
         published=newest - 1,
         commit=None,
         topic_id=data.topic_id,
-        next_offsets={partition: following for partition, (following, _) in enumerate(tails)},
+        next_offsets={partition: following for partition, (following, _) in tails.items()},
         partial={m.partition: (m.sequence or 0) + 1 for m in known if m.snapshot_id == newest},
     )

@@ -2,8 +2,8 @@
 
 Names      read_log_state()   LogState of log/sink.py
            plan_early()       pure: what an eventual log shows that its newest marker does not answer for
-Steps      1 both topics and their settings 2 the newest marker 3 ends as readers see them, and as they are
-           4 the transaction of the table's publisher
+Steps      1 both topics and their settings, then for each shard 2 the newest marker 3 ends as readers see them, and as
+           they are 4 the transaction of its publisher
 INVARIANT  no producer is made: an init would fence the publisher that runs. Nothing is written or changed.
 INVARIANT  metadata and markers alone: no row is read, however much is pending.
 INVARIANT  what is wrong with the log is part of the answer; only brokers that do not answer are an error.
@@ -11,8 +11,8 @@ INVARIANT  what is wrong with the log is part of the answer; only brokers that d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from confluent_kafka import IsolationLevel, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -24,14 +24,15 @@ from tablestore_engine.log.kafka.hanging_transactions import (
     find_undecided,
     marker_place,
 )
-from tablestore_engine.log.kafka.kafka_client import make_admin, make_consumer, translate
+from tablestore_engine.log.kafka.kafka_client import make_admin, translate
 from tablestore_engine.log.kafka.kafka_topic import LogTopics, check_topics, find_topics
+from tablestore_engine.log.kafka.log_base import newest_marker
 from tablestore_engine.log.kafka.log_lifecycle import check_owner
-from tablestore_engine.log.kafka.marker import Marker, Progress, plan_progress, read_markers
+from tablestore_engine.log.kafka.marker import Marker, Progress, plan_progress
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.topic_settings import check_fit, read_configs
 from tablestore_engine.log.kafka.transaction_state import find_state
-from tablestore_engine.log.sink import EarlyState, LogState, LogWriter
+from tablestore_engine.log.sink import EarlyState, LogState, LogWriter, ShardState
 from tablestore_engine.runtime.outside_world import Runtime
 
 _SHOWN = (
@@ -51,39 +52,70 @@ def read_log_state(settings: LogSettings, runtime: Runtime) -> LogState:
 
 def _read(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> LogState:
     topics = find_topics(admin, settings)
-    newest = None
-    if topics.marker is not None:
-        with closing(make_consumer(settings)) as consumer:
-            markers = read_markers(consumer, settings, runtime)
-        newest = markers[-1] if markers else None
     names = tuple(
         name
         for name, facts in ((settings.topic, topics.data), (settings.marker_topic, topics.marker))
         if facts
     )
     configs = read_configs(admin, settings, names) if names else {}
-    data, marks = data_places(settings), [marker_place(settings)]
-    there = [*(data if _has_all(topics, settings) else ()), *(marks if topics.marker is not None else ())]
-    undecided = find_undecided(admin, there, settings, runtime) if there else {}
-    ends = (
-        find_ends(admin, data, settings, IsolationLevel.READ_COMMITTED, runtime)
-        if _has_all(topics, settings)
-        else {}
-    )
-    progress = None if newest is None else plan_progress(newest)
-    seen = {partition: end for (_, partition), end in sorted(ends.items())}
+    found = [_read_shard(admin, shard, topics, runtime) for shard in settings.all_shards()]
+    ends = {partition: end for one in found for partition, end in one.ends.items()}
+    shards = [one.state() for one in found]
+    reached = [one.reached for one in shards if one.reached is not None]
+    last = min(found, key=lambda one: -1 if one.progress is None else one.progress.published)
+    is_early = settings.is_eventual or (last.progress is not None and last.progress.early)
     return LogState(
         system="kafka",
         name=settings.topic,
-        reached=None if progress is None else progress.published,
-        commit=None if progress is None else progress.commit,
-        part_of_next=0 if progress is None else sum(progress.partial.values()),
-        ends=seen,
-        unseen={f"{topic}[{partition}]": span for (topic, partition), span in sorted(undecided.items())},
-        writer=_writer(admin, settings, runtime),
+        reached=min(reached) if len(reached) == len(shards) else None,
+        commit=None if last.progress is None else last.progress.commit,
+        part_of_next=sum(one.part_of_next for one in shards),
+        ends=dict(sorted(ends.items())),
+        unseen={where: span for one in found for where, span in one.unseen.items()},
+        writer=next((one.writer for one in shards if one.writer.is_open), shards[0].writer),
         settings={name: _facts(name, topics, settings, configs[name]) for name in names},
-        early=plan_early(progress, seen) if settings.is_eventual or (progress and progress.early) else None,
-        trouble=_find_trouble(settings, topics, newest, configs),
+        early=plan_early(last.progress, ends) if is_early else None,
+        shards=tuple(shards) if settings.shards > 1 else (),
+        trouble=_find_trouble(settings, topics, [one.newest for one in found], configs),
+    )
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """What one publisher's part of the topics looks like."""
+
+    newest: Marker | None
+    ends: Mapping[int, int]
+    unseen: Mapping[str, tuple[int, int]]
+    writer: LogWriter
+
+    @property
+    def progress(self) -> Progress | None:
+        """None without a marker."""
+        return None if self.newest is None else plan_progress(self.newest)
+
+    def state(self) -> ShardState:
+        """For people."""
+        progress = self.progress
+        if progress is None:
+            return ShardState(None, 0, self.writer)
+        return ShardState(progress.published, sum(progress.partial.values()), self.writer)
+
+
+def _read_shard(admin: AdminClient, settings: LogSettings, topics: LogTopics, runtime: Runtime) -> _Shard:
+    has_marks = topics.marker is not None and settings.shard < topics.marker.partitions
+    newest = newest_marker(settings, runtime) if has_marks else None
+    data, marks = data_places(settings), [marker_place(settings)]
+    has_all = topics.data is not None and topics.data.partitions >= settings.partitions
+    there = [*(data if has_all else ()), *(marks if has_marks else ())]
+    undecided = find_undecided(admin, there, settings, runtime) if there else {}
+    committed = IsolationLevel.READ_COMMITTED
+    ends = find_ends(admin, data, settings, committed, runtime) if has_all else {}
+    return _Shard(
+        newest,
+        {partition: end for (_, partition), end in ends.items()},
+        {f"{topic}[{partition}]": span for (topic, partition), span in sorted(undecided.items())},
+        _writer(admin, settings, runtime),
     )
 
 
@@ -101,11 +133,6 @@ def plan_early(progress: Progress | None, ends: Mapping[int, int]) -> EarlyState
         if known.checked(partition) < following:
             unchecked[partition] = (known.checked(partition), following)
     return EarlyState(ahead, unchecked)
-
-
-def _has_all(topics: LogTopics, settings: LogSettings) -> bool:
-    """Whether every partition that a bucket has is there to be asked."""
-    return topics.data is not None and topics.data.partitions >= settings.partitions
 
 
 def _writer(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> LogWriter:
@@ -137,15 +164,19 @@ def _facts(
 
 
 def _find_trouble(
-    settings: LogSettings, topics: LogTopics, newest: Marker | None, configs: Mapping[str, Mapping[str, str]]
+    settings: LogSettings,
+    topics: LogTopics,
+    newest: Sequence[Marker | None],
+    configs: Mapping[str, Mapping[str, str]],
 ) -> str | None:
     """The first thing that publishing would meet."""
     try:
-        if newest is not None:
-            check_owner(settings, newest)
-            check_topics(settings, topics, newest.topic_id)
-        else:
-            check_topics(settings, topics, "" if topics.data is None else topics.data.topic_id)
+        for one in newest:
+            if one is not None:
+                check_owner(settings, one)
+                check_topics(settings, topics, one.topic_id)
+            else:
+                check_topics(settings, topics, "" if topics.data is None else topics.data.topic_id)
         for name, facts in ((settings.topic, topics.data), (settings.marker_topic, topics.marker)):
             if facts is not None:
                 check_fit(settings, name, configs[name], facts.replicas)

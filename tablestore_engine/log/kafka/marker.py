@@ -9,6 +9,8 @@ Record     key `s-<snapshot>` · value {"v":1, table uuid, snapshot, commit, chu
            "counts":{partition: messages of this snapshot so far}, "offsets":{partition: [first, next)}}; a claim also
            has "place": a hash of where its table lies, by which a claim without a table is taken over, and "made" when
            the engine made the topic: who takes the claim over may delete the topic with the table
+Shards     of a log whose partitions several publishers share: "shard" [number, of how many]; offsets and counts are
+           of the shard's own partitions, and the record lies in the partition of its number (log/kafka/shards.py)
 Early      of a log that had rows before their snapshots (decision 0034; "early"):
            unchecked  {partition: offset}: rows without header `s` from there up to `next` count behind this marker
                       only; a partition that is not named has none
@@ -70,6 +72,8 @@ class Marker:
     unchecked: Mapping[int, int] = field(default_factory=dict)
     before: int | None = None
     since: Mapping[int, int] = field(default_factory=dict)
+    shard: int = 0
+    shards: int = 1
 
     @property
     def is_claim(self) -> bool:
@@ -137,6 +141,7 @@ def encode_marker(marker: Marker) -> tuple[bytes, bytes]:
         "offsets": {str(p): list(pair) for p, pair in sorted(marker.offsets.items())},
         **({"place": marker.place} if marker.place else {}),
         **({"made": True} if marker.made else {}),
+        **({"shard": [marker.shard, marker.shards]} if marker.shards > 1 else {}),
         **_encode_early(marker),
     }
     return f"s-{marker.snapshot_id}".encode(), json.dumps(value, separators=(",", ":")).encode()
@@ -161,6 +166,7 @@ def decode_marker(value: bytes) -> Marker:
     """The marker of a record's value. Raises FixRequest TS1719 for a record that we did not write."""
     try:
         raw = json.loads(value)
+        shard, shards = raw.get("shard", (0, 1))
         return Marker(
             table_uuid=raw["table"],
             snapshot_id=raw["snapshot"],
@@ -177,6 +183,8 @@ def decode_marker(value: bytes) -> Marker:
             unchecked=_offsets(raw.get("early", {}).get("unchecked", {})),
             before=raw.get("early", {}).get("before"),
             since=_offsets(raw.get("early", {}).get("since", {})),
+            shard=int(shard),
+            shards=int(shards),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FixRequest(
@@ -190,8 +198,10 @@ def decode_marker(value: bytes) -> Marker:
 def read_markers(
     consumer: Consumer, settings: LogSettings, runtime: Runtime, *, everything: bool = False
 ) -> tuple[Marker, ...]:
-    """The newest markers, oldest first; () when there are none. `everything` reads from the beginning."""
-    place = TopicPartition(settings.marker_topic, 0)
+    """The newest markers of the settings' shard, oldest first; () when there are none. `everything` reads from the
+    beginning.
+    """
+    place = TopicPartition(settings.marker_topic, settings.shard)
     low, high = read_span(consumer, place, settings, runtime)
     look = high - low if everything else _FIRST_LOOK
     while high > low:

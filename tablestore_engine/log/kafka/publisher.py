@@ -182,8 +182,10 @@ class Publisher:
         if self._session is not None:
             topics = find_topics(self._session.admin, self._settings)
             check_topics(self._settings, topics, self._session.progress.topic_id)
-            if topics.marker is None:  # somebody deleted it: a new session makes it again, or says what to do
-                self._drop(abort=True)
+            if topics.marker is None or topics.marker.topic_id != self._session.marker_id:
+                self._drop(
+                    abort=True
+                )  # somebody deleted it: a new session makes it again, or says what to do
         session = self._session
         if session is None:
             admin = make_admin(self._settings)
@@ -191,7 +193,9 @@ class Publisher:
             session = self._session = Session(admin, producer, Progress(0, None, ""))
             session.progress, newest = open_progress(admin, producer, self._settings, self._runtime)
             tally.settle(newest)
-            check_use(admin, self._settings, find_topics(admin, self._settings))
+            topics = find_topics(admin, self._settings)
+            check_use(admin, self._settings, topics)
+            session.marker_id = "" if topics.marker is None else topics.marker.topic_id
         _check_history(self._settings, session.progress, latest_id, find_commit)
         return session
 

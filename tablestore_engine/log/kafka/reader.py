@@ -12,6 +12,7 @@ INVARIANT  read_after drops rows with header s ≤ S, so any start offset that i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
@@ -51,10 +52,13 @@ def read_messages(
 
 
 def read_log_markers(settings: LogSettings, *, runtime: Runtime = SYSTEM) -> tuple[Marker, ...]:
-    """Every marker that compaction left, oldest first."""
+    """Every marker that compaction left, oldest first; one shard after the other."""
     with closing(make_consumer(settings)) as consumer:
         try:
-            return read_markers(consumer, settings, runtime, everything=True)
+            found = [
+                read_markers(consumer, shard, runtime, everything=True) for shard in settings.all_shards()
+            ]
+            return tuple(itertools.chain.from_iterable(found))
         except KafkaException as error:
             raise translate(error, settings, doing="reading the markers") from error
 
@@ -68,11 +72,14 @@ def read_after(settings: LogSettings, snapshot_id: int, *, runtime: Runtime = SY
 
 
 def plan_hybrid_start(markers: Sequence[Marker], snapshot_id: int) -> Mapping[int, int]:
-    """Offsets behind the newest complete marker up to `snapshot_id`; {} means from the beginning."""
-    known = [marker for marker in markers if marker.last and marker.snapshot_id <= snapshot_id]
-    if not known or known[-1].topic_id != markers[-1].topic_id:
-        return {}
-    return {partition: end for partition, (_, end) in known[-1].offsets.items()}
+    """Offsets behind each shard's newest complete marker up to `snapshot_id`; what has none begins at the beginning."""
+    start: dict[int, int] = {}
+    for shard in {marker.shard for marker in markers}:
+        mine = [marker for marker in markers if marker.shard == shard]
+        known = [marker for marker in mine if marker.last and marker.snapshot_id <= snapshot_id]
+        if known and known[-1].topic_id == mine[-1].topic_id:
+            start |= {partition: end for partition, (_, end) in known[-1].offsets.items()}
+    return start
 
 
 def fold_messages(messages: Iterable[LogMessage]) -> tuple[LogMessage, ...]:
@@ -86,10 +93,10 @@ def fold_messages(messages: Iterable[LogMessage]) -> tuple[LogMessage, ...]:
 
 def find_tails(
     consumer: Consumer, settings: LogSettings, runtime: Runtime
-) -> tuple[tuple[int, LogMessage | None], ...]:
-    """Per partition (next offset, newest message with our headers or None). Raises KafkaException."""
-    tails = []
-    for partition in range(settings.partitions):
+) -> Mapping[int, tuple[int, LogMessage | None]]:
+    """{own partition: (next offset, newest message with our headers or None)}. Raises KafkaException."""
+    tails: dict[int, tuple[int, LogMessage | None]] = {}
+    for partition in settings.own_partitions:
         place = TopicPartition(settings.topic, partition)
         low, high = read_span(consumer, place, settings, runtime)
         newest, look = None, _TAIL
@@ -100,8 +107,8 @@ def find_tails(
             if begin == low:
                 break
             look *= 8
-        tails.append((high, newest))
-    return tuple(tails)
+        tails[partition] = (high, newest)
+    return tails
 
 
 def _is_delete(message: LogMessage) -> bool:

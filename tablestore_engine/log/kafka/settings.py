@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.avro_schema import AvroSchemas
@@ -55,7 +55,8 @@ class LogSettings:
     """One table's log; `client` is librdkafka configuration without the prefix `kafka.`, `place` where the table is.
 
     `registry`: settings of the schema registry without their prefix; `schemas`: what Avro has of the table's schema.
-    `is_eventual`: rows go out before their snapshot exists.
+    `is_eventual`: rows go out before their snapshot exists. `shards`: how many publishers share the partitions,
+    of which these are the settings of number `shard` (log/kafka/shards.py).
     """
 
     table: str
@@ -74,6 +75,25 @@ class LogSettings:
     registry: Mapping[str, str] = field(default_factory=dict, repr=False)
     schemas: AvroSchemas = AvroSchemas()  # noqa: RUF009 - frozen
     is_eventual: bool = False
+    shards: int = 1
+    shard: int = 0
+
+    def of_shard(self, number: int) -> LogSettings:
+        """The same log, as another of its publishers sees it."""
+        return replace(self, shard=number)
+
+    def all_shards(self) -> tuple[LogSettings, ...]:
+        """Those of every publisher."""
+        return tuple(self.of_shard(number) for number in range(self.shards))
+
+    def has_partition(self, partition: int) -> bool:
+        """Whether this publisher sends it; partitions that a topic gets later change nothing for the others."""
+        return partition % self.shards == self.shard
+
+    @property
+    def own_partitions(self) -> tuple[int, ...]:
+        """What this publisher sends."""
+        return tuple(range(self.shard, self.partitions, self.shards))
 
     @property
     def marker_topic(self) -> str:
@@ -87,8 +107,8 @@ class LogSettings:
 
     @property
     def transactional_id(self) -> str:
-        """One publisher per table: a second one with this id fences the first."""
-        return f"ts-{self.table_uuid}"
+        """One publisher per table and shard: a second one with this id fences the first."""
+        return f"ts-{self.table_uuid}" + (f"-{self.shard}" if self.shards > 1 else "")
 
     @property
     def brokers(self) -> str:
@@ -112,7 +132,7 @@ def resolve_log(
     place: str = "",
 ) -> LogSettings | None:
     """The log of a table, None for none. Raises Unsupported TS1700, FixRequest TS1701, TS1737, TS1740-TS1742, TS1762,
-    TS1766 and those of options.
+    TS1766, TS1774, TS1775 and those of options.
     """
     values = OptionSet(options)
     if values.text("log.system") == "none":
@@ -130,12 +150,14 @@ def resolve_log(
     is_eventual = values.text("log.consistency") == "eventual"
     if is_eventual:
         _check_eventual(table, mode, formats, is_keyed=is_keyed)
+    partitions, shards = _partitions(values, table, is_keyed=is_keyed), values.integer("log.publish.shards")
+    _check_shards(table, shards, partitions, is_eventual=is_eventual)
     retention = values.find("log.retention")
     return LogSettings(
         table=table,
         table_uuid=_needed(values, "tablestore.table-uuid", table),
         topic=_topic_name(_needed(values, "kafka.topic", table), table),
-        partitions=_partitions(values, table, is_keyed=is_keyed),
+        partitions=partitions,
         mode=mode,
         client=_client(options, profile or {}, table),
         replication=values.integer("log.system.replication"),
@@ -144,6 +166,7 @@ def resolve_log(
         formats=formats,
         registry=_registry(profile or {}, table) if formats.needs_registry(is_keyed=is_keyed) else {},
         is_eventual=is_eventual,
+        shards=shards,
     )
 
 
@@ -208,6 +231,24 @@ def _check_eventual(table: str, mode: ChangelogMode, formats: LogFormats, *, is_
             why="a row that is taken back is told by its key in JSON and a tombstone, before its schema is registered",
             fix="take debezium-json, canal-json or maxwell-json with keys in JSON and without 'log.ignore-delete', or "
             "set 'log.consistency' = 'transactional'",
+        )
+
+
+def _check_shards(table: str, shards: int, partitions: int, *, is_eventual: bool) -> None:
+    """Raises FixRequest TS1774, TS1775."""
+    if shards > 1 and is_eventual:
+        raise FixRequest(
+            "TS1774",
+            f"'log.publish.shards' = {shards} does not fit the eventual log of {table}",
+            why="its rows are sent by the tasks that compute them, before there is anything to share out",
+            fix="leave 'log.publish.shards' out, or set 'log.consistency' = 'transactional'",
+        )
+    if shards > partitions:
+        raise FixRequest(
+            "TS1775",
+            f"'log.publish.shards' = {shards} does not fit {table}",
+            why=f"its topic has {partitions} partition(s), one per bucket, and each is sent by one shard",
+            fix=f"take at most {partitions}, or give the table more buckets ('log.system.partitions' without buckets)",
         )
 
 

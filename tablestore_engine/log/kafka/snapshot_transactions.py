@@ -9,6 +9,7 @@ Names      Session            an initialised producer and the progress it knows
 Steps      1 slices of a batch are encoded 2 messages that are visible already are left out 3 the rest is sent
            4 all reports are in, nothing else is undecided there 5 marker 6 commit 7 readers see it
 Partition  = bucket. Of a table without buckets each slice is cut into as many pieces as the topic has partitions.
+Shard      what is not of the settings' own partitions is passed over, and cut before: every shard cuts alike.
 INVARIANT  memory holds one slice and the client's bounded queue, however big the snapshot is.
 """
 
@@ -40,12 +41,13 @@ Forget = Callable[[int, Iterable[bytes]], None]
 
 @dataclass
 class Session:
-    """An initialised producer and what it knows; dropped as a whole."""
+    """An initialised producer and what it knows; dropped as a whole. `marker_id`: the marker topic that it knows."""
 
     admin: AdminClient
     producer: LogProducer
     progress: Progress
     own: OwnOffsets | None = None
+    marker_id: str = ""
 
     def placed(self, marker: Marker, spans: Mapping[int, tuple[int, int]], rows: Mapping[int, int]) -> Marker:
         """The marker with where its rows lie; of an eventual log also from where it does not answer for early rows."""
@@ -168,7 +170,14 @@ def publish_marker(
     session: Session, snapshot_id: int, commit: str, settings: LogSettings, runtime: Runtime
 ) -> None:
     """Move P to `snapshot_id`: neither it nor those before it changed a row. Raises KafkaException."""
-    bare = Marker(settings.table_uuid, snapshot_id, commit, session.progress.topic_id)
+    bare = Marker(
+        settings.table_uuid,
+        snapshot_id,
+        commit,
+        session.progress.topic_id,
+        shard=settings.shard,
+        shards=settings.shards,
+    )
     marker = session.placed(bare, {}, {})
     session.producer.begin()
     session.producer.send_marker(*encode_marker(marker))
@@ -262,6 +271,8 @@ class _Work:
             chunk=self.session.progress.chunks,
             last=last,
             counts=dict(self.counts),
+            shard=self.settings.shard,
+            shards=self.settings.shards,
         )
         commit_marker(self.session, marker, self.settings, self.runtime, self.tally)
 
@@ -276,12 +287,15 @@ def _slices(batches: Iterable[ChangelogRows], settings: LogSettings) -> Iterator
                 why=f"bucket {batch.bucket} has no topic partition: there are {settings.partitions}",
                 fix="a table whose buckets were rescaled needs a new topic with as many partitions",
             )
+        if batch.bucket >= 0 and not settings.has_partition(batch.bucket):
+            continue
         for start in range(0, batch.rows.num_rows, _SLICE_ROWS):
             rows = batch.rows.slice(start, _SLICE_ROWS)
             if batch.bucket >= 0:
                 yield batch.bucket, rows
             else:
-                yield from _spread(rows, settings.partitions)
+                pieces = _spread(rows, settings.partitions)
+                yield from (piece for piece in pieces if settings.has_partition(piece[0]))
 
 
 def _spread(rows: pa.Table, partitions: int) -> Iterator[tuple[int, pa.Table]]:

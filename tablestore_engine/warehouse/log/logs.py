@@ -20,6 +20,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.followed_log import FollowedLog
 from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTable, ReceiveEarly, RowLimit
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.spark.shard_executors import ShardExecutors
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.metadata.identity import UUID_OPTION
 from tablestore_engine.store.table_traits import TableTraits
@@ -29,10 +30,17 @@ from tablestore_engine.warehouse.write_report import WriteReport
 
 
 class Logs:
-    """Shared by the threads of a process; `system` is where the logs are."""
+    """Shared by the threads of a process; `system` is where the logs are, `executors` send what is large."""
 
-    def __init__(self, catalog: FilesystemCatalog, stores: OpenTables, system: ChangelogSystem) -> None:
+    def __init__(
+        self,
+        catalog: FilesystemCatalog,
+        stores: OpenTables,
+        system: ChangelogSystem,
+        executors: ShardExecutors | None = None,
+    ) -> None:
         self.system = system
+        self._executors = executors
         self._catalog = catalog
         self._stores = stores
         self._publishers: dict[str, TablePublisher] = {}
@@ -152,7 +160,7 @@ class Logs:
         """Send what is committed and not yet in the log; the report with where its rows are."""
         store = self._stores.get(identifier)
         publisher = self.find_publisher(identifier)
-        sent = None if publisher is None else publisher.publish(store)
+        sent = None if publisher is None else publisher.publish(store, self._executors)
         return report if sent is None else replace(report, log=sent)
 
     def published_behind(self, identifier: Identifier, report: WriteReport) -> WriteReport:

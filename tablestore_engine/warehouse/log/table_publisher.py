@@ -3,8 +3,8 @@
 Names      TablePublisher   one per table and process: check before a commit, publish what is pending, look at the log
            pending_log()    what a commit says whose log could not be sent
            unready_log()    what a publication says that was not begun, because its log could not be sent: UNREADY_LOG
-Steps      newest snapshot of the store -> sink: every snapshot that the log lacks, read here when the sink asks
-INVARIANT  the log never reads files: each snapshot's changes are read here, in the store's deterministic order.
+Steps      newest snapshot of the store -> each shard of the sink (spark/shard_task.py): every snapshot that it lacks,
+           by this process, or by Spark tasks where much is pending (spark/shard_executors.py)
 INVARIANT  one publisher per table and process, used by one thread at a time: a second would fence the first.
 """
 
@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from tablestore_engine.errors import PublishPending, RetryError, TablestoreError
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.changes import SnapshotChanges, TableState
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.sink import ChangelogSink, EarlyCommit, LogPosition
+from tablestore_engine.log.sink import ChangelogSink, EarlyCommit, LogPosition, merge_sent
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.spark.shard_executors import RunShards, ShardExecutors
+from tablestore_engine.spark.shard_task import ShardTask, find_commit, send_shard
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.log.log_status import LogStatus, read_status
 from tablestore_engine.warehouse.write_report import WriteReport
 
@@ -55,26 +55,45 @@ class TablePublisher:
         """
         with self._lock:
             latest = store.snapshots.find_latest_id() or 0
-            self.reached = self.sink.check(latest, lambda snapshot_id: _find_commit(store, snapshot_id))
+            self.reached = self.sink.check(latest, lambda snapshot_id: find_commit(store, snapshot_id))
             return self.reached
 
-    def publish(self, store: TableStore) -> LogPosition | None:
-        """Send every committed snapshot that the log lacks; None when the table has no snapshot."""
+    def publish(self, store: TableStore, executors: ShardExecutors | None = None) -> LogPosition | None:
+        """Send every committed snapshot that the log lacks; None when the table has no snapshot.
+
+        `executors`: for what is large and shared out; without them this process sends all shards, one after the other.
+        """
         latest = store.snapshots.find_latest_id()
         if latest is None:
             return None
+        shards = self.sink.shards()
+        run = self._plan_place(store, latest, len(shards), executors)
         with self._lock:
-            sent = self.sink.publish(
-                latest,
-                lambda snapshot_id: _read_changes(store, snapshot_id),
-                lambda snapshot_id: _find_commit(store, snapshot_id),
-                lambda snapshot_id: _read_state(store, snapshot_id),
-                dict(self._early),
-            )
+            early = dict(self._early)
+            if run is None:
+                done = [send_shard(shard, store, latest, early) for shard in shards]
+            else:
+                self.sink.close()  # the tasks take over from here
+                tasks = [
+                    ShardTask(shard, store.fileio, store.location, store.identity, latest) for shard in shards
+                ]
+                answers = zip(shards, run(tasks), strict=True)
+                done = [sent or send_shard(shard, store, latest) for shard, sent in answers]
+            sent = merge_sent(done)
             self.reached = sent.reached
             for snapshot_id in [one for one in self._early if one <= sent.reached]:
                 del self._early[snapshot_id]
             return sent.position
+
+    def _plan_place(
+        self, store: TableStore, latest: int, shards: int, executors: ShardExecutors | None
+    ) -> RunShards | None:
+        """Before the lock: Spark may have to start."""
+        if shards == 1 or executors is None:
+            return None
+        reached = self.check(store) if self.reached is None else self.reached
+        pending = map(store.snapshots.find, range(reached + 1, latest + 1))
+        return executors.plan(sum(store.size_changes(one) for one in pending if one is not None), shards)
 
     def remember(self, report: CommitReport) -> None:
         """What a commit of this process gave to the log before: it need not be sent again."""
@@ -122,33 +141,3 @@ def unready_log(table: str, stage: str, error: TablestoreError) -> RetryError:
         fix="set the log right; the snapshot waits with what its tests said, and goes out by `dbt retry`, `dbt test` "
         f"or `tablestore staged publish {table} {stage}`",
     )
-
-
-def _read_changes(store: TableStore, snapshot_id: int) -> SnapshotChanges | None:
-    """Of a log that began with the rows of a snapshot: nothing before it, and of it those rows."""
-    start = TableTraits(store.schema).log_start_snapshot
-    if start is not None and snapshot_id < start:
-        return None
-    snapshot = store.snapshots.get(snapshot_id)
-    if snapshot_id != start and not store.has_changes(snapshot):
-        return None
-    return SnapshotChanges(
-        snapshot_id=snapshot.id,
-        commit_user=snapshot.commit_user,
-        commit_identifier=snapshot.commit_identifier,
-        schema=store.schemas.get(snapshot.schema_id),
-        batches=store.read_state(snapshot) if snapshot_id == start else store.read_changes(snapshot),
-        count_rows=lambda: (
-            snapshot.total_record_count if snapshot_id == start else store.count_changes(snapshot)
-        ),
-    )
-
-
-def _read_state(store: TableStore, snapshot_id: int) -> TableState:
-    snapshot = store.snapshots.get(snapshot_id)
-    return TableState(store.schemas.get(snapshot.schema_id), lambda keys: store.find_rows(snapshot, keys))
-
-
-def _find_commit(store: TableStore, snapshot_id: int) -> str | None:
-    snapshot = store.snapshots.find(snapshot_id)
-    return None if snapshot is None else f"{snapshot.commit_user}:{snapshot.commit_identifier}"

@@ -31,6 +31,7 @@ _MARKERS = st.builds(
     counts=st.dictionaries(_IDS, _IDS),
     offsets=st.dictionaries(_IDS, st.tuples(_IDS, _IDS)),
 )
+_SHARDED = st.builds(replace, _MARKERS, shard=_IDS, shards=st.integers(2, 2**31))
 _EARLY = st.builds(
     Marker,
     table_uuid=st.text(),
@@ -43,7 +44,7 @@ _EARLY = st.builds(
 _REPAIRS = st.builds(replace, _EARLY, before=_IDS, since=st.dictionaries(_IDS, _IDS))
 
 
-@given(marker=st.one_of(_MARKERS, _EARLY, _REPAIRS))
+@given(marker=st.one_of(_MARKERS, _SHARDED, _EARLY, _REPAIRS))
 def test_decode_gives_back_the_marker(marker: Marker) -> None:
     """decode(encode(marker)) = marker, whatever the texts are."""
     key, value = encode_marker(marker)

@@ -54,6 +54,32 @@ def test_partition_count(changes: dict[str, str], is_keyed: bool, partitions: in
     assert resolve(changes, is_keyed=is_keyed).partitions == partitions
 
 
+def test_shards_of_a_log() -> None:
+    """One publisher for everything, or some with identities of their own; they share one topic."""
+    assert resolve().all_shards() == (resolve(),)
+    assert resolve().own_partitions == (0, 1, 2)
+    found = resolve({"log.publish.shards": "2"}).all_shards()
+    assert [one.transactional_id for one in found] == ["ts-u1-0", "ts-u1-1"]
+    assert [one.own_partitions for one in found] == [(0, 2), (1,)]
+    assert {one.topic for one in found} == {"orders"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"log.publish.shards": "2", "log.consistency": "eventual"}, "TS1774"),
+        ({"log.publish.shards": "4"}, "TS1775"),
+        ({"log.publish.shards": "0"}, "TS1008"),
+        ({"log.publish.shards": "two"}, "TS1003"),
+    ],
+)
+def test_shards_that_do_not_fit(changes: dict[str, str], code: str) -> None:
+    """An eventual log has nothing to share out, and a partition has one publisher."""
+    with pytest.raises(FixRequest, match=code):
+        resolve(changes)
+    assert resolve({"log.publish.shards": "3"}).shards == 3
+
+
 def test_no_log() -> None:
     """Without log.system, or with none, there are no settings."""
     assert resolve_log({}, table="t", is_keyed=True) is None

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.log.kafka.kafka_topic import LogTopics, TopicFacts
-from tablestore_engine.log.kafka.log_lifecycle import place_hash, plan_drop
+from tablestore_engine.log.kafka.log_base import place_hash
+from tablestore_engine.log.kafka.log_lifecycle import plan_drop
 from tablestore_engine.log.kafka.marker import Marker
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.topic_settings import data_config, find_misfits, marker_config

@@ -104,6 +104,14 @@ class MemorySink:
         ranges = {0: (first, after)} if after > first else {}
         return SentChanges(log.reached, LogPosition("memory", self.name, ranges))
 
+    def shards(self) -> list[MemorySink]:
+        """As ChangelogSink."""
+        return [self]
+
+    def takes(self, bucket: int) -> bool:
+        """As ChangelogShard."""
+        return bucket >= -1
+
     def receive_early(self) -> None:
         """It waits for snapshots."""
 

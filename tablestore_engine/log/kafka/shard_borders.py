@@ -1,0 +1,60 @@
+"""Markers of the shards of a log → its borders, as those need them who follow the table. Pure.
+
+Names      to_borders()    of a log that one producer publishes
+           merge_shards()  of one that several publish: places that are borders in all shards
+Rule       the log is at snapshot S where each shard is: behind its newest whole marker up to S. That is a border when
+           every shard has got so far, since whatever comes behind such a marker is of a later snapshot: each shard
+           writes a marker for every snapshot that changed rows, also where none of them are its own.
+INVARIANT  nothing from before the newest beginning of a shard counts. Shards that begin at different snapshots (a reset
+           that died in between) have no border before the latest of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from tablestore_engine.log.followed_log import LogBorder
+from tablestore_engine.log.kafka.marker import Marker, plan_progress
+
+
+def to_borders(markers: Iterable[Marker], topic_id: str) -> tuple[LogBorder, ...]:
+    """Of the markers of this very topic; a chunk of a snapshot is none."""
+    return tuple(
+        LogBorder(
+            snapshot_id=marker.snapshot_id,
+            place={partition: following for partition, (_, following) in marker.offsets.items()},
+            is_exact=not marker.unchecked,
+            begins=not marker.commit,
+        )
+        for marker in markers
+        if marker.last and marker.topic_id == topic_id
+    )
+
+
+def merge_shards(shards: Sequence[Sequence[Marker]], topic_id: str) -> tuple[LogBorder, ...]:
+    """The markers of each shard, oldest first → borders since the newest beginning, in the order of snapshots."""
+    parts = [to_borders(_since_beginning(markers), topic_id) for markers in shards]
+    if not all(parts):
+        return ()
+    first = max(borders[0].snapshot_id for borders in parts)
+    reached = min(plan_progress(markers[-1]).published for markers in shards)
+    ids = {border.snapshot_id for borders in parts for border in borders}
+    return tuple(
+        LogBorder(number, _place_of(parts, number), begins=number == first)
+        for number in sorted(ids)
+        if first <= number <= reached
+    )
+
+
+def _since_beginning(markers: Sequence[Marker]) -> Sequence[Marker]:
+    starts = [number for number, one in enumerate(markers) if one.last and not one.commit]
+    return markers[starts[-1] :] if starts else markers
+
+
+def _place_of(parts: Sequence[Sequence[LogBorder]], snapshot_id: int) -> dict[int, int]:
+    place: dict[int, int] = {}
+    for borders in parts:
+        at = bisect_right([one.snapshot_id for one in borders], snapshot_id)
+        place |= borders[at - 1].place
+    return place

@@ -1,0 +1,63 @@
+"""The shards of a log where they belong: few bytes by the driver, many in Spark tasks, a shard in each.
+
+Names      ShardExecutors   for all tables of a warehouse
+           RunShards        performs tasks; chosen before the publisher's lock is taken, since Spark may have to start
+Steps      size of what is pending (driver_or_tasks.plan_place) → None: the driver sends them, or: one Spark task for
+           each shard → outcomes → sent changes in order
+INVARIANT  small work never starts Spark. Who sends is all the same to the log: the identities are those of the shards.
+INVARIANT  the driver's own producers are given up before: the tasks take their transactional ids over.
+CRASH      of the driver, or a job that Spark gives up: some shards are further than others, and the next publication
+           goes on from where each of them is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tablestore_engine.errors import TablestoreError
+from tablestore_engine.log.sink import SentChanges
+from tablestore_engine.spark import ship_package, spark_errors, write
+from tablestore_engine.spark.driver_or_tasks import JobSize, plan_place
+from tablestore_engine.spark.lazy_session import LazySession
+from tablestore_engine.spark.shard_task import ShardTask, decode_sent, encode_task, run_task
+
+RunShards = Callable[[Sequence[ShardTask]], list[SentChanges | None]]
+
+
+@dataclass(frozen=True)
+class ShardExecutors:
+    """`session` is started by the first log that is worth it."""
+
+    session: LazySession
+
+    def plan(self, pending_bytes: int, shards: int) -> RunShards | None:
+        """Who sends so many bytes by so many shards; None: the driver. A log with one shard is always sent there."""
+        size = JobSize(pending_bytes, 0)
+        is_started = self.session.is_started
+        if shards == 1 or not plan_place(size, small_bytes=write.SMALL_BYTES, is_started=is_started):
+            return None
+        try:
+            session = self.session.get()
+            ship_package.ship(session, self.session.scratch())
+        except TablestoreError:  # no Java here, no cluster: it takes longer without
+            return None
+        return lambda tasks: _run_job(session, tasks)
+
+
+def _run_job(session: SparkSession, tasks: Sequence[ShardTask]) -> list[SentChanges | None]:
+    """None for a task whose worker has no client of the log. Raises the first error, TS15xx when Spark fails."""
+    work = [(place, encode_task(task)) for place, task in enumerate(tasks)]
+    try:
+        outcomes = session.sparkContext.parallelize(work, len(work)).map(run_task).collect()
+    except (PySparkException, Py4JError) as error:
+        raise spark_errors.translate(error) from None
+    found = [decode_sent(data) for _, data in sorted(outcomes)]
+    for one in found:
+        if isinstance(one, TablestoreError):
+            raise one
+    return [one for one in found if not isinstance(one, TablestoreError)]
