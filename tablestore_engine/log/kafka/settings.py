@@ -132,7 +132,7 @@ def resolve_log(
     place: str = "",
 ) -> LogSettings | None:
     """The log of a table, None for none. Raises Unsupported TS1700, FixRequest TS1701, TS1737, TS1740-TS1742, TS1762,
-    TS1766, TS1774, TS1775 and those of options.
+    TS1766, TS1774, TS1775, TS1778 and those of options.
     """
     values = OptionSet(options)
     if values.text("log.system") == "none":
@@ -193,6 +193,8 @@ def _check_no_log(options: Mapping[str, str], table: str) -> None:
         for key in options
         if key.startswith(("log.", _PREFIX)) and key != "log.system" and not key.startswith("log.scan")
     )  # log.scan*: old names of options of readers, which need no log
+    if options.get("streaming-read-mode") == "log":
+        stray.append("streaming-read-mode")
     if stray:
         raise _contradiction(
             table,
@@ -274,6 +276,13 @@ def _partitions(values: OptionSet, table: str, *, is_keyed: bool) -> int:
     default = 1 if is_keyed else -1
     buckets = values.integer("bucket") if values.find("bucket") else default
     wanted = values.integer("log.system.partitions") if values.find("log.system.partitions") else None
+    if buckets < 1 and (is_keyed or buckets != -1):
+        raise FixRequest(
+            "TS1778",
+            f"'bucket' = {buckets} does not fit the log of {table}",
+            why="each bucket is one topic partition, and a table with this value gets buckets as its rows come",
+            fix="give the table a fixed number of buckets",
+        )
     if buckets < 1:
         return wanted or 1
     if wanted is not None and wanted != buckets:

@@ -106,7 +106,7 @@ class Logs:
     def check_change(self, identifier: Identifier, before: TableSchema, after: TableSchema) -> None:
         """Log options that do not fit the table are refused before they are its own. Raises as find_publisher."""
         changed = before.options.items() ^ after.options.items()
-        if any(key.startswith("log.") for key, _ in changed):
+        if any(key.startswith("log.") or key == "streaming-read-mode" for key, _ in changed):
             self._find_sink(identifier, after)
 
     def look(self, identifier: Identifier) -> LogStatus | None:

@@ -80,6 +80,21 @@ def test_shards_that_do_not_fit(changes: dict[str, str], code: str) -> None:
     assert resolve({"log.publish.shards": "3"}).shards == 3
 
 
+@pytest.mark.parametrize(("bucket", "is_keyed"), [("-1", True), ("0", True), ("-2", True), ("-2", False)])
+def test_buckets_that_come_with_rows_have_no_partitions(bucket: str, is_keyed: bool) -> None:
+    """TS1778, before a topic is made; only a table without a key and without buckets has partitions all the same."""
+    with pytest.raises(FixRequest, match="TS1778"):
+        resolve({"bucket": bucket}, is_keyed=is_keyed)
+
+
+def test_reading_in_a_log_needs_one() -> None:
+    """TS1701; reading in files does not."""
+    with pytest.raises(FixRequest, match="streaming-read-mode"):
+        resolve_log({"streaming-read-mode": "log"}, table="t", is_keyed=True)
+    assert resolve_log({"streaming-read-mode": "file"}, table="t", is_keyed=True) is None
+    assert resolve({"streaming-read-mode": "log"}).partitions == 3
+
+
 def test_no_log() -> None:
     """Without log.system, or with none, there are no settings."""
     assert resolve_log({}, table="t", is_keyed=True) is None
