@@ -3,6 +3,7 @@
 Names      Resource   what a right is about: the data topic, the marker topic, the transactional ids
            Right      one operation on it, and what it is for
            RIGHTS     all of them, for every table with a log; `acl_lines` says them as kafka-acls.sh is told
+           READER_RIGHTS   of who only follows a table's log; `reader_acl_lines`
 INVARIANT  with exactly these a table can be made, written, read back, changed and dropped; without any one of them
            something of it is refused (integration_tests/kafka/test_rights.py). Describe comes with the others, and
            DescribeConfigs with AlterConfigs. No right on a group or on the cluster is needed.
@@ -48,11 +49,24 @@ RIGHTS = (
     Right(_M, "Delete", "drop a table"),
     Right(_T, "Write", "publish in transactions"),
 )
+READER_RIGHTS = (
+    Right(_D, "Read", "follow the log"),
+    Right(_M, "Read", "find out what is published"),
+)
 
 
 def operations(resource: Resource) -> tuple[str, ...]:
     """What is needed of one resource."""
     return tuple(right.operation for right in RIGHTS if right.resource is resource)
+
+
+def reader_acl_lines(principal: str, topic: str, marker_topic: str) -> tuple[str, ...]:
+    """As acl_lines, of who follows a table's log and writes nothing."""
+    named = {Resource.DATA: topic, Resource.MARKER: marker_topic}
+    return tuple(
+        f"--add --allow-principal {principal} --operation {right.operation} --topic {named[right.resource]}"
+        for right in READER_RIGHTS
+    )
 
 
 def acl_lines(principal: str, topic: str, marker_topic: str) -> tuple[str, ...]:

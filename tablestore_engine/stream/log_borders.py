@@ -4,6 +4,8 @@ Names      BorderList        the borders of a log since it was begun (anew)
            LogStart          where a reader of the log begins: a place, and the snapshots it has already
 Words      border: log/followed_log.py. Base: an exact border at or before a place; with the table at its snapshot, and
            the messages from there on, the table at the place is known.
+INVARIANT  a key has one bucket between two borders, so its messages lie in one partition there, in order: rescaling
+           publishes what is pending first, and a border lies between.
 INVARIANT  a place that was taken before the log was begun anew is behind nothing that is known: it is refused.
 """
 
@@ -66,7 +68,9 @@ class BorderList:
         return self.since[-1].snapshot_id if self.since else 0
 
     def snapshots_of(self, partitions: Index, offsets: Index) -> Index:
-        """Of messages of an ordered log, by the borders they lie between; behind all of them the next snapshot."""
+        """Of messages, by the borders they lie between; behind all of them the next snapshot. In a log that is not
+        ordered the first that may count them: whatever the partition, one with a smaller number came earlier.
+        """
         found = np.full(len(offsets), self.last_snapshot + 1, np.int64)
         ids = np.array([*(one.snapshot_id for one in self.since), self.last_snapshot + 1], np.int64)
         for partition in np.unique(partitions).tolist():
@@ -110,6 +114,17 @@ class BorderList:
         if before and not changes_between(before[-1].snapshot_id, until):
             return before[-1]
         return None
+
+    def find_step(self, place: Place, until: Place, rows_max: int) -> Place | None:
+        """How far to read next on the way to `until`: over as many borders as give `rows_max` rows, to the next one at
+        least; None: it is reached. Of one step all is read before what lies behind: a key may have moved.
+        """
+        if not distance(place, until):
+            return None
+        ahead = [one.place for one in self.since if not is_at_or_behind(place, one.place)]
+        steps = [*(one for one in ahead if is_at_or_behind(until, one)), until]
+        near = [one for one in steps if distance(place, one) <= rows_max]
+        return near[-1] if near else steps[0]
 
     def find_target(self, place: Place, rows_max: int, stop: LogBorder | None) -> Place | None:
         """How far a reader of whole snapshots goes next: over as many borders as give `rows_max` rows, one at least."""

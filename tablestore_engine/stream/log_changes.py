@@ -4,7 +4,7 @@ Names      LogChanges   a ChangeSource; where it may begin: begin_behind, begin_
 Steps      rows of the snapshot that the reader begins with (stream/change_source.py) → the border of the log behind
            them → a portion of messages → in an upsert log normalized (stream/normalize.py) → chunk
 Order      transactional: snapshot after snapshot, a portion ends at a border or within one snapshot. Eventual: as
-           messages come, of each partition in order; rows that come before their snapshot have no _snapshot_id.
+           messages come, those before a border first; rows that come before their snapshot have no _snapshot_id.
 Base       what was known of a key before the first message: the table at the snapshot of an exact border, and all
            messages since; whoever goes on at a position reads these again and tells none of them. The base moves with
            the reader, so that what is remembered are the keys since the last border.
@@ -32,7 +32,7 @@ from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.read.key_lookup import find_rows
 from tablestore_engine.stream.change_source import ChangelogFiles, Chunk, result_schema, told_rows
 from tablestore_engine.stream.key_state import KeyState
-from tablestore_engine.stream.log_borders import BorderList, distance, farthest, is_at_or_behind
+from tablestore_engine.stream.log_borders import BorderList, farthest, is_at_or_behind
 from tablestore_engine.stream.normalize import Changes, Normalizer
 from tablestore_engine.stream.position import LogPlace, Part, Position, Seen
 from tablestore_engine.stream.snapshot_line import SnapshotLine
@@ -198,7 +198,7 @@ class LogChanges:
         ends = self._log.ends()
         if stop is not None:
             ends = {one: min(end, stop.place.get(one, 0)) for one, end in ends.items()}
-        return ends if distance(place, ends) else None
+        return borders.find_step(place, ends, self._portion_rows)
 
     def _changed_between(self, after: int, until: int) -> bool:
         """What cannot be looked at may have."""
@@ -245,16 +245,20 @@ class LogChanges:
         behind = replace(place, following=farthest(place.following, messages.reached), within=None)
         yield Chunk(rows, self._position(behind, base), partial(cutter.cut, changes.messages[keep]))
 
-    def _read(self, place: Place, target: Place, borders: BorderList) -> Messages:
-        """A portion, of a log of whole snapshots in their order. Headers only where they say what nothing else does."""
+    def _read(self, place: Place, target: Place, borders: BorderList, *, is_told: bool = True) -> Messages:
+        """A portion, border after border: a key that moved to another partition has its older messages first. Headers
+        only where they say what nothing else does.
+        """
         is_ordered = not self._log.is_eventual
-        with_headers = not (is_ordered and self._normalizes)
+        with_headers = is_told and not (is_ordered and self._normalizes)
         messages = self._log.read(place, target, self._portion_rows, with_headers=with_headers)
-        if not with_headers:
-            snapshots = borders.snapshots_of(messages.partitions, messages.offsets)
-            messages = messages.with_snapshots(snapshots)
-        if is_ordered and len(messages) and bool((np.diff(messages.snapshots) < 0).any()):
-            messages = messages.take(np.argsort(messages.snapshots, kind="stable"))
+        order = borders.snapshots_of(messages.partitions, messages.offsets)
+        if is_ordered and with_headers:
+            order = messages.snapshots
+        elif is_ordered:
+            messages = messages.with_snapshots(order)
+        if len(messages) and bool((np.diff(order) < 0).any()):
+            messages = messages.take(np.argsort(order, kind="stable"))
         return messages
 
     def _as_they_are(self, messages: Messages, schemas: Sequence[TableSchema]) -> Changes:
@@ -293,8 +297,8 @@ class LogChanges:
         self._state.clear()
         known = self._at(place, base, schemas)
         at = dict(base.place)
-        while distance(at, place):
-            messages = self._log.read(at, place, self._portion_rows, with_headers=False)
+        while (step := borders.find_step(at, place, self._portion_rows)) is not None:
+            messages = self._read(at, step, borders, is_told=False)
             known.normalizer.learn(messages)
             at.update(messages.reached)
         self._standing = known
@@ -310,7 +314,8 @@ class LogChanges:
         else:
             snapshot = self._parts.snapshots.get(base.snapshot_id)
             plan = self._parts.scanner.plan_told(snapshot, schema=newest)
-            find = partial(find_rows, self._parts.fileio, plan)
+            own = self._parts.schemas.get(snapshot.schema_id)  # it may have had fewer buckets
+            find = partial(find_rows, self._parts.fileio, plan, routed_by=own)
 
         def decode(messages: Messages) -> pa.Table:
             return self._log.decode(messages, schemas).drop_columns([ROW_KIND_COLUMN])

@@ -97,6 +97,12 @@ class _Queue:
         """The place of the next message that is there, else behind all that is known."""
         return int(self.runs[0].offsets[0]) if self.runs else self.reached
 
+    def count_before(self, end: int) -> int:
+        """Messages before an offset: others are for a later call, and help nobody who waits for this one."""
+        if self.reached <= end:
+            return self.count
+        return sum(int(np.searchsorted(run.offsets, end)) for run in self.runs)
+
 
 @dataclass
 class _Follow:
@@ -118,7 +124,7 @@ class KafkaFollower:
         if topics.data is None or topics.marker is None:
             raise missing_topic(settings, settings.topic if topics.data is None else settings.marker_topic)
         check_shards(settings, topics)
-        self._data = topics.data
+        self._data, self._met = topics.data, topics.data.partitions
         self._follow: _Follow | None = None
         self._marker_consumer: Consumer | None = None
         self._markers: tuple[list[Marker], ...] = tuple([] for _ in range(settings.shards))
@@ -167,8 +173,9 @@ class KafkaFollower:
 
     def ends(self) -> Place:
         """As FollowedLog."""
-        places = [(self._settings.topic, partition) for partition in range(self._partitions)]
         with _told(self._settings, "asking for the ends of the topic"):
+            self._meet(self._partitions)
+            places = [(self._settings.topic, partition) for partition in range(self._partitions)]
             found = find_ends(
                 self._admin, places, self._settings, IsolationLevel.READ_COMMITTED, self._runtime
             )
@@ -176,10 +183,26 @@ class KafkaFollower:
 
     @property
     def _partitions(self) -> int:
-        """Those of the table's buckets, and of any that markers know."""
+        """Those that were there, and any that markers know."""
         newest = [markers[-1] for markers in self._markers if markers]
         named = max((partition for one in newest for partition in one.offsets), default=-1) + 1
-        return max(self._settings.partitions, named)
+        return max(self._data.partitions, named)
+
+    def _meet(self, partitions: int) -> None:
+        """The topic has got more: clients know those of the moment when they looked. Raises KafkaException."""
+        if partitions <= self._met:
+            return
+        deadline = self._deadline()
+        for client in (self._admin, self._open().consumer):
+            while len(self._look(client)) < partitions:
+                if self._runtime.now_ms() > deadline:
+                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no partition {partitions - 1}"))
+                self._runtime.sleep(_WAIT_SECONDS)
+        self._met = partitions
+
+    def _look(self, client: AdminClient | Consumer) -> Sequence[int]:
+        found = client.list_topics(self._settings.topic, timeout=self._settings.timeout_s)
+        return list(found.topics[self._settings.topic].partitions)
 
     def check_there(self, place: Place) -> None:
         """As FollowedLog."""
@@ -194,6 +217,7 @@ class KafkaFollower:
         """As FollowedLog."""
         with _told(self._settings, "reading the topic"):
             follow = self._open()
+            self._meet(max(until, default=-1) + 1)
             if not self._goes_on(follow, start, until):
                 self._assign(follow, {one: start.get(one, 0) for one in {*start, *until}})
             self._receive(follow, until, rows_max)
@@ -236,7 +260,7 @@ class KafkaFollower:
     def _has_enough(follow: _Follow, until: Place, rows_max: int) -> bool:
         if all(follow.queues[partition].reached >= end for partition, end in until.items()):
             return True
-        return sum(follow.queues[partition].count for partition in until) >= rows_max
+        return sum(follow.queues[partition].count_before(end) for partition, end in until.items()) >= rows_max
 
     def _pace(self, follow: _Follow, until: Place) -> None:
         """Pause a partition that is far ahead; let go on those that are waited for."""
