@@ -1,0 +1,438 @@
+"""Readers that follow a table's log on a real broker: what they are told, from each place, by each kind of log."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+from integration_tests.apicurio import Registry
+from integration_tests.interop.ours import Ours
+from integration_tests.kafka.eventual import open_engine, settings_of_table
+from integration_tests.kafka.followed import (
+    BOTH,
+    changes,
+    deletes,
+    ended,
+    expire,
+    folded,
+    made,
+    rows,
+    stored,
+    told,
+)
+from tablestore_engine.api import Engine, OnSchemaChange, Table, WriteMode, WriteSpec
+from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.log.kafka import kafka_follower
+from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.stream.log_changes import LogChanges
+
+NUMBERED = "from-snapshot", "from-snapshot-full"
+
+
+class Points:
+    """What to do at the next crash point of a name, once."""
+
+    def __init__(self) -> None:
+        self.todo: dict[str, Callable[[], None]] = {}
+
+    def __call__(self, name: str) -> None:
+        """The engine is there."""
+        action = self.todo.pop(name, None)
+        if action is not None:
+            action()
+
+
+@pytest.fixture
+def points() -> Points:
+    """For an engine."""
+    return Points()
+
+
+@pytest.fixture
+def engine(tmp_path: Path, broker: BrokerInfo, points: Points) -> Iterator[Engine]:
+    """On the shared broker."""
+    with open_engine(tmp_path, broker.url, points) as opened:
+        yield opened
+
+
+def _grow(table: Table) -> None:
+    """Snapshots 2 to 6: updates and a new row, deletes, a compaction, a row that came before, an overwrite."""
+    table.write(rows(_1="b", _2="b", _20="b"))
+    table.write(deletes(3, 20))
+    table.compact(full=True)
+    table.write(rows(_3="c", _21="c"))
+    table.write(rows(_1="o", _4="a", _22="o"), WriteSpec(mode=WriteMode.OVERWRITE_TABLE))
+
+
+def _fail() -> None:
+    raise RetryError("TS1305", "overtaken", why="-", fix="-")
+
+
+@pytest.mark.parametrize("buckets", [1, 3])
+@pytest.mark.parametrize("consistency", BOTH)
+def test_a_log_tells_what_the_files_tell(engine: Engine, consistency: str, buckets: int) -> None:
+    """From every mode and every snapshot: the same changes, in a transactional log of the same snapshots; folded, the
+    table.
+    """
+    table = made(engine, consistency, buckets=buckets)
+    _grow(table)
+    moments = [one.time_millis for one in table.snapshots()]
+    starts = [("earliest", {}), ("latest-full", {}), ("compacted-full", {})]
+    starts += [(mode, {"snapshot_id": one}) for mode in NUMBERED for one in table.snapshot_ids()]
+    starts += [("from-timestamp", {"timestamp_ms": one}) for one in moments]
+    for mode, words in starts:
+        of_files = told(ended(table, mode, **words, read_mode="file"))
+        of_log = told(ended(table, mode, **words))
+        if consistency == "transactional":
+            assert Counter(of_log) == Counter(of_files), (mode, words)
+        else:
+            assert Counter(one for _, one in of_log) == Counter(one for _, one in of_files), (mode, words)
+        if mode.endswith("full") or mode == "earliest":
+            assert folded(change for _, change in of_log) == stored(table)
+
+
+@pytest.mark.parametrize("consistency", BOTH)
+def test_until_and_latest(engine: Engine, consistency: str) -> None:
+    """A reader ends behind the snapshot it names, and one of `latest` begins with what comes next."""
+    table = made(engine, consistency)
+    latest = ended(table, "latest")
+    assert changes(latest) == []
+    _grow(table)
+    for until in table.snapshot_ids():
+        with ended(table, until=until) as stream:
+            assert folded(changes(stream)) == stored(table, until), until
+    assert folded(changes(latest), stored(table, 1)) == stored(table)
+    latest.close()
+
+
+@pytest.mark.parametrize("consistency", BOTH)
+def test_messages_as_they_are(engine: Engine, consistency: str) -> None:
+    """Without the normalize step: the newest row of a key, and of a deleted one its key; by argument and by option."""
+    table = made(engine, consistency, scan__remove_normalize="true")
+    table.write(rows(_1="b"))
+    table.write(deletes(1))
+    raw = [change for change in changes(ended(table)) if change[1] == 1]
+    assert raw == [("+I", 1, "a"), ("+U", 1, "b"), ("-D", 1, None)]
+    assert changes(ended(table, normalize=False)) == changes(ended(table))
+    exact = [change for change in changes(ended(table, normalize=True)) if change[1] == 1]
+    assert exact == [("+I", 1, "a"), ("-U", 1, "a"), ("+U", 1, "b"), ("-D", 1, "b")]
+
+
+def test_a_log_of_all_rows_is_told_as_it_is(engine: Engine) -> None:
+    """`log.changelog-mode=all`: the same rows as the files', and no snapshot is looked into."""
+    table = made(engine, "transactional", log__changelog_mode="all")
+    _grow(table)
+    expire(table)
+    assert len(table.snapshot_ids()) == 1
+    assert folded(changes(ended(table))) == stored(table)
+    assert ("-U", 1, "a") in changes(ended(table))
+
+
+def test_tables_without_a_key(engine: Engine) -> None:
+    """Every appended row once, doubles too; stopped in the middle and gone on."""
+    table = made(engine, "transactional", keyed=False)
+    table.write(rows(_1="a", _2="b"), WriteSpec(mode=WriteMode.APPEND))
+    with ended(table, batch_rows=4) as stream:
+        first = next(stream)
+        position = stream.position
+    rest = changes(ended(table, position=position))
+    got = [("+I", row["id"], row["v"]) for row in first.to_pylist()] + rest
+    assert Counter(got) == Counter(("+I", row["id"], row["v"]) for row in table.scan().to_arrow().to_pylist())
+    assert len(changes(ended(table, "from-snapshot", snapshot_id=2))) == 2
+
+
+def test_inserts_only(engine: Engine) -> None:
+    """`log.ignore-delete`: readers are told no deletes, and no rows before changes; all is an insert."""
+    table = made(engine, "transactional", log__ignore_delete="true")
+    table.write(rows(_1="b"))
+    table.write(deletes(2))
+    assert Counter(kind for kind, _, _ in changes(ended(table))) == {"+I": 10}
+
+
+def test_rows_come_before_their_snapshot(engine: Engine, points: Points) -> None:
+    """A reader of an eventual log has a write's rows while its claim is still to come, and nothing twice behind it."""
+    table, seen = made(engine, "eventual"), []
+    with ended(table, "latest") as stream:
+        assert changes(stream) == []
+        points.todo["commit.manifests"] = lambda: seen.append((table.latest_snapshot_id(), told(stream)))
+        table.write(rows(_1="b", _20="b"))
+        [(newest, early)] = seen
+        assert newest == 1
+        assert sorted(early) == sorted(
+            (None, one) for one in [("-U", 1, "a"), ("+U", 1, "b"), ("+I", 20, "b")]
+        )
+        assert told(stream) == []
+        table.write(deletes(20))
+        assert changes(stream) == [("-D", 20, "b")]
+
+
+def test_rows_that_never_were_are_taken_back(engine: Engine, points: Points) -> None:
+    """A write that fails behind its rows: a live reader is told them, and then that it was nothing; who comes later is
+    told the same, and one that begins behind them nothing.
+    """
+    table, seen = made(engine, "eventual"), []
+    with ended(table, "latest") as stream:
+        assert changes(stream) == []
+
+        def fail() -> None:
+            seen.extend(changes(stream))
+            _fail()
+
+        points.todo["commit.manifests"] = fail
+        with pytest.raises(RetryError, match="TS1305"):
+            table.write(rows(_1="never", _100="never"))
+        assert sorted(seen) == [("+I", 100, "never"), ("+U", 1, "never"), ("-U", 1, "a")]
+        seen += changes(stream)
+        assert folded(seen, stored(table)) == stored(table)
+        assert ("-D", 100, "never") in seen
+    everything = changes(ended(table))
+    assert ("-D", 100, "never") in everything
+    assert folded(everything) == stored(table)
+    table.write(rows(_2="c"))
+    assert changes(ended(table, "from-snapshot", snapshot_id=2)) == [("-U", 2, "a"), ("+U", 2, "c")]
+
+
+def test_transactions_that_are_open_or_given_up(engine: Engine, broker: BrokerInfo) -> None:
+    """Somebody's messages that are not decided are told to nobody, and an `until="now"` does not wait for them."""
+    table = made(engine, "transactional", buckets=1)
+    settings = settings_of_table(engine, "d.t", broker.url)
+    table.write(rows(_1="b"))
+    names = {"bootstrap.servers": broker.url, "transactional.id": f"foreign-{uuid.uuid4().hex}"}
+    producer = Producer(names)
+    producer.init_transactions()
+    with ended(table, "latest") as live:
+        assert changes(live) == []
+        producer.begin_transaction()
+        producer.produce(
+            settings.topic, key=b'{"id":1}', value=b'{"after":{"id":1,"v":"foreign"}}', partition=0
+        )
+        producer.flush(10)
+        assert changes(live) == []
+        assert folded(changes(ended(table, until="now"))) == stored(table)
+        producer.abort_transaction()
+        table.write(rows(_1="c"))
+        assert changes(live) == [("-U", 1, "b"), ("+U", 1, "c")]
+    assert folded(changes(ended(table))) == stored(table)
+
+
+_GO_ON = """
+import sys
+from tablestore_engine.api import Engine
+folder, url, position = sys.argv[1:]
+with Engine(folder, log={"kafka.bootstrap.servers": url}) as engine:
+    for batch in engine.table("d.t").stream(position=position, until="now"):
+        for row in batch.to_pylist():
+            print(row["_row_kind"], row["id"], row["v"])
+"""
+
+
+@pytest.mark.parametrize("consistency", BOTH)
+def test_another_process_goes_on(
+    engine: Engine, broker: BrokerInfo, tmp_path: Path, consistency: str
+) -> None:
+    """At a position in the middle of an update's two rows: each row behind it once."""
+    table = made(engine, consistency)
+    table.write(rows(_1="b", _2="b"))
+    got = []
+    with ended(table, batch_rows=1) as stream:
+        for batch in stream:
+            [row] = batch.to_pylist()
+            got.append((row["_row_kind"], row["id"], row["v"]))
+            if row["_row_kind"] == "-U":
+                break
+        command = [sys.executable, "-c", _GO_ON, str(tmp_path), broker.url, stream.position]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    rest = [line.split() for line in done.stdout.splitlines()]
+    assert rest[0][0] == "+U"
+    assert folded([*got, *((kind, int(key), value) for kind, key, value in rest)]) == stored(table)
+
+
+@pytest.mark.parametrize("consistency", BOTH)
+def test_while_another_process_writes(
+    engine: Engine, broker: BrokerInfo, tmp_path: Path, consistency: str
+) -> None:
+    """A live reader folds to the table whatever comes between two of its looks."""
+    table = made(engine, consistency)
+    command = [sys.executable, "-m", "integration_tests.kafka.eventual_child"]
+    command += [str(tmp_path), broker.url, "w", "5", "0", "12"]
+    found: dict[int, str | None] = {}
+    with ended(table, batch_rows=3) as stream, subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+        while writer.poll() is None:
+            found = folded(changes(stream), found)
+        assert writer.returncode == 0
+        assert folded(changes(stream), found) == stored(table)
+    assert table.latest_snapshot_id() == 13
+
+
+@pytest.mark.parametrize("consistency", BOTH)
+def test_a_reader_behind_the_table(engine: Engine, consistency: str) -> None:
+    """What is pending is not in the log: `until="now"` ends before it, and once it is published it is told."""
+    table = made(engine, consistency)
+    table.write(rows(_1="b"), WriteSpec(publish=False))
+    with ended(table, until="now") as stream:
+        assert folded(changes(stream)) == stored(table, 1)
+        position = stream.position
+    with ended(table, "latest-full") as stream:
+        assert folded(changes(stream)) == stored(table, 1)
+        table.publish()
+        assert changes(stream) == [("-U", 1, "a"), ("+U", 1, "b")]
+    assert changes(ended(table, position=position)) == [("-U", 1, "a"), ("+U", 1, "b")]
+
+
+@pytest.mark.parametrize("consistency", BOTH)
+def test_columns_that_change(engine: Engine, consistency: str) -> None:
+    """A column added, renamed, dropped and widened between messages: readers of today have today's columns."""
+    table = made(engine, consistency)
+    with ended(table) as live:
+        found = folded(changes(live))
+        wider = pa.table({"id": [1, 30], "v": ["w", "w"], "n": pa.array([1, 2], pa.int32())})
+        table.write(wider, WriteSpec(on_schema_change=OnSchemaChange.APPEND_NEW_COLUMNS))
+        location = Path(table.store.location)
+        Ours().alter(location, ("type", "n", "BIGINT"), ("rename", "v", "w"))
+        table = engine.table("d.t")
+        table.write(pa.table({"id": [2, 31], "w": ["x", "x"], "n": [2**40, 5]}))
+        Ours().alter(location, ("drop", "w"))
+        table = engine.table("d.t")
+        table.write(pa.table({"id": [3], "n": [7]}))
+        numbers = dict[int, int | None].fromkeys(found)
+        for batch in live:
+            for row in batch.to_pylist():
+                if row["_row_kind"] in ("-U", "-D"):
+                    del numbers[row["id"]]
+                else:
+                    numbers[row["id"]] = row["n"]
+    of_today = {row["id"]: row["n"] for row in table.scan().to_arrow().to_pylist()}
+    assert numbers == of_today
+    again: dict[int, int | None] = {}
+    for batch in ended(table, columns=["n", "id"]):
+        assert batch.schema.names == ["n", "id", "_row_kind", "_snapshot_id"]
+        for row in batch.to_pylist():
+            if row["_row_kind"] in ("-U", "-D"):
+                assert again.pop(row["id"]) == row["n"]
+            else:
+                again[row["id"]] = row["n"]
+    assert again == of_today
+
+
+@pytest.mark.parametrize("consistency", BOTH)
+def test_more_buckets(engine: Engine, consistency: str) -> None:
+    """A key that moves to another partition: its older messages are told first, to live and to late readers."""
+    table = made(engine, consistency, buckets=2)
+    everything = {f"_{n}": "b" for n in range(1, 40)}
+    with ended(table) as live:
+        found = folded(changes(live))
+        table.write(rows(**everything))
+        table.rescale(5)
+        table.write(rows(**dict.fromkeys(everything, "c")))
+        table.write(deletes(*range(20, 30)))
+        found = folded(changes(live), found)
+        assert found == stored(table)
+    for snapshot in table.snapshot_ids():
+        late = ended(table, "from-snapshot-full", snapshot_id=snapshot, batch_rows=7)
+        assert folded(changes(late)) == stored(table), snapshot
+    assert folded(changes(ended(table))) == stored(table)
+
+
+@pytest.mark.parametrize("consistency", BOTH)
+def test_a_restore(engine: Engine, consistency: str) -> None:
+    """The way back is told as changes."""
+    table = made(engine, consistency)
+    with ended(table) as live:
+        found = folded(changes(live))
+        _grow(table)
+        table.restore(snapshot=2)
+        found = folded(changes(live), found)
+        assert found == stored(table) == stored(table, 2)
+
+
+def test_one_partition_is_far_ahead(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its leader answers long before the others: it pauses when the room for what waits is full, helps nobody who waits
+    for another partition, and every row comes, in order.
+    """
+    monkeypatch.setattr(kafka_follower, "QUEUE_MAX", 50)
+    monkeypatch.setattr(kafka_follower, "_TAKE", 20)
+    monkeypatch.setitem(LogChanges.__init__.__kwdefaults__ or {}, "portion_rows", 30)
+    table = made(engine, "transactional", buckets=3)
+    table.write(pa.table({"id": list(range(300)), "v": ["x"] * 300}))
+    table.write(deletes(*range(100, 200)))
+    opened, readers = kafka_follower.make_consumer, list[_OneIsAhead]()
+
+    def make(settings: LogSettings, **named: str) -> object:
+        consumer = opened(settings, **named)
+        if named:
+            readers.append(_OneIsAhead(consumer))
+        return readers[-1] if named else consumer
+
+    monkeypatch.setattr(kafka_follower, "make_consumer", make)
+    assert folded(changes(ended(table))) == stored(table)
+    assert any(0 in reader.paused for reader in readers)
+
+
+class _OneIsAhead:
+    """A consumer to whom the leader of partition 0 answers first, the others when it has nothing more."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer, self._held, self.paused = consumer, list[Message](), list[int]()
+
+    def consume(self, count: int, timeout: float) -> list[Message]:
+        """Of partition 0 alone, as long as some come."""
+        came = self._consumer.consume(count, timeout)
+        self._held += [one for one in came if one.partition() != 0]
+        first = [one for one in came if one.partition() == 0]
+        if first:
+            return first
+        held, self._held = self._held, []
+        return held
+
+    def assign(self, places: list[TopicPartition]) -> None:
+        """What was held back is of another life."""
+        self._held = []
+        self._consumer.assign(places)
+
+    def pause(self, places: list[TopicPartition]) -> None:
+        """As the consumer does."""
+        self.paused += [place.partition for place in places]
+        self._consumer.pause(places)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._consumer, name)
+
+
+@pytest.mark.parametrize("value", ["canal-json", "maxwell-json", "avro"])
+def test_formats(tmp_path: Path, broker: BrokerInfo, registry: Registry, value: str) -> None:
+    """Rows, updates, deletes and a new column come out of each format as out of debezium-json."""
+    log = {"kafka.bootstrap.servers": broker.url, "schema.registry.url": registry.url}
+    key = "avro" if value == "avro" else "json"
+    with Engine(str(tmp_path), log=log) as engine:
+        consistency = "transactional" if value == "avro" else "eventual"  # TS1742
+        table = made(engine, consistency, log__format=value, log__key__format=key)
+        with ended(table) as live:
+            found = folded(changes(live))
+            _grow(table)
+            wider = pa.table({"id": [1], "v": ["w"], "n": [1]})
+            table.write(wider, WriteSpec(on_schema_change=OnSchemaChange.APPEND_NEW_COLUMNS))
+            assert folded(changes(live), found) == stored(table)
+        assert folded(changes(ended(table))) == stored(table)
+
+
+def test_modes_that_do_not_go_together(engine: Engine) -> None:
+    """A position of files over the log, and the reverse; a log that a table does not have: TS1339, before a row."""
+    table = made(engine, "eventual")
+    with ended(table, read_mode="file") as files, ended(table) as log:
+        for stream, other in ((files, "log"), (log, "file")):
+            next(stream)
+            with pytest.raises(FixRequest, match="TS1339"):
+                table.stream(position=stream.position, read_mode=other)
+    engine.write("d.n", rows(_1="a"), WriteSpec())
+    with pytest.raises(FixRequest, match="TS1339"):
+        ended(engine.table("d.n"))
