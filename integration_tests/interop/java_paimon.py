@@ -130,10 +130,16 @@ class JavaPaimon:
         table = self.jvm.load(self._open(builder, splits), audit.rowType())
         return plain_changes(table, "rowkind", [name for name in table.column_names if name not in _HIDDEN])
 
-    def stream(self, location: Path, **options: str) -> JavaStream:
-        """A streaming scan that starts by `options` (`scan__mode='latest'` means scan.mode=latest)."""
+    def stream(self, location: Path, *, columns_of_today: bool = False, **options: str) -> JavaStream:
+        """A streaming scan that starts by `options` (`scan__mode='latest'` means scan.mode=latest).
+
+        Rows have the columns of the snapshot that it begins with, or those of today.
+        """
         named = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
         audit = self._audit(location, named)
+        if columns_of_today:
+            plain = self.table(location).copyWithoutTimeTravel(named)
+            audit = self._paimon.table.system.AuditLogTable(plain)
         return JavaStream(self, audit, self._paimon.table.source.ReadBuilderImpl(audit))
 
     def snapshots(self, location: Path) -> list[tuple[int, str]]:

@@ -1,6 +1,6 @@
 """What a table must hold after each commit: a dictionary, and the changes that lead from one state to the next.
 
-Names      Oracle     apply changes or rows, overwrite, evolve; `.rows()` is what a reader must give
+Names      Oracle     apply changes or rows, overwrite, evolve, put_back; `.rows()` is what a reader must give
            History    what each snapshot must show and which changes it brought
 Steps      a value is kept by column id, so renamed and dropped columns need no rewriting
 INVARIANT  the oracle knows nothing of files, levels or vectors, and shares no code with the engine.
@@ -70,6 +70,14 @@ class Oracle:
     def evolve(self, schema: Schema) -> None:
         """From now on show the rows by this schema."""
         self.schema = schema
+
+    def state(self) -> dict[Any, Stored]:
+        """All rows by key, values by column id."""
+        return dict(self._kept)
+
+    def put_back(self, state: Mapping[Any, Stored]) -> None:
+        """The rows of a state again, in today's columns."""
+        self._kept = dict(state)
 
     def row(self, key: Any) -> Row:
         """The row of one key."""

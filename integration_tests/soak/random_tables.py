@@ -1,7 +1,7 @@
 """Random tables: types, keys, partitions, options and histories from a seed, compared with a dict and with peers.
 
 Names      RandomTable     what the seed decides: schema and steps
-           random_table()  seed -> RandomTable; pure
+           random_table()  seed -> RandomTable; pure, as its parts: random_schema, random_step
            attack_table()  write it step by step, compare after each; the snapshots compared
 Steps      1 a commit by our engine  2 its rows, its changelog and its files' invariants against the oracle
            3 at the end chosen old snapshots and the newest by every peer given
@@ -48,11 +48,11 @@ class RandomTable:
 def random_table(seed: int) -> RandomTable:
     """The same seed gives the same table."""
     chance = random.Random(seed)
-    schema = _random_schema(chance)
+    schema = random_schema(chance)
     steps: list[Step] = []
     current = schema
     for number in range(chance.randint(5, 14)):
-        step = _random_step(current, chance, number)
+        step = random_step(current, chance, number)
         current = step.schema or current
         steps.append(step)
     return RandomTable(seed, schema, tuple(steps))
@@ -119,8 +119,9 @@ def _what(step: Step) -> str:
 # ---- schemas -----------------------------------------------------------------------------------------------
 
 
-def _random_schema(chance: random.Random) -> Schema:
-    keyed, partitioned = chance.random() < 0.75, chance.random() < 0.4
+def random_schema(chance: random.Random, *, always_keyed: bool = False) -> Schema:
+    """Any types; three of four have a key."""
+    keyed, partitioned = chance.random() < 0.75 or always_keyed, chance.random() < 0.4
     key_names = chance.sample(sorted(KEY_TYPES), chance.choice((0, 0, 1, 2))) if keyed else []
     pool: dict[str, Type] = {**ALL_TYPES, **NESTED_TYPES}
     chosen = chance.sample(sorted(pool), chance.randint(1, 9))
@@ -150,7 +151,8 @@ def _random_options(chance: random.Random, *, keyed: bool) -> dict[str, str]:
 # ---- histories ---------------------------------------------------------------------------------------------
 
 
-def _random_step(schema: Schema, chance: random.Random, number: int) -> Step:
+def random_step(schema: Schema, chance: random.Random, number: int) -> Step:
+    """The first one puts rows in; `number` tells columns that are added."""
     draw = chance.random() if number else 0.0
     if draw < 0.62:
         return Step(changes=tuple(_random_changes(schema, chance)))

@@ -26,6 +26,7 @@ from integration_tests.soak.dbt_rounds import play_rounds
 from integration_tests.soak.large_bucket import fill_bucket
 from integration_tests.soak.planted_secrets import play_secrets
 from integration_tests.soak.random_tables import attack_table, random_table
+from integration_tests.soak.six_ways import SixWays, random_history, read_six_ways
 from integration_tests.soak.writer_kills import KillReport, kill_writers
 from tablestore_engine.log.dev_broker import start_broker, stop_broker
 
@@ -113,11 +114,28 @@ def run_secrets(seed: int, count: int) -> Counts:
     return {"projects": count, **total}
 
 
+def run_six_ways(seed: int, count: int) -> Counts:
+    """`count` histories, each written with both kinds of log and read six ways."""
+    total: Counter[str] = Counter()
+    with _folder() as folder:
+        broker, java = start_broker(folder / "broker", say=print), JavaPaimon(folder / "java")
+        try:
+            with SixWays(broker.url, folder / "warehouse", java) as world:
+                for number in range(seed, seed + count):
+                    total += read_six_ways(random_history(number), world)
+                    print(f"six-ways: {number - seed + 1} so far", flush=True)
+        finally:
+            java.close()
+            stop_broker(folder / "broker")
+    return {"histories": count, **total}
+
+
 ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "tables": (run_tables, 100),
     "kills": (run_kills, 500),
     "dbt": (run_dbt, 20),
     "secrets": (run_secrets, 3),
+    "six-ways": (run_six_ways, 200),
     "large": (run_large, 300_000),
 }
 

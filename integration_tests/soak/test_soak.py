@@ -7,10 +7,16 @@ import datetime as dt
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pytest
 
+from integration_tests.interop.environments import CannotMake
+from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.ours import Ours
 from integration_tests.soak.killed_writer import table_of, user_of
 from integration_tests.soak.planted_secrets import (
@@ -22,8 +28,10 @@ from integration_tests.soak.planted_secrets import (
     play_secrets,
 )
 from integration_tests.soak.random_tables import attack_table, random_table
+from integration_tests.soak.six_ways import SixWays, random_history, read_six_ways
 from integration_tests.soak.writer_kills import acknowledged, judge, kill_writers
 from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.stream.normalize import Normalizer
 from tests.unit.store.table_world import as_table
 
 TODAY = dt.datetime.now(dt.UTC).date().toordinal()
@@ -75,3 +83,38 @@ def test_a_leaked_secret_would_be_found(tmp_path: Path) -> None:
     with subprocess.Popen(child, stdin=subprocess.PIPE):  # returns when the program has replaced the fork
         lines = list(command_lines(os.getpid()))
     assert [find_in_text(secrets, line, "x") for line in lines].count([f"{PLACES[-1]} in x"]) == 1
+
+
+@pytest.fixture(scope="module")
+def six_ways(tmp_path_factory: pytest.TempPathFactory, broker: BrokerInfo) -> Iterator[SixWays]:
+    """The broker, two engines and Java Paimon."""
+    folder = tmp_path_factory.mktemp("six-ways")
+    try:
+        java = JavaPaimon(folder / "java")
+    except CannotMake as reason:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"needs Java Paimon: {reason}")
+    with SixWays(broker.url, folder / "warehouse", java) as world:
+        yield world
+    java.close()
+
+
+def _find_nothing(_: Normalizer, rows: pa.Table, asked: npt.NDArray[np.int64]) -> object:
+    return rows.slice(0, 0), np.full(len(asked), -1, np.int64)
+
+
+@pytest.mark.parametrize("seed", [2, 20261207])
+def test_one_history_read_six_ways(six_ways: SixWays, seed: int) -> None:
+    """Files, a plain consumer, hybrid, streams that stop, eventual and normalized, Java: one table at each snapshot."""
+    counts = read_six_ways(random_history(seed), six_ways)
+    assert counts["tables"] == 2
+    assert counts["states"] > 50
+    assert counts["stops"] > 5
+
+
+def test_a_reader_that_is_wrong_is_noticed(six_ways: SixWays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where normalizing does not look into the table, the fold is wrong, and the message says which seed shows it."""
+    monkeypatch.setattr(Normalizer, "_find_based", _find_nothing)
+    with pytest.raises(AssertionError, match="seed 3"):
+        read_six_ways(random_history(3), six_ways)
