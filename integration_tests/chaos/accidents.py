@@ -81,8 +81,10 @@ def play_accident(
     judge.lost_markers = judge.lost_markers or accident.marker
     if code is None:
         status, said = run_command(command)
-        assert status == 0, f"{where}: {said}"
-        return
+        if kind.shards == 1 or "TS1707" not in said:
+            assert status == 0, f"{where}: {said}"
+            return
+        code = "TS1707"  # a shard none of whose partitions has a row cannot say how far it is
     for opened in (engine, Engine(str(warehouse), log={"kafka.bootstrap.servers": url})):
         check_refused(opened, judge.name, code, where)
         if opened is not engine:

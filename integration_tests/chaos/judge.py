@@ -16,9 +16,10 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -222,28 +223,33 @@ class Judge:
         assert not lost, f"{self.where}: {len(lost)} of {len(wanted)} never came: {lost[:4]}"
 
     def _check_marker_topic(self, url: str, topic: str) -> None:
-        before, newest, beginnings = (0, 0), None, 0
+        """Of each shard by itself; the log is where all of them are."""
+        found: dict[int, list[dict[str, Any]]] = {shard: [] for shard in range(self.kind.shards)}
         for message in _read(url, f"{topic}__snapshots"):
             value = message.value()
-            if value is None:
-                continue
-            newest = json.loads(value)
-            place = (newest["snapshot"], newest["chunk"])
-            if not newest["commit"]:  # a claim, or a new beginning
+            if value is not None:
+                found[message.partition() or 0].append(json.loads(value))
+        for shard, markers in found.items():
+            self._check_markers(markers, f"{self.where}, shard {shard}")
+
+    def _check_markers(self, markers: Sequence[dict[str, Any]], where: str) -> None:
+        before, beginnings = (0, 0), 0
+        for marker in markers:
+            place = (marker["snapshot"], marker["chunk"])
+            if not marker["commit"]:  # a claim, or a new beginning
                 before, beginnings = place, beginnings + (place[0] > 0)
                 continue
             # of an eventual log a marker may come again, to answer for more
             ascends = place[0] >= before[0] if self.kind.is_eventual else place > before
-            assert ascends, f"{self.where}: marker {place} behind {before}"
+            assert ascends, f"{where}: marker {place} behind {before}"
             before = place
         assert beginnings <= self.resets, (
-            f"{self.where}: {beginnings} new beginnings, {self.resets} were asked for"
+            f"{where}: {beginnings} new beginnings, {self.resets} were asked for"
         )
-        assert newest is not None, f"{self.where}: no marker"
-        assert newest["last"], (
-            f"{self.where}: the newest marker is of a part of snapshot {newest['snapshot']}"
-        )
-        assert newest["snapshot"] == self._checked, f"{self.where}: marker {newest}, snapshot {self._checked}"
+        assert markers, f"{where}: no marker"
+        newest = markers[-1]
+        assert newest["last"], f"{where}: the newest marker is of a part of snapshot {newest['snapshot']}"
+        assert newest["snapshot"] == self._checked, f"{where}: marker {newest}, snapshot {self._checked}"
 
     def count_rows(self, url: str) -> None:
         """At an epoch's end."""

@@ -28,7 +28,7 @@ _USER = "writer-"
 
 @dataclass(frozen=True)
 class Kind:
-    """`chunk_rows`: a snapshot of more rows is several transactions."""
+    """`chunk_rows`: a snapshot of more rows is several transactions. `shards`: so many publishers share the topic."""
 
     name: str
     writers: int
@@ -37,6 +37,7 @@ class Kind:
     shares_keys: bool = True
     buckets: int = 2
     chunk_rows: int = 1_000_000
+    shards: int = 1
 
     def table(self, epoch: int) -> str:
         """Its name; each epoch has its own."""
@@ -59,6 +60,7 @@ class Kind:
             "kafka.topic": self.topic(epoch, seed),
             "kafka.transaction.timeout.ms": str(TRANSACTION_MS),
             "log.consistency": "eventual" if self.is_eventual else "transactional",
+            "log.publish.shards": str(self.shards),
             **({"bucket": str(self.buckets), "num-levels": "5"} if self.is_keyed else {}),
         }
         return TableSpec(primary_key=("id",) if self.is_keyed else (), options=options)
@@ -67,6 +69,7 @@ class Kind:
 KINDS = (
     Kind("pair", writers=2),
     Kind("four", writers=4, shares_keys=False, chunk_rows=4),
+    Kind("shared", writers=2, buckets=3, shards=2, chunk_rows=3),
     Kind("bag", writers=2, is_keyed=False, buckets=1),
     Kind("early", writers=2, is_eventual=True),
     Kind("crowd", writers=4, is_eventual=True, shares_keys=False),

@@ -99,6 +99,41 @@ def test_a_claim_does_not_land_behind_what_was_published_meanwhile(
     assert published(source, winner) == expected(source)
 
 
+def test_a_claim_of_shards_lands_behind_nothing(broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One shard alone was published between the loser's look and its claim: the whole claim is given up (TS1704)."""
+    source, winner, _, loser = two_tables(broker)
+    winner, loser = (dataclasses.replace(one, shards=2) for one in (winner, loser))
+    prepare_log(winner)
+    real = lifecycle.write_base
+
+    def publish_first(*args: object, **more: object) -> None:
+        monkeypatch.undo()
+        with Publisher(winner.of_shard(1)) as publisher:
+            assert publisher.publish_pending(1, source.read).published == 1
+        real(*args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(lifecycle, "write_base", publish_first)
+    with pytest.raises(FixRequest, match="TS1704"):
+        prepare_log(loser)
+    for shard in winner.all_shards():
+        with Publisher(shard) as publisher:
+            assert publisher.publish_pending(2, source.read).published == 2
+    assert published(source, winner) == expected(source)
+
+
+def test_a_claim_of_shards_is_taken_over_by_all(broker: BrokerInfo) -> None:
+    """The first writer died behind its claim; the next one has it in every shard, and a third finds it taken."""
+    _, dead, source, settings = two_tables(broker)
+    dead, settings = (dataclasses.replace(one, shards=2) for one in (dead, settings))
+    prepare_log(dead)
+    for shard in settings.all_shards():  # without a claim of its own, as when its first one was overwritten
+        with Publisher(shard) as publisher:
+            assert publisher.publish_pending(2, source.read).published == 2
+    assert published(source, settings) == expected(source)
+    with pytest.raises(FixRequest, match="TS1704"):
+        prepare_log(dead)
+
+
 @pytest.mark.parametrize("lands", [True, False], ids=["it landed", "it did not"])
 def test_a_claim_that_the_broker_answers_with_nothing_is_tried_again(
     broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch, lands: bool

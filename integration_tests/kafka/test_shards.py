@@ -18,7 +18,7 @@ from confluent_kafka.admin import NewPartitions
 
 from integration_tests.kafka.eventual import fold, open_engine, settings_of_table, stored_rows
 from tablestore_engine.api import Engine, LogStatus, TableSpec, WriteMode, WriteSpec
-from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.errors import FixRequest, NotFound, RetryError
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka.kafka_client import make_admin
@@ -320,6 +320,24 @@ def test_markers_that_are_lost(engine: Engine, broker: BrokerInfo) -> None:
     topics = find_topics(admin, settings)
     assert topics.marker is not None
     assert topics.marker.partitions == SHARDS
+
+
+@pytest.mark.parametrize("shards", ["1", "3"])
+def test_what_another_process_has_set_right(
+    engine: Engine, broker: BrokerInfo, tmp_path: Path, shards: str
+) -> None:
+    """The topic was deleted and the log begun anew elsewhere: whoever had it open goes on, without a refusal."""
+    settings = new_table(engine, broker.url, **{"log.publish.shards": shards})
+    admin = make_admin(settings)
+    admin.delete_topics([settings.topic])[settings.topic].result()
+    while find_topics(admin, settings).data is not None:
+        pass
+    with open_engine(tmp_path, broker.url) as other:
+        with pytest.raises(NotFound, match="TS1705"):
+            other.table("d.t").publish()
+        other.table("d.t").reset_log(0)
+    engine.write("d.t", rows(3, 9, "b"), WriteSpec())
+    check(engine, settings)
 
 
 def test_another_number_of_shards_is_refused(engine: Engine, broker: BrokerInfo) -> None:

@@ -179,13 +179,8 @@ class Publisher:
 
     def _open(self, latest_id: int, find_commit: FindCommit | None, tally: Tally) -> Session:
         """The session at hand, else a new one; its topics are checked either way."""
-        if self._session is not None:
-            topics = find_topics(self._session.admin, self._settings)
-            check_topics(self._settings, topics, self._session.progress.topic_id)
-            if topics.marker is None or topics.marker.topic_id != self._session.marker_id:
-                self._drop(
-                    abort=True
-                )  # somebody deleted it: a new session makes it again, or says what to do
+        if self._session is not None and not self._fits(self._session):
+            self._drop(abort=True)  # a new one says what is wrong, or finds what others have set right since
         session = self._session
         if session is None:
             admin = make_admin(self._settings)
@@ -198,6 +193,15 @@ class Publisher:
             session.marker_id = "" if topics.marker is None else topics.marker.topic_id
         _check_history(self._settings, session.progress, latest_id, find_commit)
         return session
+
+    def _fits(self, session: Session) -> bool:
+        """Whether the topics are those that it was opened on."""
+        topics = find_topics(session.admin, self._settings)
+        try:
+            check_topics(self._settings, topics, session.progress.topic_id)
+        except TablestoreError:
+            return False
+        return topics.marker is not None and topics.marker.topic_id == session.marker_id
 
     def _drop(self, *, abort: bool) -> None:
         if self._session is not None:
