@@ -129,6 +129,8 @@ class KafkaFollower:
         self._marker_consumer: Consumer | None = None
         self._markers: tuple[list[Marker], ...] = tuple([] for _ in range(settings.shards))
         self._markers_end = [0] * settings.shards
+        self._borders: tuple[LogBorder, ...] = ()
+        self._registry: SchemaRegistry | None = None
 
     @property
     def log_id(self) -> str:
@@ -148,16 +150,19 @@ class KafkaFollower:
     def borders(self) -> Sequence[LogBorder]:
         """As FollowedLog. Raises FixRequest TS1706 when the topic was made anew."""
         with _told(self._settings, "reading the markers"):
-            for shard in range(self._settings.shards):
-                self._read_markers(shard)
+            found = [self._read_markers(shard) for shard in range(self._settings.shards)]
         for markers in self._markers:
             if markers:
                 check_topic_id(self._settings, self._data, markers[-1].topic_id)
-        if len(self._markers) == 1:
-            return to_borders(self._markers[0], self._data.topic_id)
-        return merge_shards(self._markers, self._data.topic_id)
+        if any(found):
+            is_one, log_id = len(self._markers) == 1, self._data.topic_id
+            self._borders = (
+                to_borders(self._markers[0], log_id) if is_one else merge_shards(self._markers, log_id)
+            )
+        return self._borders
 
-    def _read_markers(self, shard: int) -> None:
+    def _read_markers(self, shard: int) -> bool:
+        """Whether there are new ones."""
         if self._marker_consumer is None:
             self._marker_consumer = make_consumer(self._settings)
         place = TopicPartition(self._settings.marker_topic, shard)
@@ -170,6 +175,7 @@ class KafkaFollower:
                 decode_marker(value) for value in (one.value() for one in records) if value is not None
             )
             self._markers_end[shard] = high
+        return begin < high
 
     def ends(self) -> Place:
         """As FollowedLog."""
@@ -320,8 +326,9 @@ class KafkaFollower:
         """As FollowedLog."""
         if not self._settings.registry:
             return decode_messages(messages, schemas, self._settings.formats)
-        with SchemaRegistry(self._settings) as registry:
-            return decode_messages(messages, schemas, self._settings.formats, registry.find_schema)
+        if self._registry is None:
+            self._registry = SchemaRegistry(self._settings)  # it remembers the schemas that it was asked for
+        return decode_messages(messages, schemas, self._settings.formats, self._registry.find_schema)
 
     def close(self) -> None:
         """As FollowedLog."""
@@ -329,7 +336,9 @@ class KafkaFollower:
             if consumer is not None:
                 with suppress(KafkaException, RuntimeError):
                     consumer.close()
-        self._marker_consumer = self._follow = None
+        if self._registry is not None:
+            self._registry.close()
+        self._marker_consumer = self._follow = self._registry = None
 
     def _gone(self, partition: int, offset: int) -> NotFound:
         return NotFound(
