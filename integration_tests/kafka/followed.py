@@ -2,6 +2,7 @@
 
 Names      OPTIONS     of both kinds of log
            made        table d.t with rows 1 to 9 of value "a"
+           grow        five more snapshots
            told        what a reader gives: (kind, id, v), with their snapshots
            folded      (kind, id, v) → {id: v}; strict: nothing comes twice, nothing goes that is not there
            expire      no snapshot is kept that nobody needs
@@ -16,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore_engine.api import Engine, Table, TableSpec, TableStream, WriteSpec
+from tablestore_engine.api import Engine, Table, TableSpec, TableStream, WriteMode, WriteSpec
 from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.retention_options import Retention
 
@@ -58,6 +59,15 @@ def made(
     spec = WriteSpec(table=TableSpec(primary_key=("id",) if keyed else (), options=options))
     engine.write(name, rows(**{f"_{n}": "a" for n in range(1, STORED + 1)}), spec)
     return engine.table(name)
+
+
+def grow(table: Table) -> None:
+    """Snapshots 2 to 6: updates and a new row, deletes, a compaction, a row that came before, an overwrite."""
+    table.write(rows(_1="b", _2="b", _20="b"))
+    table.write(deletes(3, 20))
+    table.compact(full=True)
+    table.write(rows(_3="c", _21="c"))
+    table.write(rows(_1="o", _4="a", _22="o"), WriteSpec(mode=WriteMode.OVERWRITE_TABLE))
 
 
 def ended(table: Table, mode: str | None = "earliest", **words: Any) -> TableStream:

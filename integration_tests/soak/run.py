@@ -26,7 +26,8 @@ from integration_tests.soak.dbt_rounds import play_rounds
 from integration_tests.soak.large_bucket import fill_bucket
 from integration_tests.soak.planted_secrets import play_secrets
 from integration_tests.soak.random_tables import attack_table, random_table
-from integration_tests.soak.six_ways import SixWays, random_history, read_six_ways
+from integration_tests.soak.six_histories import random_history
+from integration_tests.soak.six_ways import SixWays, read_six_ways
 from integration_tests.soak.writer_kills import KillReport, kill_writers
 from tablestore_engine.log.dev_broker import start_broker, stop_broker
 

@@ -28,7 +28,8 @@ from integration_tests.soak.planted_secrets import (
     play_secrets,
 )
 from integration_tests.soak.random_tables import attack_table, random_table
-from integration_tests.soak.six_ways import SixWays, random_history, read_six_ways
+from integration_tests.soak.six_histories import random_history
+from integration_tests.soak.six_ways import SixWays, read_six_ways
 from integration_tests.soak.writer_kills import acknowledged, judge, kill_writers
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.stream.normalize import Normalizer

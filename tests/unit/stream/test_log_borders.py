@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tablestore_engine.log.followed_log import LogBorder
 from tablestore_engine.stream.log_borders import BorderList, distance, farthest, is_at_or_behind
 
@@ -81,3 +83,21 @@ def test_a_portion_ends_at_a_border() -> None:
     assert borders.find_target({}, 1, None) == KNOWN[1].place
     assert borders.find_target({}, 100, KNOWN[1]) == KNOWN[1].place
     assert borders.find_target(KNOWN[3].place, 100, None) is None
+
+
+def test_a_step_on_the_way_to_a_place() -> None:
+    """Over borders that are not exact too, as many as fit, the next one at least; then to the place; None there."""
+    borders = BorderList(KNOWN)
+    assert borders.find_step({}, {0: 20, 1: 7}, 100) == {0: 20, 1: 7}
+    assert borders.find_step({}, {0: 20, 1: 7}, 11) == KNOWN[2].place
+    assert borders.find_step({}, {0: 20, 1: 7}, 1) == KNOWN[1].place
+    assert borders.find_step({}, {0: 3}, 1) == {0: 3}
+    assert borders.find_step(KNOWN[3].place, {0: 20, 1: 7}, 1) == {0: 20, 1: 7}
+    assert borders.find_step({0: 20, 1: 7}, {0: 20, 1: 7}, 1) is None
+
+
+def test_messages_of_all_partitions_by_their_borders() -> None:
+    """A message before a border has a smaller number than one behind it, also in a partition that came later."""
+    borders = BorderList((*KNOWN, border(6, 13, 7, 2)))
+    partitions, offsets = np.array([0, 0, 0, 1, 1, 2, 2]), np.array([3, 4, 12, 1, 6, 0, 2])
+    assert borders.snapshots_of(partitions, offsets).tolist() == [1, 3, 6, 1, 5, 6, 7]
