@@ -22,7 +22,8 @@ CODE_LENGTH = len("TS0000")
 CHAOS_BEGIN, CHAOS_END = "<!-- chaos: written by make docs -->\n", "<!-- end -->\n"
 _CHAOS_PARTS = {
     "faults": "broker killed, processes stopped and woken later, full disk, all connections cut",
-    "network": "requests hit by the proxy",
+    "network": "faults of the network",
+    "requests": "requests that they hit",
     "accidents": "topics that were deleted, refused and set right",
     "errors that passed": "errors that the processes met and tried again",
 }

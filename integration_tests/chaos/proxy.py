@@ -34,8 +34,8 @@ _T = TypeVar("_T")
 _HOST = "127.0.0.1"
 _FRAME, _ASKS = struct.Struct(">i"), struct.Struct(">h")
 _ANSWER_SECONDS = 5.0
-# Produce, InitProducerId, AddPartitionsToTxn, EndTxn: what makes or breaks a log
-DECIDING = frozenset({0, 22, 24, 26})
+# what makes or breaks a log
+DECIDING = {0: "Produce", 22: "InitProducerId", 24: "AddPartitionsToTxn", 26: "EndTxn"}
 
 
 class Fault(StrEnum):
@@ -92,12 +92,13 @@ class _Connection:
 
 
 class Proxy:
-    """Runs in a thread with a loop of its own; `counts` says what happened."""
+    """Runs in a thread with a loop of its own; `counts` says what happened, `requests` to what."""
 
     def __init__(self) -> None:
         """Listens at once."""
         self.target: int | None = None
         self.counts: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
         self._weather: Weather | None = None
         self._open: set[_Connection] = set()
         self._held: set[asyncio.Task[None]] = set()
@@ -193,9 +194,11 @@ class Proxy:
             while not connection.is_cut:
                 frame = await _read_frame(reader)
                 weather = self._weather
-                fault = None if weather is None else weather.strike(_ASKS.unpack_from(frame, 4)[0])
+                asks = int(_ASKS.unpack_from(frame, 4)[0])
+                fault = None if weather is None else weather.strike(asks)
                 if fault is not None:
                     self.counts[fault] += 1
+                    self.requests[DECIDING.get(asks, "other requests")] += 1
                 if not await self._forward(frame, fault, connection):
                     return
 

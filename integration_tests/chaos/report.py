@@ -44,6 +44,7 @@ def make_report(
         "points": {point: dict(sorted(points[point].items())) for point in sorted(points)},
         "faults": {"broker killed": 0, **dict(sorted(world.faults.items()))},
         "network": {str(fault): count for fault, count in sorted(world.proxy.counts.items())},
+        "requests": dict(sorted(world.proxy.requests.items())),
         "accidents": dict(sorted(accidents.items())),
         "errors that passed": dict(sorted(world.count_errors().items())),
         "checked": {name: checked.get(name, 0) for name in CHECKED},

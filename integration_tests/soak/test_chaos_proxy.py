@@ -137,7 +137,7 @@ def test_each_fault(proxy: Proxy, server: Server, fault: Fault, answer: bytes | 
     """How often the broker gets the request, and whether the client hears of it; afterwards all is well again."""
     disturb(proxy, fault)
     assert ask(proxy, 7) == answer
-    assert proxy.counts[fault] == 1
+    assert (proxy.counts[fault], proxy.requests["Produce"]) == (1, 1)
     proxy.calm()
     assert server.heard == [request(7)] * heard, "behind calm() nothing is under way"
     assert ask(proxy, 8) == request(8)
