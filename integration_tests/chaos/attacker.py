@@ -22,8 +22,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from integration_tests.chaos.tables import Command, Kind, command_of
-from tablestore_engine.api import Engine
+from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.errors import (
     Fenced,
     OutcomeUnknown,
@@ -78,10 +80,13 @@ def ack_file(root: Path, table: str, writer: int) -> Path:
 
 
 def note(root: Path, file: str, line: str) -> None:
-    """One line, in one write."""
+    """One line, in one write; a limit on the size of files is for the table's."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (before[1], before[1]))
     handle = os.open(root / file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(handle, f"{line}\n".encode())
     os.close(handle)
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def write_turns(job: Job) -> None:
@@ -120,10 +125,27 @@ def _perform(engine: Engine, job: Job, command: Command, turn: int) -> int | Non
         return None
     spec = command.spec(job.kind.spec(job.epoch, job.seed), job.number, turn)
     try:
+        if command.gated:
+            return _perform_gated(engine, job.table, command.rows(job.kind), spec)
         return engine.write(job.table, command.rows(job.kind), spec).snapshot_id
     except PublishPending as pending:
         note(job.root, "errors", pending.code)
         return int(pending.facts["snapshot"])
+
+
+def _perform_gated(engine: Engine, name: str, rows: pa.Table, spec: WriteSpec) -> int | None:
+    """By a staged snapshot; an earlier process may have published it."""
+    assert spec.commit_user is not None
+    stage = spec.commit_user
+    report = engine.write(name, rows, replace(spec, stage=stage))
+    table = engine.table(name)
+    if stage not in [one.name for one in table.staged()]:
+        return report.snapshot_id
+    try:
+        return table.publish_staged(stage).snapshot_id
+    except RetryError:
+        table.drop_staged(stage)
+        raise
 
 
 def _run(job: Job, step: Callable[[Engine], None]) -> None:

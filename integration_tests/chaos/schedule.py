@@ -16,10 +16,19 @@ from integration_tests.chaos.attacker import Trap
 from integration_tests.chaos.proxy import OF_REQUESTS, Fault
 from integration_tests.chaos.tables import KINDS, Kind
 
-_WRITES = ("write.data_files", "commit.manifests", "commit.claimed", "commit.done")
+_WRITES = (
+    "write.data_files",
+    "commit.manifests",
+    "commit.claimed",
+    "commit.done",
+    "stage.claimed",
+    "stage.published",
+)
 _SENDS = ("log.begin", "log.rows", "log.marker", "log.committed")
 _EARLY = ("log.early", "log.repairs", "log.repairs", "log.marker", "log.committed", "log.begin", "log.rows")
-_RARE = frozenset({"log.repairs", "log.early"})  # one process seldom comes by twice
+_RARE = frozenset(
+    {"log.repairs", "log.early", "stage.claimed", "stage.published"}
+)  # one process seldom comes by twice
 AIMS: Mapping[bool, Sequence[str]] = {False: (*_WRITES, *_SENDS), True: (*_WRITES, *_EARLY)}
 
 

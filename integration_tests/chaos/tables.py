@@ -2,7 +2,7 @@
 
 Names      Kind         one kind of table: its log, its keys, how many write it
            KINDS        all of them
-           Command      one turn: changes, an overwrite, a compaction, or rows that somebody else publishes
+           Command      one turn: changes, an overwrite, a compaction, rows that are staged, or that others publish
            command_of   (seed, kind, writer, turn) -> Command; pure, so that the judge knows what a snapshot did
 """
 
@@ -78,11 +78,12 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Command:
-    """Without changes a compaction. `publishes`: no for rows that whoever comes next sends."""
+    """Without changes a compaction. `publishes`: no for rows that whoever comes next sends; `gated`: by a stage."""
 
     changes: tuple[Kinded, ...]
     overwrites: bool = False
     publishes: bool = True
+    gated: bool = False
 
     def rows(self, kind: Kind) -> pa.Table:
         """For the engine."""
@@ -129,4 +130,5 @@ def command_of(seed: int, kind: Kind, writer: int, turn: int) -> Command:
         row: Mapping[str, object] = {"id": key, "v": f"{writer}.{turn}.{key}"}
         is_put = overwrites or not kind.is_keyed or number == 0 or chance.random() < 0.7
         changes.append(("+U" if kind.is_keyed else "+I", row) if is_put else ("-D", row))
-    return Command(tuple(changes), overwrites=overwrites, publishes=chance.random() < 0.9)
+    how = chance.random()
+    return Command(tuple(changes), overwrites=overwrites, publishes=how > 0.1, gated=how > 0.85 and turn > 0)
