@@ -19,21 +19,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from integration_tests.chaos.accidents import ACCIDENTS, play_accident
-from integration_tests.chaos.attacker import shortened
 from integration_tests.chaos.executors import kill_workers
 from integration_tests.chaos.judge import Judge
+from integration_tests.chaos.patience import patiently
 from integration_tests.chaos.report import make_report, save_report
 from integration_tests.chaos.schedule import FULL, Size, plan_wave
 from integration_tests.chaos.tables import KINDS
 from integration_tests.chaos.world import World, open_world, play_wave
 from tablestore_engine.api import Engine
-from tablestore_engine.errors import OutcomeUnknown, RetryError
-
-_PATIENCE = 20
 
 
 @dataclass
@@ -61,7 +59,7 @@ class Attack:
     def play_epoch(self, epoch: int) -> None:
         """New tables, until their rounds are played."""
         judges = [Judge(kind, epoch, self.world.seed, self.world.root) for kind in KINDS]
-        with shortened(), self._engine() as engine:
+        with self._engine() as engine:
             engine.create_database("chaos")
             for round_ in range(self.size.rounds):
                 for number in range(self.size.waves):
@@ -91,16 +89,16 @@ class Attack:
                 continue
             self._heal(engine, judge.name)
             judge.check_table(engine)
-            judge.check_log(engine, self.world.url)
-            judge.check_readers(engine, self.chance)
+            patiently(partial(judge.check_log, engine, self.world.url))
+            patiently(partial(judge.check_readers, engine, self.chance))
 
     def _heal(self, engine: Engine, name: str) -> None:
         """By a publisher that others have fenced meanwhile, or by a new one."""
         if self.chance.random() < 0.5:
-            publish_rest(engine, name)
+            patiently(engine.table(name).publish)
             return
         with self._engine() as fresh:
-            publish_rest(fresh, name)
+            patiently(fresh.table(name).publish)
 
     def end_epoch(self, engine: Engine, judges: Sequence[Judge]) -> None:
         """The last look; then the tables go."""
@@ -108,11 +106,12 @@ class Attack:
         self.world.reap()
         self.check(engine, judges)
         for judge in judges:
-            if engine.find_table(judge.name) is not None:
-                judge.check_promises(engine, self.world.url)
+            if _has_snapshots(engine, judge.name):
+                patiently(partial(judge.check_promises, engine, self.world.url))
                 judge.count_rows(self.world.url)
                 self.counts += judge.counts
-                engine.drop_table(judge.name)
+            if engine.find_table(judge.name) is not None:
+                patiently(partial(engine.drop_table, judge.name))
 
     def _engine(self) -> Engine:
         log = {"kafka.bootstrap.servers": self.world.url}
@@ -123,19 +122,6 @@ def _has_snapshots(engine: Engine, name: str) -> bool:
     """Whoever was to make it may have been killed each time."""
     found = engine.find_table(name)
     return found is not None and found.latest_snapshot_id() is not None
-
-
-def publish_rest(engine: Engine, name: str) -> None:
-    """With patience: a broker may just have come back."""
-    for attempt in range(_PATIENCE):
-        try:
-            engine.table(name).publish()
-        except (RetryError, OutcomeUnknown):
-            if attempt == _PATIENCE - 1:
-                raise
-            time.sleep(0.5)
-        else:
-            return
 
 
 def attack(

@@ -22,7 +22,7 @@ from tablestore_engine.api import TableSpec, WriteMode, WriteSpec
 from tablestore_engine.format.row_kind import RowKind
 
 OWN_KEYS, SHARED_KEYS = 30, 10
-TRANSACTION_MS = 10_000
+TRANSACTION_MS = 30_000  # as long as a client may wait at least
 _USER = "writer-"
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
-from integration_tests.chaos.attacker import ack_file, note, shortened
+from integration_tests.chaos.attacker import ack_file, note
 from integration_tests.chaos.judge import Judge, read_topic
 from integration_tests.chaos.run import attack
 from integration_tests.chaos.schedule import AIMS, FULL, SMALL, plan_wave
@@ -20,13 +19,6 @@ from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
 
 SEED = 8
-
-
-@pytest.fixture(autouse=True)
-def _short() -> Iterator[None]:
-    """Time-outs of the chaos suite, which its tables need."""
-    with shortened():
-        yield
 
 
 KEYED, EVENTUAL = (next(kind for kind in KINDS if kind.name == name) for name in ("pair", "early"))
