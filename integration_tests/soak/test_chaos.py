@@ -18,7 +18,7 @@ from tablestore_engine.api import Engine
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
 
-SEED = 8
+SEED = 21
 
 
 KEYED, EVENTUAL = (next(kind for kind in KINDS if kind.name == name) for name in ("pair", "early"))
