@@ -17,7 +17,7 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -187,6 +187,14 @@ def shortened(chunk_rows: int | None = None) -> Iterator[None]:
         kafka_sink.resolve_log = resolve
 
 
+def _kill_broker(root: Path) -> None:
+    """Unless it is dead already; another process that has its number by now is left alone."""
+    pid = int((root / "broker.pid").read_text())
+    with suppress(FileNotFoundError, ProcessLookupError):
+        if str(root).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGKILL)
+
+
 class _Trapped:
     """The crash points of a process with a trap."""
 
@@ -202,7 +210,7 @@ class _Trapped:
             return
         note(self._job.root, "traps", f"{trap.action} {name}")
         if trap.action.startswith("broker"):
-            os.kill(int((self._job.root / "broker.pid").read_text()), signal.SIGKILL)
+            _kill_broker(self._job.root)
         if trap.action.endswith("die"):
             os.kill(os.getpid(), signal.SIGKILL)
         if trap.action == "stop":
