@@ -317,8 +317,10 @@ class LogChanges:
             own = self._parts.schemas.get(snapshot.schema_id)  # it may have had fewer buckets
             find = partial(find_rows, self._parts.fileio, plan, routed_by=own)
 
+        log = self._log  # not self, which holds what is made here: no circle
+
         def decode(messages: Messages) -> pa.Table:
-            return self._log.decode(messages, schemas).drop_columns([ROW_KIND_COLUMN])
+            return log.decode(messages, schemas).drop_columns([ROW_KIND_COLUMN])
 
         return _Standing(place, base, Normalizer(newest, self._state, decode, find), newest.id)
 

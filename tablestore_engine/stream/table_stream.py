@@ -52,19 +52,19 @@ class TableStream:
         batch_rows: int | None = None,
         progress: ConsumerProgress | None = None,
     ) -> None:
-        self._source, self._position, self._pace = source, position, pace
+        self._source, self._at, self._pace = source, _Place(position), pace
         self._until, self._batch_rows, self._progress = until, batch_rows, progress
         self._running: Iterator[pa.RecordBatch] | None = None
 
     @property
     def position(self) -> str:
         """Behind the last batch that was handed out, as JSON text: what `position=` of another reader takes."""
-        return encode_position(self._position)
+        return encode_position(self._at.position)
 
     @property
     def snapshot_id(self) -> int:
         """The snapshot that it reads, or waits for."""
-        return self._position.snapshot
+        return self._at.position.snapshot
 
     def commit(self, *, backward: bool = False) -> None:
         """Keep the position as the progress of the reader's consumer id, whose file holds expiry back there.
@@ -79,7 +79,7 @@ class TableStream:
                 why="the reader was begun without a consumer id",
                 fix="begin it with consumer_id='…', or store its `position` yourself",
             )
-        self._progress.commit(self._position, backward=backward)
+        self._progress.commit(self._at.position, backward=backward)
 
     def stop(self) -> None:
         """End the iteration behind the current batch, at once where it waits; from any thread."""
@@ -90,7 +90,7 @@ class TableStream:
 
     def __next__(self) -> pa.RecordBatch:
         if self._running is None:
-            self._running = self._batches()
+            self._running = _batches(self._source, self._at, self._pace, self._until, self._batch_rows)
         try:
             return next(self._running)
         except BaseException:
@@ -109,22 +109,29 @@ class TableStream:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        while not self._is_over():
-            chunks = self._source.read_next(self._position, self._until)
-            if chunks is None:
-                if self._pace.is_stopped_after_wait():
-                    return
-                continue
-            for chunk in chunks:
-                given, batches = 0, chunk.rows.to_batches(max_chunksize=self._batch_rows)
-                for number, batch in enumerate(batches, start=1):
-                    if self._pace.stop.is_set():
-                        return
-                    given += batch.num_rows
-                    self._position = chunk.behind if number == len(batches) else chunk.cut(given)
-                    yield batch
-                self._position = chunk.behind
 
-    def _is_over(self) -> bool:
-        return self._pace.stop.is_set() or self._source.is_over(self._position, self._until)
+@dataclass
+class _Place:
+    """Where a reader is; apart from it, so that nothing holds a circle: who forgets a reader frees its connection."""
+
+    position: Position
+
+
+def _batches(
+    source: ChangeSource, at: _Place, pace: Pace, until: int | None, batch_rows: int | None
+) -> Iterator[pa.RecordBatch]:
+    while not (pace.stop.is_set() or source.is_over(at.position, until)):
+        chunks = source.read_next(at.position, until)
+        if chunks is None:
+            if pace.is_stopped_after_wait():
+                return
+            continue
+        for chunk in chunks:
+            given, batches = 0, chunk.rows.to_batches(max_chunksize=batch_rows)
+            for number, batch in enumerate(batches, start=1):
+                if pace.stop.is_set():
+                    return
+                given += batch.num_rows
+                at.position = chunk.behind if number == len(batches) else chunk.cut(given)
+                yield batch
+            at.position = chunk.behind

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -203,6 +205,20 @@ def test_a_consumer_holds_its_base(tmp_path: Path) -> None:
     (found,) = list_consumers(log.store.parts)
     assert (found.next_snapshot, found.lag_snapshots, found.lag_rows, found.trouble) == (2, 2, 3, None)
     assert told(log_reader(log, "latest", consumer_id="c", read_mode=None)) == [("+U", 2), ("-D", 1)]
+
+
+def test_a_stream_that_is_forgotten_is_gone(tmp_path: Path) -> None:
+    """At once, without a collection of garbage: a client of its log has threads of its own that go on fetching."""
+    log = a_log(tmp_path)
+    stream = log_reader(log, "earliest", batch_rows=1)
+    next(stream)
+    source = weakref.ref(stream._source)
+    gc.disable()
+    try:
+        del stream
+        assert source() is None
+    finally:
+        gc.enable()
 
 
 def test_a_stream_gives_its_connection_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
