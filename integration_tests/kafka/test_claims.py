@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
 
 from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
+from integration_tests.kafka.topics import topics_left
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.decode import decode_rows
@@ -64,7 +65,7 @@ def test_a_topic_that_was_taken_over_goes_with_its_table(broker: BrokerInfo, tmp
         engine.write("d.t", _row(1), _spec(topic))
         assert engine.table("d.t").schema.options["tablestore.managed-topic"] == "true"
         engine.drop_table("d.t")
-    assert not [name for name in _admin(broker).list_topics(timeout=10).topics if topic in name]
+    assert not topics_left(_admin(broker), topic)
 
 
 def test_the_table_that_won_takes_its_topic_back(broker: BrokerInfo) -> None:
@@ -189,7 +190,7 @@ def test_a_refused_configuration_leaves_no_topic(
         engine.write("d.t", _row(1), _spec(topic, **options))
     with _engine(broker, tmp_path) as engine:
         assert engine.find_table("d.t") is None
-    assert not [name for name in _admin(broker).list_topics(timeout=10).topics if topic in name]
+    assert not topics_left(_admin(broker), topic)
 
 
 def test_a_changed_retention_reaches_the_topic(broker: BrokerInfo, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from integration_tests.kafka.secure import LoggedTable, Realm, User
+from integration_tests.kafka.topics import topics_left
 from tablestore_engine.errors import FixRequest, PublishPending
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka_rights import RIGHTS, Resource, Right, acl_lines
@@ -44,7 +45,7 @@ def test_with_exactly_these_rights_everything_works(realm: Realm, tmp_path: Path
     grow()
     assert read() == [1, 2]
     drop()
-    assert not [name for name in realm.admin.list_topics(timeout=10).topics if user.topic in name]
+    assert not topics_left(realm.admin, user.topic)
 
 
 def tried(
@@ -91,9 +92,10 @@ def test_without_one_right_its_error(realm: Realm, tmp_path: Path, right: Right)
         if isinstance(done, list):
             assert done == [1, 2]
     assert refused == 1
-    topics = [name for name in realm.admin.list_topics(timeout=10).topics if user.topic in name]
     could_not_see = (right.resource, right.operation) == (Resource.MARKER, "Read")
-    assert topics == [] or could_not_see, "a refused creation left its topics, which are nobody's now"
+    assert could_not_see or not topics_left(realm.admin, user.topic), (
+        "a refused creation left its topics, which are nobody's now"
+    )
 
 
 @pytest.mark.parametrize("resource", [Resource.DATA, Resource.MARKER], ids=lambda one: one.name)
