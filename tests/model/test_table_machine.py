@@ -157,9 +157,17 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.newest is not None)
     @rule(data=st.data())
     def restore(self, data: st.DataObject) -> None:
-        """The rows of an earlier snapshot become the newest one, with the changes that lead there."""
-        number = data.draw(st.sampled_from(sorted(self.model.versions)))
-        report = self.store.restore(self.store.snapshots.get(number))
+        """The rows of an earlier snapshot become the newest one, with the changes that lead there.
+
+        Of those with as many buckets as today: others are refused (TS1343).
+        """
+        known = {number: self.store.snapshots.get(number) for number in sorted(self.model.versions)}
+        buckets = {
+            number: self.store.schemas.get(one.schema_id).bucket_count for number, one in known.items()
+        }
+        fitting = [number for number in known if buckets[number] == self.store.schema.bucket_count]
+        number = data.draw(st.sampled_from(fitting))
+        report = self.store.restore(known[number])
         self.committed(report, dict(self.model.versions[number]))
 
     @rule(batch=rows)
