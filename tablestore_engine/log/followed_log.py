@@ -27,12 +27,14 @@ NO_SNAPSHOT, UNSAID = 0, -1
 class LogBorder:
     """`is_exact`: the log up to `place`, folded by key, is the table at the snapshot, and each row of a later one lies
     behind. `begins`: the log was begun (anew) here, and nothing is said of what lies before: `beginning` names it.
+    `schema_id`: of the snapshot, None where nobody says.
     """
 
     snapshot_id: int
     place: Place
     is_exact: bool = True
     begins: bool = False
+    schema_id: int | None = None
 
     @property
     def beginning(self) -> str:

@@ -79,6 +79,13 @@ class BorderList:
             found[mine] = ids[np.searchsorted(ends, offsets[mine], side="right")]
         return found
 
+    def schemas_of(self, partitions: Index, offsets: Index, newest: int) -> Index:
+        """Of messages the schema of the border behind them; `newest` where that says nothing, or there is none."""
+        ids = {one.snapshot_id: one.schema_id for one in self.since if one.schema_id is not None}
+        snapshots, places = np.unique(self.snapshots_of(partitions, offsets), return_inverse=True)
+        said = np.array([ids.get(number, newest) for number in snapshots.tolist()], np.int64)
+        return said[places]
+
     def find_base(self, place: Place, is_there: Callable[[int], bool]) -> LogBorder | None:
         """The newest exact border at or before a place whose snapshot is there."""
         known = (one for one in reversed(self.exact) if is_at_or_behind(place, one.place))

@@ -33,6 +33,7 @@ from tablestore_engine.store.read.key_lookup import find_rows
 from tablestore_engine.stream.change_source import ChangelogFiles, Chunk, result_schema, told_rows
 from tablestore_engine.stream.key_state import KeyState
 from tablestore_engine.stream.log_borders import BorderList, farthest, is_at_or_behind
+from tablestore_engine.stream.message_schemas import decode_by_borders
 from tablestore_engine.stream.normalize import Changes, Normalizer
 from tablestore_engine.stream.position import LogPlace, Part, Position, Seen
 from tablestore_engine.stream.snapshot_line import SnapshotLine
@@ -262,7 +263,7 @@ class LogChanges:
         return messages
 
     def _as_they_are(self, messages: Messages, schemas: Sequence[TableSchema]) -> Changes:
-        rows = self._log.decode(messages, schemas)
+        rows = decode_by_borders(self._log, messages, schemas, self._all_borders)
         kinds = rows.column(ROW_KIND_COLUMN).to_numpy()
         return Changes(rows.drop_columns([ROW_KIND_COLUMN]), kinds, np.arange(len(messages)))
 
@@ -320,7 +321,8 @@ class LogChanges:
         log = self._log  # not self, which holds what is made here: no circle
 
         def decode(messages: Messages) -> pa.Table:
-            return log.decode(messages, schemas).drop_columns([ROW_KIND_COLUMN])
+            rows = decode_by_borders(log, messages, schemas, lambda: BorderList(log.borders()))
+            return rows.drop_columns([ROW_KIND_COLUMN])
 
         return _Standing(place, base, Normalizer(newest, self._state, decode, find), newest.id)
 

@@ -86,26 +86,27 @@ def publish_eventual(
     ends = topic.find_ends()
     session.own = OwnOffsets(ends)
     pending = _pending(progress, call)
-    trusted = find_trusted(progress, ends, pending, call.early)
-    work = _Work(session, topic, call, settings, runtime, tally, ends)
-    if trusted is not None and work.stay(trusted, [snapshot_id for snapshot_id, _ in pending]):
+    trusted = find_trusted(progress, ends, [(one, commit) for one, commit, _ in pending], call.early)
+    schema_id = pending[-1][2] if pending else 0
+    work = _Work(session, topic, call, settings, runtime, tally, ends, schema_id)
+    if trusted is not None and work.stay(trusted, [snapshot_id for snapshot_id, _, _ in pending]):
         return
     work.send_all()
 
 
-def _pending(progress: Progress, call: EventualCall) -> list[tuple[int, str]]:
-    """(id, commit) of the snapshots behind P that changed rows."""
+def _pending(progress: Progress, call: EventualCall) -> list[tuple[int, str, int]]:
+    """(id, commit, schema id) of the snapshots behind P that changed rows."""
     found = []
     for snapshot_id in range(progress.published + 1, call.latest_id + 1):
         changes = call.read_changes(snapshot_id)
         if changes is not None:
-            found.append((snapshot_id, changes.commit))
+            found.append((snapshot_id, changes.commit, changes.schema.id))
     return found
 
 
 @dataclass
 class _Work:
-    """One call on its way."""
+    """One call on its way; `schema_id`: of the newest snapshot that changed rows."""
 
     session: Session
     topic: EarlyTopic
@@ -114,6 +115,7 @@ class _Work:
     runtime: Runtime
     tally: Tally
     ends: Mapping[int, int]
+    schema_id: int
 
     def stay(self, trusted: Sequence[EarlySpan], pending: Sequence[int]) -> bool:
         """All pending rows stay where they lie; False when there are too many phantoms among them."""
@@ -157,7 +159,10 @@ class _Work:
         self.session.progress = checked_until(self.session.progress, until)
 
     def _marker(self) -> None:
-        publish_marker(self.session, self.call.latest_id, self.call.commit, self.settings, self.runtime)
+        call = self.call
+        publish_marker(
+            self.session, call.latest_id, call.commit, self.settings, self.runtime, schema_id=self.schema_id
+        )
 
     def _repair(self, phantoms: Phantoms, until: Mapping[int, int]) -> None:
         """One transaction: what the table has under these keys, and the marker of `latest`."""

@@ -26,6 +26,7 @@ def to_borders(markers: Iterable[Marker], topic_id: str) -> tuple[LogBorder, ...
             place={partition: following for partition, (_, following) in marker.offsets.items()},
             is_exact=not marker.unchecked,
             begins=not marker.commit,
+            schema_id=marker.schema_id if marker.commit else None,
         )
         for marker in markers
         if marker.last and marker.topic_id == topic_id
@@ -41,7 +42,12 @@ def merge_shards(shards: Sequence[Sequence[Marker]], topic_id: str) -> tuple[Log
     reached = min(plan_progress(markers[-1]).published for markers in shards)
     ids = {border.snapshot_id for borders in parts for border in borders}
     return tuple(
-        LogBorder(number, _place_of(parts, number), begins=number == first)
+        LogBorder(
+            number,
+            _place_of(parts, number),
+            begins=number == first,
+            schema_id=None if number == first else _schema_of(parts, number),
+        )
         for number in sorted(ids)
         if first <= number <= reached
     )
@@ -50,6 +56,11 @@ def merge_shards(shards: Sequence[Sequence[Marker]], topic_id: str) -> tuple[Log
 def _since_beginning(markers: Sequence[Marker]) -> Sequence[Marker]:
     starts = [number for number, one in enumerate(markers) if one.last and not one.commit]
     return markers[starts[-1] :] if starts else markers
+
+
+def _schema_of(parts: Sequence[Sequence[LogBorder]], snapshot_id: int) -> int | None:
+    said = (one.schema_id for borders in parts for one in borders if one.snapshot_id == snapshot_id)
+    return next((one for one in said if one is not None), None)
 
 
 def _place_of(parts: Sequence[Sequence[LogBorder]], snapshot_id: int) -> dict[int, int]:

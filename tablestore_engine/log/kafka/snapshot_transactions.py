@@ -167,14 +167,23 @@ def publish_snapshot(
 
 
 def publish_marker(
-    session: Session, snapshot_id: int, commit: str, settings: LogSettings, runtime: Runtime
+    session: Session,
+    snapshot_id: int,
+    commit: str,
+    settings: LogSettings,
+    runtime: Runtime,
+    *,
+    schema_id: int = 0,
 ) -> None:
-    """Move P to `snapshot_id`: neither it nor those before it changed a row. Raises KafkaException."""
+    """Move P to `snapshot_id`: neither it nor those before it changed a row, or their rows (of the schema `schema_id`)
+    lie there already. Raises KafkaException.
+    """
     bare = Marker(
         settings.table_uuid,
         snapshot_id,
         commit,
         session.progress.topic_id,
+        schema_id,
         shard=settings.shard,
         shards=settings.shards,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tablestore_engine.log.followed_log import LogBorder
@@ -101,3 +103,16 @@ def test_messages_of_all_partitions_by_their_borders() -> None:
     borders = BorderList((*KNOWN, border(6, 13, 7, 2)))
     partitions, offsets = np.array([0, 0, 0, 1, 1, 2, 2]), np.array([3, 4, 12, 1, 6, 0, 2])
     assert borders.snapshots_of(partitions, offsets).tolist() == [1, 3, 6, 1, 5, 6, 7]
+
+
+def test_the_schema_of_messages() -> None:
+    """That of the border behind them; today's where it does not say, and behind all borders."""
+    said = (
+        CLAIM,
+        replace(border(1, 4, 2), schema_id=0),
+        border(2, 6, 2),
+        replace(border(3, 9, 9), schema_id=2),
+    )
+    partitions, offsets = np.array([0, 0, 0, 1, 1]), np.array([3, 5, 8, 1, 9])
+    assert BorderList(said).schemas_of(partitions, offsets, 7).tolist() == [0, 7, 2, 0, 7]
+    assert BorderList(said).schemas_of(partitions[:0], offsets[:0], 7).tolist() == []
