@@ -11,6 +11,7 @@ INVARIANT  rows and checksums of every read are compared, or the figures are voi
 
 from __future__ import annotations
 
+import json
 import statistics
 import threading
 import time
@@ -100,6 +101,10 @@ def _reads(sheet: SheetLike, folder: Path, url: str, rows: int) -> None:
                 f"follow: plain consumer, {name}",
                 lambda more=more: _check(_consume(url, "followed", place, rows, more), rows),
             )
+        sheet.time(
+            "follow: plain consumer, tuned, that parses each value",
+            lambda: _check(_consume(url, "followed", place, rows, _TUNED, parses=True), rows),
+        )
     _step_alone(sheet, table, rows)
     sheet.facts["follow rows"] = rows
     engine.close()
@@ -124,8 +129,13 @@ def _drain(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
     return count, total
 
 
-def _consume(url: str, topic: str, place: Place, count: int, more: Mapping[str, object]) -> int:
-    """Keys and values of so many messages, as anybody reads them; `more`: settings of the client."""
+def _consume(
+    url: str, topic: str, place: Place, count: int, more: Mapping[str, object], *, parses: bool = False
+) -> int:
+    """Keys and values of so many messages, as anybody reads them; `more`: settings of the client.
+
+    `parses`: with json.loads, which is the least that gives rows.
+    """
     consumer = _consumer(url, more)
     consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in place.items()])
     got = size = 0
@@ -134,6 +144,8 @@ def _consume(url: str, topic: str, place: Place, count: int, more: Mapping[str, 
             if message.error() is None:
                 got += 1
                 size += len(message.key() or b"") + len(message.value() or b"")
+                if parses:
+                    size += len(json.loads(message.value() or b"")["after"])
     consumer.close()
     return got
 
@@ -166,12 +178,16 @@ def _step_alone(sheet: SheetLike, table: Table, rows: int) -> None:
     schema, snapshot = table.schema, table.store.snapshots.get(1)
 
     def decode(messages: Messages) -> pa.Table:
-        return log.decode(messages, [schema]).drop_columns(["_ROW_KIND"])
+        return log.decode(messages, [schema])
 
-    normalizer = Normalizer(schema, KeyState(), decode, lambda keys: table.store.find_rows(snapshot, keys))
-    told = sheet.time(
-        "follow: normalize step alone", lambda: sum(normalizer.apply(one).rows.num_rows for one in portions)
-    )
+    normalizer = Normalizer(schema, KeyState(), lambda keys: table.store.find_rows(snapshot, keys))
+
+    def step(messages: Messages) -> int:
+        told = normalizer.apply(messages, decode).rows.num_rows
+        normalizer.learn(messages)
+        return told
+
+    told = sheet.time("follow: normalize step alone", lambda: sum(map(step, portions)))
     _check(told, 2 * rows)
     log.close()
 

@@ -38,6 +38,7 @@ SUITES: dict[str, list[str]] = {
     "adapter": ["integration_tests/adapter"],
     "unit": ["tests"],
     "spark": ["integration_tests/spark"],
+    "ingest": ["integration_tests/ingest"],
     "kills": ["integration_tests/kills", "-m", "not whole"],
     "soak": ["integration_tests/soak"],
     "docs": ["integration_tests/docs"],

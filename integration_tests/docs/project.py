@@ -30,6 +30,9 @@ version: "1.0.0"
 profile: shop
 flags: {send_anonymous_usage_stats: false}
 """
+_CHANGES = """{"before":null,"after":{"id":1,"name":"ann"},"op":"c"}
+{"before":{"id":1,"name":"ann"},"after":{"id":1,"name":"anne"},"op":"u"}
+"""
 _SOURCES = """sources:
   - name: shop
     tables: [{name: order_events}]
@@ -70,6 +73,12 @@ class Project:
         """The text with this test's broker."""
         return text.replace(WRITTEN_ADDRESS, self.broker_url)
 
+    def put(self, name: str, text: str) -> None:
+        """A file of the project, as a page has it."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.localized(text))
+
     def stage(self) -> None:
         """A staged snapshot on the newest one, for the commands about staging."""
         table = self.engine.table("demo.orders")
@@ -81,10 +90,9 @@ def make_project(folder: Path, broker_url: str) -> Project:
     project = Project(folder, broker_url)
     for snippet in read_snippets(ROOT / "README.md"):
         if snippet.file_name is not None:
-            path = folder / snippet.file_name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(project.localized(snippet.text))
+            project.put(snippet.file_name, snippet.text)
     (folder / "dbt_project.yml").write_text(_PROJECT)
+    (folder / "changes.jsonl").write_text(_CHANGES)
     (folder / "models" / "sources.yml").write_text(_SOURCES)
     append = WriteSpec(table=TableSpec(), mode=WriteMode.APPEND)
     for first in (1, 4):

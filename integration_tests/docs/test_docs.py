@@ -68,8 +68,9 @@ def run_python(text: str, project: Project) -> str | None:
 
 
 def run_snippet(snippet: Snippet, project: Project, broker_folder: Path) -> list[str]:
-    """Problems of one block; a block with a file name is part of the project already."""
+    """Problems of one block; a block with a file name becomes part of the project."""
     if snippet.file_name is not None:
+        project.put(snippet.file_name, snippet.text)
         return []
     problems: list[str | None] = []
     if snippet.language == "bash":

@@ -2,6 +2,7 @@
 
 Names      options_of      options of a table with an eventual log
            open_engine     an engine on a broker; `at_point` is called at crash points
+           Points          what an engine does at its next crash point
            stored_rows     {key: v} of a snapshot
            topic_rows      {key: v} of the topic, folded by key in offset order
            rows_at         the same as a marker promises it: rows without `s` from `unchecked` up to `next` count later
@@ -23,6 +24,19 @@ from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 from tablestore_engine.runtime.outside_world import Runtime
 
 Rows = Mapping[int, str]
+
+
+class Points:
+    """What to do at the next crash point of a name: once, then never again."""
+
+    def __init__(self) -> None:
+        self.todo: dict[str, Callable[[], None]] = {}
+
+    def __call__(self, name: str) -> None:
+        """The engine is there."""
+        action = self.todo.pop(name, None)
+        if action is not None:
+            action()
 
 
 def options_of(topic: str, **more: str) -> dict[str, str]:

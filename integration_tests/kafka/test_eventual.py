@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from integration_tests.kafka.eventual import (
+    Points,
     check_markers,
     open_engine,
     options_of,
@@ -47,19 +48,6 @@ def _new_table(engine: Engine, url: str, **options: str) -> LogSettings:
     rows = _rows(**{f"_{n}": "a" for n in range(1, 10)})
     engine.write("d.t", rows, WriteSpec(table=TableSpec(primary_key=("id",), options=made)))
     return settings_of_table(engine, "d.t", url)
-
-
-class Points:
-    """What to do at the next crash point of a name: once, then never again."""
-
-    def __init__(self) -> None:
-        self.todo: dict[str, Callable[[], None]] = {}
-
-    def __call__(self, name: str) -> None:
-        """The engine is there."""
-        action = self.todo.pop(name, None)
-        if action is not None:
-            action()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 
 from integration_tests.interop.ours import Ours
-from integration_tests.kafka.eventual import open_engine, settings_of_table
+from integration_tests.kafka.eventual import Points, open_engine, settings_of_table
 from integration_tests.kafka.followed import (
     BOTH,
     changes,
@@ -32,19 +32,6 @@ from tablestore_engine.errors import RetryError
 from tablestore_engine.log.dev_broker import BrokerInfo
 
 NUMBERED = "from-snapshot", "from-snapshot-full"
-
-
-class Points:
-    """What to do at the next crash point of a name, once."""
-
-    def __init__(self) -> None:
-        self.todo: dict[str, Callable[[], None]] = {}
-
-    def __call__(self, name: str) -> None:
-        """The engine is there."""
-        action = self.todo.pop(name, None)
-        if action is not None:
-            action()
 
 
 @pytest.fixture

@@ -1,30 +1,41 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
-from tablestore_engine.api.client_settings import (
+from tablestore_engine.api.engine import Engine
+from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, TableFacts
+from tablestore_engine.api.table import Scan, Table
+from tablestore_engine.catalog.leftover_folders import LeftoverFolder
+from tablestore_engine.catalog.versions_read import ReadLog, TableRead
+from tablestore_engine.datasource.spark_source import TablestoreSource
+from tablestore_engine.display import shown
+from tablestore_engine.fileio.stores import local_folder
+from tablestore_engine.ingest.ingest_spec import (
+    ChangeFormat,
+    IngestReport,
+    IngestSpec,
+    OnError,
+    OnTruncate,
+)
+from tablestore_engine.log.kafka.client_settings import (
     BROKERS,
     KAFKA_CONFIG_ENV,
     KAFKA_ENV,
     client_settings,
     read_settings,
 )
-from tablestore_engine.api.engine import Engine
-from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, TableFacts
-from tablestore_engine.api.table import Scan, Table
-from tablestore_engine.catalog.leftover_folders import LeftoverFolder
-from tablestore_engine.catalog.versions_read import ReadLog, TableRead
-from tablestore_engine.display import shown
-from tablestore_engine.fileio.stores import local_folder
 from tablestore_engine.log.sink import LogPosition, LogWriter
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings
-from tablestore_engine.sql.table_version import TableVersion, find_version, versioned_database
+from tablestore_engine.spark.spark_errors import translate as explain_failure
+from tablestore_engine.sql.table_version import ChangesBetween, TableVersion, find_version, versioned_database
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
 from tablestore_engine.store.leftovers.clean_orphans import DAY_MS, OrphanReport
+from tablestore_engine.store.metadata.source_positions import PositionStep
 from tablestore_engine.store.rows.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write.requested_compaction import FileTotals
 from tablestore_engine.store.write.write_request import WriteMode
+from tablestore_engine.stream.changes_input import ChangesInput
 from tablestore_engine.stream.consumer_lag import ConsumerFacts
 from tablestore_engine.stream.start_rule import StartMode
 from tablestore_engine.stream.table_stream import TableStream
@@ -65,6 +76,9 @@ __all__ = [
     "PUBLISHED",
     "REFUSED",
     "SCRATCH_ENV",
+    "ChangeFormat",
+    "ChangesBetween",
+    "ChangesInput",
     "ColumnInfo",
     "CompactReport",
     "ConsumerFacts",
@@ -73,16 +87,21 @@ __all__ = [
     "FileTotals",
     "GateBook",
     "Gatekeeper",
+    "IngestReport",
+    "IngestSpec",
     "Interval",
     "LeftoverFolder",
     "LogPosition",
     "LogStatus",
     "LogWriter",
+    "OnError",
     "OnSchemaChange",
+    "OnTruncate",
     "OrderedLock",
     "OrphanReport",
     "Outcome",
     "PartitionReport",
+    "PositionStep",
     "Publication",
     "Rank",
     "ReadLog",
@@ -101,6 +120,7 @@ __all__ = [
     "TableSpec",
     "TableStream",
     "TableVersion",
+    "TablestoreSource",
     "Verdict",
     "World",
     "WriteMode",
@@ -110,6 +130,7 @@ __all__ = [
     "client_settings",
     "describe_damage",
     "explain",
+    "explain_failure",
     "find_obstacle",
     "find_version",
     "local_folder",

@@ -19,7 +19,6 @@ from typing import Any, Self
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from tablestore_engine.api.client_settings import client_settings
 from tablestore_engine.api.environment_check import check_environment
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo
 from tablestore_engine.api.running_operations import Operations
@@ -28,8 +27,15 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.catalog.versions_read import ReadLog
 from tablestore_engine.catalog.views import ViewDefinition
+from tablestore_engine.datasource.spark_source import register_source
+from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec
+from tablestore_engine.ingest.open_ingest import open_ingest
+from tablestore_engine.log.avro_decode import FindSchema
+from tablestore_engine.log.kafka.client_settings import client_settings
 from tablestore_engine.log.kafka.kafka_sink import KafkaSystem
 from tablestore_engine.log.kafka.publish_progress import silent
+from tablestore_engine.log.kafka.topic_source import TopicSource
+from tablestore_engine.log.message_source import MessageSource
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
@@ -79,7 +85,8 @@ class Engine:
         say: Callable[[str], None] = silent,
     ) -> None:
         let_signals_interrupt()
-        logs = KafkaSystem(client_settings(environ, said=log), runtime, say)
+        self._clients, self._runtime = client_settings(environ, said=log), runtime
+        logs = KafkaSystem(self._clients, runtime, say)
         self._warehouse = Warehouse(
             warehouse,
             spark or SparkSettings(),
@@ -89,6 +96,7 @@ class Engine:
             scratch=scratch or environ.get(SCRATCH_ENV),
         )
         self._operations = Operations(self._warehouse.session.cancel_jobs)
+        self._is_registered = False
 
     @property
     def warehouse(self) -> str:
@@ -114,8 +122,15 @@ class Engine:
 
     @property
     def spark(self) -> SparkSession:
-        """The session, started at first use."""
-        return self._warehouse.resolver.session
+        """The session, started at first use. It knows format("tablestore") from here on.
+
+        What the engine runs itself needs none of it, and telling Spark costs a Python process: see decision 0042.
+        """
+        session = self._warehouse.resolver.session
+        if not self._is_registered:
+            register_source(session)
+            self._is_registered = True
+        return session
 
     def query(self, text: str, *, versions: Versions = NO_VERSIONS) -> DataFrame:
         """A query as a DataFrame; every table in it is pinned to one state."""
@@ -277,9 +292,30 @@ class Engine:
             if isinstance(rows, str):
                 incoming = from_frame(self.query(rows, versions=versions), spec.delete_when, spec.checks)
             else:
-                incoming = to_incoming(rows, spec, lambda: self.spark)
+                incoming = to_incoming(rows, spec, lambda: self._warehouse.resolver.session)
             report = self._warehouse.write_incoming(identifier, incoming, spec)
             return replace(report, table=Identifier.parse(name))
+
+    def ingest(
+        self,
+        spec: IngestSpec,
+        *,
+        follow: bool = False,
+        stop: threading.Event | None = None,
+        say: Callable[[str], None] = silent,
+    ) -> IngestReport:
+        """Change messages of others into a keyed table, exactly once: up to now, or on and on until `stop` is set.
+
+        Secrets come from `log` of the engine, never from the spec. Raises TS1420-TS1438, and what writes raise.
+        """
+        ingest = open_ingest(self._warehouse, spec, self._open_topic, self._runtime, say)
+        with self._running(needs_spark=self._warehouse.session.is_started):
+            asked = stop or threading.Event()
+            return ingest.follow(asked) if follow else ingest.run(asked)
+
+    def _open_topic(self, topic: str) -> tuple[MessageSource, FindSchema]:
+        source = TopicSource(topic, self._clients, self._runtime)
+        return source, source.find_schema
 
     def truncate(self, name: str) -> WriteReport:
         """All rows deleted, in one snapshot."""

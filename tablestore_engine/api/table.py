@@ -31,6 +31,12 @@ from tablestore_engine.store.leftovers.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
+from tablestore_engine.stream.changes_input import (
+    ChangesInput,
+    count_changed_rows,
+    hold_changes,
+    plan_changes,
+)
 from tablestore_engine.stream.consumer_lag import (
     ConsumerFacts,
     delete_consumer,
@@ -65,7 +71,9 @@ class Scan:
 
     def plan(self) -> ScanPlan:
         """Files with the positions to leave out."""
-        return self.resolved.load_plan()
+        plan = self.resolved.load_plan()
+        assert isinstance(plan, ScanPlan)  # of a state, never of changes
+        return plan
 
     def to_arrow(
         self, columns: Sequence[str] | None = None, *, where: Sequence[tuple[str, str, object]] = ()
@@ -128,6 +136,10 @@ class Table:
     def latest_snapshot_id(self) -> int | None:
         """None when nothing was committed yet."""
         return self.store.snapshots.find_latest_id()
+
+    def positions(self) -> Mapping[str, str]:
+        """How far the newest snapshot has got in each source (WriteSpec.positions). Raises FixRequest TS1470."""
+        return self.store.positions()
 
     def changes(self, since: int, until: int | None = None) -> pa.Table:
         """Changelog rows of the snapshots in (since, until], with _row_kind and _snapshot_id."""
@@ -215,6 +227,20 @@ class Table:
             partition_by=self.schema.partition_keys,
             log=self.warehouse.logs.system.find_name(self.schema),
         )
+
+    # input of other tables ------------------------------------------------------------------------
+
+    def plan_changes(self, position: str | None, *, branch: str | None = None) -> ChangesInput:
+        """Which changes come behind a position that another table has of this one. Raises FixRequest TS1474, TS1317."""
+        return plan_changes(self.store, position, branch=branch)
+
+    def count_changed_rows(self, found: ChangesInput) -> int | None:
+        """How many rows their changelog has, by metadata; None where that is not known. Raises NotFound TS1302."""
+        return count_changed_rows(self.store, found)
+
+    def hold_changes(self, consumer_id: str, found: ChangesInput) -> None:
+        """Keep from expiry what comes behind them. Raises FixRequest TS1107, TS1354."""
+        hold_changes(self.store, consumer_id, found)
 
     # consumers -----------------------------------------------------------------------------------
 

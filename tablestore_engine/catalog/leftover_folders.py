@@ -3,10 +3,11 @@
     <db>.db/.tablestore-dropped-<ms>-<uuid>   a dropped table, moved aside at that time; of a database: in the warehouse
     <db>.db/.tablestore-clone-<uuid>          a clone before it has its name
     <db>.db/<table>/.tablestore-replaced      what a table took the place of
+    .tablestore/staged/<query>                rows that tasks of Spark wrote, of a query that never came back
 
 Names      LeftoverFolder     one of them
            list_leftover_folders, delete_leftover_folder
-INVARIANT  only hidden folders under names that we give ourselves, plain ones, of a trusted owner.
+INVARIANT  only folders in places and under names that we give ourselves, plain ones, of a trusted owner.
 INVARIANT  the age of a dropped table is in its name: moving a folder changes no time of it, and a DROP that looks once
            more (drop_unused) may still put it back.
 """
@@ -20,7 +21,13 @@ from dataclasses import dataclass
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.succession import REPLACED_FOLDER
 from tablestore_engine.fileio.base import FileStatus
-from tablestore_engine.format.layout import CLONE_PREFIX, DROPPED_PREFIX, database_location, table_location
+from tablestore_engine.format.layout import (
+    CLONE_PREFIX,
+    DROPPED_PREFIX,
+    database_location,
+    staged_rows_location,
+    table_location,
+)
 from tablestore_engine.store.leftovers.table_files import IsStranger, newest_in
 
 _DROPPED = re.compile(re.escape(DROPPED_PREFIX) + r"(\d{1,18})-.+")
@@ -56,6 +63,8 @@ def _candidates(catalog: FilesystemCatalog) -> Iterator[tuple[FileStatus, str, i
     """With what it was, and when it was last touched."""
     fileio, warehouse = catalog.fileio, catalog.warehouse
     yield from _dropped(catalog, warehouse, "dropped database")
+    for status in fileio.list(staged_rows_location(warehouse)):
+        yield status, "rows of a query that were never committed", newest_in(fileio, status)[0]
     for database in catalog.list_databases():
         place = database_location(warehouse, database)
         yield from _dropped(catalog, place, "dropped table")

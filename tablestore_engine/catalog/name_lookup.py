@@ -9,6 +9,7 @@ INVARIANT  a staged branch that was never published is seen only by its own name
 
 from __future__ import annotations
 
+from tablestore_engine.catalog.changed_rows import resolve_changes
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
@@ -58,11 +59,12 @@ class NameLookup:
     def _store_of(self, identifier: Identifier, version: TableVersion | None) -> TableStore | None:
         """The table of the name; of a staged branch that it lacks, the table that waits beside it with that branch."""
         store = self._tables.find(identifier)
-        if version is None or version.branch is None:
+        branch = None if version is None else version.staged
+        if branch is None:
             return store
-        if store is None or store.staging.find(version.branch) is None:
+        if store is None or store.staging.find(branch) is None:
             beside = self._tables.find(identifier.successor)
-            if beside is not None and beside.staging.find(version.branch) is not None:
+            if beside is not None and beside.staging.find(branch) is not None:
                 return beside
         return store
 
@@ -84,6 +86,8 @@ def _require_published(store: TableStore, identifier: Identifier, version: Table
 
 def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTable:
     """One pinned state of a table. Raises NotFound TS13xx for a state that does not exist."""
+    if version is not None and version.changes is not None:
+        return resolve_changes(store, version.changes)
     if version is not None and version.branch is not None:
         store, version = store.on_staged(version.branch), None
     snapshot = find_snapshot(store, version)

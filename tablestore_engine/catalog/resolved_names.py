@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tablestore_engine.catalog.changes_plan import ChangesPlan
 from tablestore_engine.catalog.versions_read import ReadLog, TableRead
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.sql.table_version import TableVersion, split_database
@@ -33,7 +34,8 @@ NO_SNAPSHOT = SnapshotRef(0, "empty")
 
 @dataclass(frozen=True)
 class ResolvedTable:
-    """One state of a table. `label` is short and readable (`s7`); `load_plan` reads manifests, once needed.
+    """One state of a table. `label` is short and readable (`s7`); `load_plan` reads manifests, once needed;
+    of changes between two states it gives a ChangesPlan.
 
     `stage` is the name of a staged snapshot, None for the table's own. `commit` is `user:identifier` of the commit
     that made the rows, which folding and publishing keep.
@@ -42,7 +44,7 @@ class ResolvedTable:
     version: str
     label: str
     schema: TableSchema
-    load_plan: Callable[[], ScanPlan] = field(compare=False, repr=False)
+    load_plan: Callable[[], ScanPlan | ChangesPlan] = field(compare=False, repr=False)
     snapshot: SnapshotRef = NO_SNAPSHOT
     stage: str | None = None
     commit: str = field(default="", compare=False)
@@ -87,7 +89,10 @@ class Overrides:
             return
         base, version = split_database(database)
         read = TableRead(f"{base}.{name}", found.commit, found.snapshot.id, found.stage)
-        self.reads.note(read, is_constant=is_constant or version is not None)
+        is_fixed = is_constant or version is not None
+        if version is not None and version.changes is not None:
+            is_fixed = False  # the end of the range is what the text was compiled for
+        self.reads.note(read, is_constant=is_fixed)
 
 
 NO_OVERRIDES = Overrides()

@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "diff": ("tablestore_engine.cli.inspect", "what changed between two snapshots"),
     "changelog": ("tablestore_engine.cli.inspect", "changelog rows since a snapshot"),
     "tail": ("tablestore_engine.cli.tail", "changes as they come, a line for each row"),
+    "ingest": ("tablestore_engine.cli.ingest", "change messages of others into a keyed table"),
     "consumers": ("tablestore_engine.cli.consumers", "who follows a table, and how far each is"),
     "staged": ("tablestore_engine.cli.staged", "staged snapshots that wait for their tests"),
     "publish": ("tablestore_engine.cli.publish", "publish a staged snapshot, or what the log still lacks"),

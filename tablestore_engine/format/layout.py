@@ -29,6 +29,7 @@ MAIN_BRANCH = "main"
 CONSUMER_PREFIX = "consumer-"
 FLOOR_PREFIX, KEEP_PREFIX, SWEEP_PREFIX = "floor-", "keep-", "sweep-"
 DROPPED_PREFIX, CLONE_PREFIX = ".tablestore-dropped-", ".tablestore-clone-"
+STAGED_ROWS = ".tablestore/staged"
 POSTPONE_BUCKET = -2
 UNAWARE_BUCKET = -1
 _NAME = re.compile(r"[^/\\\x00-\x1f]+")
@@ -197,6 +198,11 @@ def table_location(warehouse: str, database: str, table: str) -> str:
     """``<warehouse>/<db>.db/<table>``; the names are checked (FixRequest TS1107)."""
     _check_name("table", table)
     return f"{database_location(warehouse, database)}/{table}"
+
+
+def staged_rows_location(warehouse: str) -> str:
+    """Rows that tasks of Spark wrote and nobody has committed yet: in no table's folder, so no table's leftovers."""
+    return f"{warehouse}/{STAGED_ROWS}"
 
 
 def successors_location(warehouse: str, database: str) -> str:

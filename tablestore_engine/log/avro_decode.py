@@ -3,6 +3,7 @@
 Names      FindSchema     number of a schema → its text, as a registry keeps it
            AvroReader     messages → raw records, with the record type that they were written with
            AvroRecord     that type: names and types of its fields
+           record_fields(), node_of()   parts of a schema: the fields of a record; the type that a name or a union means
            avro_column()  raw values of one column as an Arrow array of the table's type
 Wire       a byte 0 · four bytes, big-endian: the number of the writer's schema · the value
 Steps      1 fastavro reads what is there, without logical types: its decimals and times are Python's, which have fewer
@@ -81,8 +82,8 @@ class AvroReader:
         """The type of a field that is a record, or null. Raises TypeError."""
         members = self._writers[record.number].members
         if name not in members:
-            node = _branch(record.fields.get(name), record.types)
-            members[name] = AvroRecord(record.number, name, _fields(node), record.types)
+            node = node_of(record.fields.get(name), record.types)
+            members[name] = AvroRecord(record.number, name, record_fields(node), record.types)
         return members[name]
 
     def _writer(self, number: int) -> _Writer:
@@ -90,12 +91,13 @@ class AvroReader:
             node = json.loads(self.find_schema(number))
             types: dict[str, Any] = {}
             _collect(node, "", types)
-            record = AvroRecord(number, "", _fields(node), types)
+            record = AvroRecord(number, "", record_fields(node), types)
             self._writers[number] = _Writer(fastavro.parse_schema(_without_logic(node)), record)
         return self._writers[number]
 
 
-def _fields(node: Any) -> Mapping[str, Any]:  # noqa: ANN401 - parsed JSON
+def record_fields(node: Any) -> Mapping[str, Any]:  # noqa: ANN401 - parsed JSON
+    """Field → its type. Raises TypeError for what is no record."""
     if not isinstance(node, dict) or node.get("type") != "record":
         raise TypeError("not a record")
     return {one["name"]: one["type"] for one in node["fields"]}
@@ -103,7 +105,7 @@ def _fields(node: Any) -> Mapping[str, Any]:  # noqa: ANN401 - parsed JSON
 
 def avro_column(raw: Sequence[Any], node: Any, types: Mapping[str, Any], kind: DataType) -> pa.Array:  # noqa: ANN401
     """`node`: the writer's type, None where it had no such column. Raises ArrowException, ValueError, TypeError."""
-    node, arrow = _branch(node, types), type_to_arrow(kind)
+    node, arrow = node_of(node, types), type_to_arrow(kind)
     if node is None:
         return pa.nulls(len(raw), arrow)
     logical = str(node.get("logicalType", "")) if isinstance(node, dict) else ""
@@ -124,7 +126,7 @@ def _nested(raw: Sequence[Any], node: Any, types: Mapping[str, Any], kind: DataT
     arrow = type_to_arrow(kind)
     valid = np.array([one is not None for one in raw], dtype=bool)
     if kind.root == "ROW":
-        written = _fields(node)
+        written = record_fields(node)
         children = [
             avro_column([one and one.get(f.name) for one in raw], written.get(f.name), types, f.type)
             for f in kind.fields
@@ -162,7 +164,7 @@ def _items(value: Any) -> Sequence[Any]:  # noqa: ANN401
 def _entry(node: Any, types: Mapping[str, Any]) -> tuple[Any, Any]:  # noqa: ANN401
     if node["type"] == "map":
         return "string", node["values"]
-    fields = _fields(_branch(node["items"], types))
+    fields = record_fields(node_of(node["items"], types))
     return fields["key"], fields["value"]
 
 
@@ -170,7 +172,7 @@ def _decimal(unscaled: bytes, scale: int) -> Decimal:
     return Decimal(int.from_bytes(unscaled, "big", signed=True)).scaleb(-scale, _EXACT)
 
 
-def _branch(node: Any, types: Mapping[str, Any]) -> Any:  # noqa: ANN401
+def node_of(node: Any, types: Mapping[str, Any]) -> Any:  # noqa: ANN401
     """A union's type that is not null; a name's type."""
     if isinstance(node, list):
         others = [one for one in node if one != "null"]

@@ -27,15 +27,8 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.avro_decode import AvroReader, AvroRecord, FindSchema, avro_column
 from tablestore_engine.log.json_decode import json_column, parse_object
-from tablestore_engine.log.log_formats import KeyFormat, LogFormats, ValueFormat
+from tablestore_engine.log.log_formats import KIND_OF_OP, KeyFormat, LogFormats, ValueFormat
 
-# words of the field that says the kind
-_KIND_OF_OP = {
-    "c": RowKind.INSERT,
-    "r": RowKind.INSERT,
-    "u": RowKind.UPDATE_AFTER,
-    "d": RowKind.DELETE,
-}
 _TYPES = {"insert": RowKind.INSERT, "update": RowKind.UPDATE_AFTER, "delete": RowKind.DELETE}
 _KIND_OF_TYPE = {
     ValueFormat.CANAL_JSON: {word.upper(): kind for word, kind in _TYPES.items()},
@@ -145,7 +138,7 @@ class _Decoder:
 def _of_debezium(envelope: Mapping[str, Any]) -> tuple[RowKind, str, Mapping[str, Any]]:
     """Kind, the side that holds the row, the row."""
     op = envelope["op"]
-    kind, side = _KIND_OF_OP[op], "before" if op == "d" else "after"
+    kind, side = KIND_OF_OP[op], "before" if op == "d" else "after"
     return kind, side, _checked(envelope[side], f"op {op!r}")
 
 

@@ -100,6 +100,9 @@ class FollowedLog(Protocol):
     def ends(self) -> Place:
         """Behind the last decided message of each partition."""
 
+    def beginnings(self) -> Place:
+        """The first message of each partition that is not deleted."""
+
     def check_there(self, place: Place) -> None:
         """Raises NotFound TS1358 when messages behind it were deleted."""
 

@@ -23,16 +23,15 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.log.json_decode import json_column
-from tablestore_engine.log.log_formats import KeyFormat, LogFormats, ValueFormat
+from tablestore_engine.log.log_formats import KIND_OF_OP, KeyFormat, LogFormats, ValueFormat
 
 _BLOCK_BYTES = 4 << 20
 _AS_THEY_ARE = frozenset(
     {"BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "CHAR", "VARCHAR", "STRING"}
 )
 _NESTED = frozenset({"ARRAY", "MAP", "MULTISET", "ROW", "VARIANT"})
-_KINDS = {"c": RowKind.INSERT, "r": RowKind.INSERT, "u": RowKind.UPDATE_AFTER, "d": RowKind.DELETE}
-_WORDS = pa.array(list(_KINDS))
-_KIND_OF_WORD = np.array([int(kind) for kind in _KINDS.values()], np.int8)
+_WORDS = pa.array(list(KIND_OF_OP))
+_KIND_OF_WORD = np.array([int(kind) for kind in KIND_OF_OP.values()], np.int8)
 
 
 def read_json_rows(
@@ -99,7 +98,7 @@ def _parse(texts: Sequence[bytes], target: pa.Schema) -> pa.Table:
     joined = b"\n".join(texts)
     if joined.count(b"\n") != len(texts) - 1:
         raise _StrangeError  # a line break within an object, or none around it
-    if not all(text.startswith(b"{") for text in texts):
+    if not joined.startswith(b"{") or joined.count(b"\n{") != len(texts) - 1:
         raise _StrangeError
     block = max(_BLOCK_BYTES, 2 * max(map(len, texts)))
     found = pj.read_json(

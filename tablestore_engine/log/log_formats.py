@@ -2,6 +2,7 @@
 
 Names      ValueFormat      option log.format;   KeyFormat   option log.key.format
            LogFormats       both, and log.ignore-delete
+           KIND_OF_OP       the row kind that the field `op` says
            resolve_formats()   the only way to make one from options
 Kinds      debezium-json, canal-json, maxwell-json and avro carry every row kind. json is the row and nothing else: it
            would make an insert of a delete, so its log takes inserts only. A table without a key may have such a log
@@ -16,7 +17,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.options import OptionSet
+
+# Debezium's `op`: what others write too, so that any topic of that format can be read
+KIND_OF_OP = {
+    "c": RowKind.INSERT,
+    "r": RowKind.INSERT,
+    "u": RowKind.UPDATE_AFTER,
+    "d": RowKind.DELETE,
+}
 
 
 class ValueFormat(StrEnum):

@@ -16,7 +16,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from tablestore_engine.catalog.changes_plan import ChangesPlan
 from tablestore_engine.catalog.resolved_names import ResolvedTable
+from tablestore_engine.spark.change_views import ChangeViews
 from tablestore_engine.spark.deletion_words import DeadWords
 from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
@@ -32,6 +34,7 @@ from tablestore_engine.spark.view_sql import (
     words_table,
 )
 from tablestore_engine.sql.scanner import quote_name, quote_string
+from tablestore_engine.store.read.scan import ScanPlan
 
 _REMEMBERED_FILES = 200_000  # of all hidden tables that queries can still be pruned in: about 200 MB
 _CHECKED_PAGES = "'parquet.page.verify-checksum.enabled' 'true'"  # part of the reader's Hadoop conf
@@ -48,6 +51,7 @@ class HiddenTables:
         self._files: dict[str, LinkedFiles] = {}  # hidden table → what it reads; the oldest are forgotten
         self._inner = SparkInner(session)
         self._words = DeadWords(self._inner)
+        self._changes = ChangeViews(scratch / "changes", self._create, self._scan)
 
     def register(self, database: str, name: str, table: ResolvedTable) -> None:
         """CREATE OR REPLACE VIEW database.name over the files of this state."""
@@ -79,6 +83,11 @@ class HiddenTables:
         self.ensure_database(HIDDEN_DATABASE)
         plan = table.load_plan()
         digest = hashlib.sha256(table.key.encode()).hexdigest()[:20]
+        if isinstance(plan, ChangesPlan):
+            return view_query(self._changes.query(plan, digest), table.schema)
+        return self._scan(plan, digest)
+
+    def _scan(self, plan: ScanPlan, digest: str) -> str:
         selects: list[str] = []
         for group in group_files(plan):
             hidden = self._files_table(f"f_{digest}_{group.key}", group)

@@ -1,6 +1,7 @@
 """Folders of links that Spark reads as tables: the files of a group, each where its words of dead rows are found.
 
 Names      LinkedFiles   a group, its folder, and which word each file begins with
+           link_file     one link
     <folder>/<file name>                         a group without dead rows
     <folder>/<word column>=<n>/<file name>       with: n is the file's first word (view_sql.first_words)
 INVARIANT  a folder never changes once a table or a plan reads it.
@@ -56,10 +57,11 @@ class LinkedFiles:
         for file in self.group.files:
             link = self.path_of(file)
             link.parent.mkdir(exist_ok=True)
-            _link(file.path, link)
+            link_file(file.path, link)
 
 
-def _link(path: str, link: Path) -> None:
+def link_file(path: str, link: Path) -> None:
+    """A link that is there stays. Raises Unsupported TS1510, EngineBug TS1511."""
     if not path.endswith(".parquet"):
         raise Unsupported(
             "TS1510",

@@ -52,6 +52,8 @@ DEFAULT_CONF: Mapping[str, str] = {
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     # Spark 4.3.0 cannot send a fused union's tasks when a nested-loop join lies over it (ClassCastException, UnionExec)
     "spark.sql.codegen.wholeStage.union.enabled": "false",
+    # each streaming query starts a Python process; 15 s, Spark's default, is too short on a busy machine
+    "spark.python.authenticate.socketTimeout": "60s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",  # it goes to the log file, where TS1504 looks for the reason

@@ -31,15 +31,16 @@ RunShards = Callable[[Sequence[ShardTask]], list[SentChanges | None]]
 
 @dataclass(frozen=True)
 class ShardExecutors:
-    """`session` is started by the first log that is worth it."""
+    """`session` is started by the first log that is worth it; None: the driver sends everything."""
 
-    session: LazySession
+    session: LazySession | None
 
     def plan(self, pending_bytes: int, shards: int) -> RunShards | None:
         """Who sends so many bytes by so many shards; None: the driver. A log with one shard is always sent there."""
+        if shards == 1 or self.session is None:
+            return None
         size = JobSize(pending_bytes, 0)
-        is_started = self.session.is_started
-        if shards == 1 or not plan_place(size, small_bytes=write.SMALL_BYTES, is_started=is_started):
+        if not plan_place(size, small_bytes=write.SMALL_BYTES, is_started=self.session.is_started):
             return None
         try:
             session = self.session.get()

@@ -1,6 +1,6 @@
 """Spark's exceptions as errors of ours: the condition and its sentence, without plan dump and JVM stack.
 
-Names      translate()   any PySparkException or Py4J error -> TablestoreError
+Names      translate()   any PySparkException or Py4J error -> TablestoreError; ours out of a worker's traceback
            clean_message()   the sentence that a user can act on
            list_causes()     the sentences of what lies under it, down to the root
 """
@@ -14,12 +14,18 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+from tablestore_engine import errors
 from tablestore_engine.errors import FixData, FixRequest, RetryError, Stopped, StorageError, TablestoreError
 
 _CUT = re.compile(
     r"\n\s*(?:JVM stacktrace|at org\.apache|'?[+:]- |'Project|'?CreateViewCommand|== SQL|Driver stacktrace|Caused by)"
 )
 _RAISED = re.compile(r"(?P<code>TS1518|TS1603) (?P<text>.*?)(?: SQLSTATE|$)")
+_OURS = re.compile(
+    r"tablestore_engine\.errors\.(?P<kind>\w+): (?P<code>TS\d{4}) (?P<what>[^\n]*)\n"
+    r"  why: (?P<why>[^\n]*)\n  next: (?P<fix>[^\n]*)"
+)
+_RUNNER_GONE = re.compile(r"terminated with exception:\s+SQLSTATE")
 _UNREAD = re.compile(r"FAILED_READ_FILE\S* .*?file:(?://)?(?P<path>/\S+?\.parquet)")
 _CAUSED_BY = re.compile(r"^\s*Caused by: ([\w.$]+)(?:: ([^\n]*))?", re.MULTILINE)
 _LENGTH_MAX, _CAUSE_MAX, _DEPTH_MAX = 2000, 500, 20
@@ -69,6 +75,8 @@ def translate(error: Exception) -> TablestoreError:
     if isinstance(error, TablestoreError):
         return error
     text = _text(error)
+    if (ours := _find_ours(text)) is not None:
+        return ours
     message = "; caused by ".join((clean_message(text), *list_causes(error, text)))[:_LENGTH_MAX]
     if (raised := _RAISED.search(message)) is not None:
         return _raised(raised["code"], raised["text"])
@@ -96,6 +104,28 @@ def translate(error: Exception) -> TablestoreError:
         "Spark could not run the statement",
         why=message,
         fix="correct the statement or its rows; if the machine failed, run it again",
+    )
+
+
+def _find_ours(text: str) -> TablestoreError | None:
+    """An error of ours in the traceback of a Python worker: the last one, which the others led to.
+
+    A stream's source whose process is killed leaves a message without any text.
+    """
+    found = None
+    for found in _OURS.finditer(text):  # noqa: B007 - the last one counts
+        pass
+    if found is not None:
+        kind = getattr(errors, found["kind"], None)
+        if isinstance(kind, type) and issubclass(kind, TablestoreError):
+            return kind(found["code"], found["what"], why=found["why"], fix=found["fix"])
+    if _RUNNER_GONE.search(text) is None:
+        return None
+    return RetryError(
+        "TS1450",
+        "a streaming query ended without saying why",
+        why="Spark lost the Python process of one of its sources; it was killed, or the machine had no memory left",
+        fix="start the query again on its checkpoint: it goes on where it was; look for out-of-memory kills",
     )
 
 

@@ -6,6 +6,7 @@ Names      spark_ddl()         DataType -> the type text of Spark SQL
            parse_ddl()         the type text of Spark SQL -> DataType
            spark_struct()      fields -> StructType
            columns_ddl()       fields -> `name TYPE, …` for CREATE TABLE
+           arrow_type()        pyspark DataType -> the Arrow type that Spark's Python workers exchange
 INVARIANT  lengths of CHAR, VARCHAR, BINARY are the writer's business: Spark reads plain STRING and BINARY,
            since its own CHAR would pad. TIMESTAMP is Spark's TIMESTAMP_NTZ, TIMESTAMP_LTZ its TIMESTAMP.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import types as st
 
@@ -38,6 +40,20 @@ _SIMPLE: dict[str, st.DataType] = {
     "VARBINARY": st.BinaryType(),
     "TIMESTAMP": st.TimestampNTZType(),
     "TIMESTAMP_LTZ": st.TimestampType(),
+}
+_ARROW: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "timestamp_ntz": pa.timestamp("us"),
+    "timestamp": pa.timestamp("us", "UTC"),
 }
 _FROM_SIMPLE: dict[str, DataType] = {
     "boolean": DataType("BOOLEAN"),
@@ -75,6 +91,20 @@ def spark_type(type_: DataType) -> st.DataType:
         why="Spark has no type for it that reads the stored form",
         fix="read the table through the Python API (to_arrow), or leave the column out",
     )
+
+
+def arrow_type(type_: st.DataType) -> pa.DataType:
+    """As pyspark's to_arrow_type, whose arguments changed from release to release. REQUIRES a type of spark_type."""
+    if isinstance(type_, st.DecimalType):
+        return pa.decimal128(type_.precision, type_.scale)
+    if isinstance(type_, st.ArrayType):
+        return pa.list_(pa.field("element", arrow_type(type_.elementType), type_.containsNull))
+    if isinstance(type_, st.MapType):
+        value = pa.field("value", arrow_type(type_.valueType), type_.valueContainsNull)
+        return pa.map_(pa.field("key", arrow_type(type_.keyType), nullable=False), value)
+    if isinstance(type_, st.StructType):
+        return pa.struct([pa.field(f.name, arrow_type(f.dataType), f.nullable) for f in type_.fields])
+    return _ARROW[type_.simpleString()]
 
 
 def spark_struct(fields: Iterable[DataField]) -> st.StructType:

@@ -2,7 +2,7 @@
 
 Names      FileGroup       files that share a schema and whether they have deletions: one hidden table
            group_files()   plan -> groups, in a stable order: one scan where that is cheaper than two
-           select_group()  the SELECT of one group
+           select_group()  the SELECT of one group; select_columns: its columns
            view_query()    all groups as one query; no rows but the right columns for an empty table
            column_list()   names and comments for CREATE VIEW
            words_table()   words_of() all files, WORD_BITS positions each, as the filter reads them
@@ -81,12 +81,16 @@ def _rows(files: Sequence[StoredFile]) -> int:
 
 def select_group(group: FileGroup, table_schema: TableSchema, hidden: str, words_table: str | None) -> str:
     """Rows of one hidden table as the table has them now."""
-    columns = ", ".join(
-        f"{_column(plan.source, plan.source_type, plan.field)} as {quote_name(plan.field.name)}"
-        for plan in plan_columns(group.schema, table_schema)
-    )
     where = f" where {_alive(words_table, group.word_column)}" if words_table else ""
-    return f"select {columns} from {hidden} as t{where}"
+    return f"select {select_columns(group.schema, table_schema)} from {hidden} as t{where}"
+
+
+def select_columns(schema: TableSchema, table_schema: TableSchema) -> str:
+    """Columns of files of one schema, from `t`, as those of another."""
+    return ", ".join(
+        f"{_column(plan.source, plan.source_type, plan.field)} as {quote_name(plan.field.name)}"
+        for plan in plan_columns(schema, table_schema)
+    )
 
 
 def _alive(words_table: str, word_column: str) -> str:

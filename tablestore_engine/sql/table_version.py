@@ -1,26 +1,50 @@
-"""Which state of a table is meant, as a value and as a name: `demo__at_snapshot_5`.orders is demo.orders at snapshot 5.
+"""Which state of a table is meant, or what changed between two, as a value and as a name: `demo__at_snapshot_5`.orders.
 
-Names      TableVersion         exactly one of snapshot id, tag, epoch milliseconds, branch
+Names      TableVersion         exactly one of snapshot id, tag, epoch milliseconds, branch, changes
+           ChangesBetween       of snapshots behind one, up to another, or up to what is staged
            find_version         the same from arguments that may all be missing
            versioned_database   (database, version) -> the name that carries both
            split_database       that name -> (database, TableVersion | None)
 Forms      __at_snapshot_<id>  __at_tag_<name>  __at_ts_<epoch ms>  __at_branch_<staged name>
+           __changes_<id>_to_<id>  __changes_<id>_to_branch_<staged name>; with `start` for the first id all rows of the
+           second as inserts
 WHY        a plain two-part name works wherever SQL takes a table: in joins, CTEs, views, tests and packages.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest
 
+_KINDS = ("snapshot", "tag", "timestamp", "branch", "changes")
 _VERSIONED = re.compile(r"(?P<database>\w+?)__at_(?P<kind>snapshot|tag|ts|branch)_(?P<value>\w+)")
+
+_CHANGES = re.compile(
+    r"(?P<database>\w+?)__changes_(?P<since>start|\d+)_to_(?:branch_(?P<branch>\w+)|(?P<until>\d+))"
+)
+
+
+@dataclass(frozen=True)
+class ChangesBetween:
+    """Of the snapshots behind `since` up to `until`, or up to the staged snapshot `branch`: exactly one of these.
+
+    `since` None: nothing is known yet, so all rows of the end come as inserts.
+    """
+
+    since: int | None
+    until: int | None = None
+    branch: str | None = None
+
+    def __str__(self) -> str:
+        since = "start" if self.since is None else self.since
+        return f"{since}_to_{self.until if self.branch is None else f'branch_{self.branch}'}"
 
 
 @dataclass(frozen=True)
 class TableVersion:
-    """Exactly one of: snapshot id, tag name, epoch milliseconds, branch (the name of a staged snapshot).
+    """Exactly one of: snapshot id, tag name, epoch milliseconds, branch (the name of a staged snapshot), changes.
 
     Raises FixRequest TS1015 for none or several.
     """
@@ -29,6 +53,7 @@ class TableVersion:
     tag: str | None = None
     timestamp_ms: int | None = None
     branch: str | None = None
+    changes: ChangesBetween | None = None
 
     def __post_init__(self) -> None:
         given = [text for text, value in self._texts() if value is not None]
@@ -40,12 +65,17 @@ class TableVersion:
                 fix="set exactly one of snapshot, tag, timestamp_ms and branch (staged)",
             )
 
+    @property
+    def staged(self) -> str | None:
+        """The staged snapshot that has to be there."""
+        return self.branch if self.changes is None else self.changes.branch
+
     def __str__(self) -> str:
         return next(text for text, value in self._texts() if value is not None)
 
-    def _texts(self) -> list[tuple[str, int | str | None]]:
-        kinds = ("snapshot", "tag", "timestamp", "branch")
-        return [(f"{kind} {value}", value) for kind, value in zip(kinds, astuple(self), strict=True)]
+    def _texts(self) -> list[tuple[str, object]]:
+        values = (self.snapshot, self.tag, self.timestamp_ms, self.branch, self.changes)
+        return [(f"{kind} {value}", value) for kind, value in zip(_KINDS, values, strict=True)]
 
 
 def find_version(
@@ -69,11 +99,16 @@ def versioned_database(database: str, version: TableVersion) -> str:
         return f"{database}__at_tag_{version.tag}"
     if version.timestamp_ms is not None:
         return f"{database}__at_ts_{version.timestamp_ms}"
+    if version.changes is not None:
+        return f"{database}__changes_{version.changes}"
     return f"{database}__at_branch_{version.branch}"
 
 
 def split_database(name: str) -> tuple[str, TableVersion | None]:
     """`demo__at_ts_17` -> (demo, version). Raises FixRequest TS1014 when the value is no number."""
+    changes = _CHANGES.fullmatch(name)
+    if changes is not None:
+        return changes["database"], TableVersion(changes=_changes_of(changes))
     match = _VERSIONED.fullmatch(name)
     if match is None:
         return name, None
@@ -92,3 +127,10 @@ def split_database(name: str) -> tuple[str, TableVersion | None]:
     if kind == "snapshot":
         return database, TableVersion(snapshot=int(value))
     return database, TableVersion(timestamp_ms=int(value))
+
+
+def _changes_of(match: re.Match[str]) -> ChangesBetween:
+    since = None if match["since"] == "start" else int(match["since"])
+    if match["branch"] is not None:
+        return ChangesBetween(since, branch=match["branch"])
+    return ChangesBetween(since, int(match["until"]))

@@ -117,6 +117,14 @@ class ChangelogReader:
             if rows.num_rows:
                 yield replace(batch, rows=rows)
 
+    def files(self, snapshot: Snapshot) -> tuple[StoredFile, ...] | None:
+        """Files whose rows are the changes, with kinds where there is a key; None: only `read` gives them."""
+        schema = self.parts.schemas.get(snapshot.schema_id)
+        if self._is_difference(snapshot, schema):
+            return None
+        entries = list(self._entries(snapshot, schema))
+        return tuple(self.parts.scanner.stored_files(entries, PartitionSpec.of(schema)))
+
     def needs_previous(self, snapshot: Snapshot) -> bool:
         """Whether its changes may be the difference from the snapshot before, which then has to be there."""
         return snapshot.id > 1 and self._is_difference(snapshot, self.parts.schemas.get(snapshot.schema_id))

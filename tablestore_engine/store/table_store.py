@@ -37,6 +37,7 @@ from tablestore_engine.store.leftovers.clean_orphans import OrphanReport, Orphan
 from tablestore_engine.store.metadata.identity import find_identity, table_gone
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
+from tablestore_engine.store.metadata.source_positions import encode_steps, positions_of, steps_back
 from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.read.filtered_read import Condition, parse_conditions, read_matching
 from tablestore_engine.store.read.key_lookup import find_rows
@@ -262,6 +263,11 @@ class TableStore:
         """Make an earlier snapshot the newest; the number of deleted ones. Raises TS1302, TS1322."""
         return roll_back(self.parts, snapshot_id)
 
+    def positions(self) -> Mapping[str, str]:
+        """How far the newest snapshot has got in each source it was made of. Raises FixRequest TS1470."""
+        parts = self.parts
+        return positions_of(parts.snapshots, parts.snapshots.find_latest())
+
     def restore(self, past: Snapshot) -> CommitReport:
         """The rows of an earlier snapshot as the next one; a table that has them already commits nothing.
 
@@ -271,10 +277,12 @@ class TableStore:
         if has_inbox_rows(parts, due):  # rows that other writers left count as committed, and go back too
             compact_table(parts, committer_of(parts), due)
         start = parts.snapshots.find_latest() or past
+        back = steps_back(parts.snapshots, start, past)
         retries = TableTraits(parts.latest_schema()).retries_max
         return committer_of(parts).commit(
             RestoreWrite(parts, past, start),
             CommitIdentity.of(parts.runtime, None, None),
+            properties=encode_steps(back) if back else None,
             retries_max=lambda: retries,
         )
 

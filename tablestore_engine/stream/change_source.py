@@ -81,18 +81,21 @@ def result_schema(schema: TableSchema, columns: Sequence[str] | None = None) -> 
 class ChangelogFiles:
     """A ChangeSource over the files of one table; `columns` None: all."""
 
-    def __init__(self, parts: Parts, columns: Sequence[str] | None = None) -> None:
-        """Raises NotFound TS1110 for columns that the table does not have."""
-        self._parts, self._columns = parts, columns
+    def __init__(
+        self, parts: Parts, columns: Sequence[str] | None = None, *, pinned: TableSchema | None = None
+    ) -> None:
+        """`pinned`: the schema of all rows, also of later ones. Raises NotFound TS1110 for columns that it lacks."""
+        self._parts, self.columns = parts, columns
         self._line = SnapshotLine(parts)
         self._reader = ChangelogReader(parts)
-        self._schema = parts.latest_schema()
+        self._is_pinned = pinned is not None
+        self._schema = pinned or parts.latest_schema()
         result_schema(self._schema, columns)
 
     @property
     def schema(self) -> pa.Schema:
         """Of the rows that come next."""
-        return result_schema(self._schema, self._columns)
+        return result_schema(self._schema, self.columns)
 
     def check(self, position: Position) -> None:
         """As ChangeSource."""
@@ -118,7 +121,7 @@ class ChangelogFiles:
         snapshot = self._line.next_snapshot(position)
         if snapshot is None:
             return None
-        if snapshot.schema_id > self._schema.id:
+        if snapshot.schema_id > self._schema.id and not self._is_pinned:
             self._schema = self._parts.latest_schema()
         return self._guarded(position, snapshot)
 
@@ -145,10 +148,10 @@ class ChangelogFiles:
     def _open(self, at: Position, snapshot: Snapshot) -> tuple[int | None, Iterable[pa.Table]]:
         if at.part is Part.FULL:
             plan = self._parts.scanner.plan_told(snapshot, schema=self._schema)
-            batches = read_batches(self._parts.fileio, plan, self._columns, skip=at.rows)
+            batches = read_batches(self._parts.fileio, plan, self.columns, skip=at.rows)
             tables = (with_kind(pa.Table.from_batches([one]), RowKind.INSERT) for one in batches)
             return plan.visible_rows, tables
-        found = self._reader.read(snapshot, self._schema, self._columns, skip=at.rows)
+        found = self._reader.read(snapshot, self._schema, self.columns, skip=at.rows)
         return self._reader.count(snapshot), (batch.rows for batch in found)
 
 

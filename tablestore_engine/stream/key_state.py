@@ -49,6 +49,8 @@ class KeyState:
     def find(self, keys: Sequence[bytes]) -> Mapping[bytes, Entry]:
         """Of these keys those that are known. Raises RetryError TS1359."""
         near = self._near
+        if not near and self._far is None:
+            return {}
         found = {key: near[key] for key in keys if key in near}
         if self._far is not None and len(found) < len(keys):
             found.update(self._find_far([key for key in keys if key not in found]))

@@ -132,13 +132,3 @@ class BorderList:
         steps = [*(one for one in ahead if is_at_or_behind(until, one)), until]
         near = [one for one in steps if distance(place, one) <= rows_max]
         return near[-1] if near else steps[0]
-
-    def find_target(self, place: Place, rows_max: int, stop: LogBorder | None) -> Place | None:
-        """How far a reader of whole snapshots goes next: over as many borders as give `rows_max` rows, one at least."""
-        ahead = [one for one in self.exact if not is_at_or_behind(place, one.place)]
-        if stop is not None:
-            ahead = [one for one in ahead if is_at_or_behind(stop.place, one.place)]
-        if not ahead:
-            return None
-        near = [one for one in ahead if distance(place, one.place) <= rows_max]
-        return (near[-1] if near else ahead[0]).place

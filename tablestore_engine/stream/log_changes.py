@@ -34,11 +34,11 @@ from tablestore_engine.stream.change_source import ChangelogFiles, Chunk, result
 from tablestore_engine.stream.key_state import KeyState
 from tablestore_engine.stream.log_borders import BorderList, farthest, is_at_or_behind
 from tablestore_engine.stream.message_schemas import decode_by_borders
-from tablestore_engine.stream.normalize import Changes, Normalizer
+from tablestore_engine.stream.normalize import Changes, Decode, Normalizer
 from tablestore_engine.stream.position import LogPlace, Part, Position, Seen
 from tablestore_engine.stream.snapshot_line import SnapshotLine
 
-PORTION_ROWS = 65_536
+PORTION_ROWS = 131_072
 
 
 @dataclass(frozen=True)
@@ -58,18 +58,17 @@ class LogChanges:
         self,
         parts: Parts,
         log: FollowedLog,
-        columns: Sequence[str] | None = None,
+        files: ChangelogFiles,
         *,
         normalizes: bool = True,
         folder: Path | None = None,
-        portion_rows: int = PORTION_ROWS,
+        portion_rows: int | None = None,
     ) -> None:
-        """Raises NotFound TS1110 for columns that the table does not have."""
-        self._parts, self._log, self._columns = parts, log, columns
-        self._files = ChangelogFiles(parts, columns)
+        """`files`: of the same table; its columns are told."""
+        self._parts, self._log, self._files = parts, log, files
         self._line = SnapshotLine(parts)
         self._normalizes = normalizes and log.is_upsert
-        self._state, self._portion_rows = KeyState(folder), portion_rows
+        self._state, self._portion_rows = KeyState(folder), portion_rows or PORTION_ROWS
         self._standing: _Standing | None = None
         self._borders: tuple[tuple[int, Sequence[LogBorder]], BorderList] | None = None
 
@@ -102,8 +101,9 @@ class LogChanges:
         None: there is none. Raises what the log raises.
         """
         exact = self._all_borders().exact
+        beginnings = self._log.beginnings()
         for border in reversed(exact) if is_newest else exact:
-            if self._is_there(border.snapshot_id) and self._has_messages(border):
+            if self._is_there(border.snapshot_id) and is_at_or_behind(border.place, beginnings):
                 return border.snapshot_id
         return None
 
@@ -111,13 +111,6 @@ class LogChanges:
         """Up to which snapshot the log has everything."""
         exact = self._all_borders().exact
         return exact[-1].snapshot_id if exact else 0
-
-    def _has_messages(self, border: LogBorder) -> bool:
-        try:
-            self._log.check_there(border.place)
-        except NotFound:
-            return False
-        return True
 
     # as ChangeSource ----------------------------------------------------------------------------------------
 
@@ -194,9 +187,8 @@ class LogChanges:
         stop = None
         if until is not None:
             stop = borders.find_stop(until, changes_between=self._changed_between)
-        if not self._log.is_eventual:
-            return borders.find_target(place, self._portion_rows, stop)
-        ends = self._log.ends()
+        newest = borders.exact[-1].place if borders.exact else place
+        ends = self._log.ends() if self._log.is_eventual else newest
         if stop is not None:
             ends = {one: min(end, stop.place.get(one, 0)) for one, end in ends.items()}
         return borders.find_step(place, ends, self._portion_rows)
@@ -232,14 +224,15 @@ class LogChanges:
             standing = self._stand(place.following, borders) if self._normalizes else None
             messages = self._read(place.following, target, borders)
             schemas = self._schemas()
+            decode = partial(decode_by_borders, self._log, schemas, borders)
             changes = (
-                self._as_they_are(messages, schemas)
+                _as_they_are(messages, decode)
                 if standing is None
-                else standing.normalizer.apply(messages)
+                else standing.normalizer.apply(messages, decode)
             )
         except NotFound as error:
             raise self._line.explain_base(position, error) from error
-        base = self._moved(messages.reached, borders, position)
+        base = self._moved(messages, borders, position)
         cutter = _Cutter(position, place, messages)
         keep = cutter.picks(changes.messages)
         rows = self._finished(changes, messages, keep, schemas[0])
@@ -262,13 +255,8 @@ class LogChanges:
             messages = messages.take(np.argsort(order, kind="stable"))
         return messages
 
-    def _as_they_are(self, messages: Messages, schemas: Sequence[TableSchema]) -> Changes:
-        rows = decode_by_borders(self._log, messages, schemas, self._all_borders)
-        kinds = rows.column(ROW_KIND_COLUMN).to_numpy()
-        return Changes(rows.drop_columns([ROW_KIND_COLUMN]), kinds, np.arange(len(messages)))
-
     def _finished(self, changes: Changes, messages: Messages, keep: Index, schema: TableSchema) -> pa.Table:
-        target = result_schema(schema, self._columns)
+        target = result_schema(schema, self._files.columns)
         rows = changes.rows.select(target.names[:-2]).take(pa.array(keep))
         ids = messages.snapshots[changes.messages[keep]]
         ids = pa.array(ids, pa.int64(), mask=ids == NO_SNAPSHOT)
@@ -318,26 +306,31 @@ class LogChanges:
             own = self._parts.schemas.get(snapshot.schema_id)  # it may have had fewer buckets
             find = partial(find_rows, self._parts.fileio, plan, routed_by=own)
 
-        log = self._log  # not self, which holds what is made here: no circle
+        return _Standing(place, base, Normalizer(newest, self._state, find), newest.id)
 
-        def decode(messages: Messages) -> pa.Table:
-            rows = decode_by_borders(log, messages, schemas, lambda: BorderList(log.borders()))
-            return rows.drop_columns([ROW_KIND_COLUMN])
-
-        return _Standing(place, base, Normalizer(newest, self._state, decode, find), newest.id)
-
-    def _moved(self, reached: Place, borders: BorderList, position: Position) -> LogBorder:
+    def _moved(self, messages: Messages, borders: BorderList, position: Position) -> LogBorder:
         """The newest base; what lies before it need not be remembered."""
+        reached, known = messages.reached, self._standing
         base = borders.find_base(reached, self._is_there)
-        known = self._standing
         if known is None:
             return base or LogBorder(position.snapshot, {})
         if base is None or base == known.base:
+            known.normalizer.learn(messages)
             self._standing = replace(known, place=reached)
             return known.base
-        self._state.forget(base.place)
+        if is_at_or_behind(base.place, reached):
+            self._state.clear()
+        else:
+            known.normalizer.learn(messages)
+            self._state.forget(base.place)
         self._standing = self._at(reached, base, self._schemas())
         return base
+
+
+def _as_they_are(messages: Messages, decode: Decode) -> Changes:
+    rows = decode(messages)
+    kinds = rows.column(ROW_KIND_COLUMN).to_numpy()
+    return Changes(rows.drop_columns([ROW_KIND_COLUMN]), kinds, np.arange(len(messages)))
 
 
 def _columns_of(target: pa.Schema) -> pa.Schema:

@@ -7,7 +7,7 @@ Why        a message names its columns and not their types: FLOAT 0.1 is another
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,15 +21,15 @@ from tablestore_engine.stream.log_borders import BorderList
 
 def decode_by_borders(
     log: FollowedLog,
-    messages: Messages,
     schemas: Sequence[TableSchema],
-    find_borders: Callable[[], BorderList],
+    borders: BorderList,
+    messages: Messages,
 ) -> pa.Table:
     """As FollowedLog.decode. Raises FixData TS1718."""
     newest = schemas[0]
     if len(schemas) == 1 or not len(messages):
         return log.decode(messages, schemas)
-    known = find_borders().schemas_of(messages.partitions, messages.offsets, newest.id)
+    known = borders.schemas_of(messages.partitions, messages.offsets, newest.id)
     if bool((known >= newest.id).all()):
         return log.decode(messages, schemas)
     parts, order = [], []

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.followed_log import NO_SNAPSHOT, UNSAID, Messages
 from tablestore_engine.lsm.key_order import Index, Mask, match_sorted, order_columns, order_permutation
@@ -54,36 +54,33 @@ class _Known:
 class Normalizer:
     """Of one reader. Raises FixData TS1718, RetryError TS1359, and what reading the base raises."""
 
-    def __init__(self, schema: TableSchema, state: KeyState, decode: Decode, find_rows: FindRows) -> None:
-        self._schema, self._state = schema, state
-        self._decode, self._find_rows = decode, find_rows
+    def __init__(self, schema: TableSchema, state: KeyState, find_rows: FindRows) -> None:
+        self._schema, self._state, self._find_rows = schema, state, find_rows
 
     def learn(self, messages: Messages) -> None:
-        """They were told before, or are in what the reader has: only remember them."""
-        self._state.put(zip(_keys(messages), _entries(messages), strict=True))
+        """Remember them, for what comes next."""
+        places = (messages.values, messages.partitions.tolist(), messages.offsets.tolist())
+        self._state.put(zip(_keys(messages), zip(*places, strict=True), strict=True))
 
-    def apply(self, messages: Messages) -> Changes:
-        """What they change."""
-        rows = self._decode(messages)
-        known = self._find_known(messages, rows)
+    def apply(self, messages: Messages, decode: Decode) -> Changes:
+        """What they change; nothing of them is remembered. `decode`: by all that is known of where schemas begin."""
+        known = self._find_known(messages, decode)
         is_put = np.fromiter((value is not None for value in messages.values), np.bool_, len(messages))
         was_there = known.before != _ABSENT
         is_same = is_put & was_there
         is_same[is_same] = rows_identical(
             _picked(known.rows, np.flatnonzero(is_same)), _picked(known.rows, known.before[is_same])
         )
-        changes = _changes(known, is_put, was_there, is_same)
-        self.learn(messages)
-        return changes
+        return _changes(known, is_put, was_there, is_same)
 
-    def _find_known(self, messages: Messages, rows: pa.Table) -> _Known:
-        keys = _keys(messages)
+    def _find_known(self, messages: Messages, decode: Decode) -> _Known:
+        rows, keys = _rows(messages, decode), _keys(messages)
         before, firsts = _earlier(messages, keys)
         known = self._state.find([keys[one] for one in firsts])
         asked = [one for one in firsts if keys[one] not in known]
         told = [(one, known[keys[one]]) for one in firsts if keys[one] in known]
         there = [(one, entry) for one, entry in told if entry[0] is not None]
-        remembered = self._decode(_messages([(keys[one], entry) for one, entry in there]))
+        remembered = _rows(_messages([(keys[one], entry) for one, entry in there]), decode)
         for number, (one, _) in enumerate(there):
             before[one] = rows.num_rows + number
         based, hits = self._find_based(rows, np.asarray(asked, np.int64))
@@ -105,12 +102,12 @@ class Normalizer:
         return based, hits
 
 
+def _rows(messages: Messages, decode: Decode) -> pa.Table:
+    return decode(messages).drop_columns([ROW_KIND_COLUMN])
+
+
 def _keys(messages: Messages) -> list[bytes]:
     return [key or b"" for key in messages.keys]
-
-
-def _entries(messages: Messages) -> list[Entry]:
-    return list(zip(messages.values, messages.partitions.tolist(), messages.offsets.tolist(), strict=True))
 
 
 def _messages(entries: list[tuple[bytes, Entry]]) -> Messages:

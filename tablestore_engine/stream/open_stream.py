@@ -3,6 +3,7 @@
 Names      StreamRequest   all that can be asked of a reader
            ReadMode        file: changes come from the table's files; log: from its log
            open_stream     a table and a request → a TableStream
+           begin_in_files  a table and a mode → where a reader of its files begins
            NOW             `until`: the newest snapshot when the reader begins
 Steps      position, else progress (unless it is to be ignored), else the start rule → checked against the table
 Source     a position says what it was taken from; else `read_mode`, the table's `streaming-read-mode`, log for an
@@ -80,13 +81,11 @@ def open_stream(parts: Parts, request: StreamRequest, find_log: FindLog = lambda
     if request.consumer_id is not None:
         progress = ConsumerProgress(parts.consumers, SnapshotLine(parts), request.consumer_id)
     known = _known(request, progress, traits)
-    source: ChangelogFiles | LogChanges = ChangelogFiles(parts, request.columns)
-    if _reads_log(known, request, traits):
-        source = _open_log(parts, request, traits, find_log)
+    _check_bounds(request, parts.guard.location)
+    source = _open_source(parts, request, traits, known, find_log)
     try:
         position = known or _begin(parts, request.start or parse_request(traits.scan_mode), source)
         source.check(position)
-        _check_bounds(request, position)
         until = _until(request.until, position, source)
     except BaseException:
         source.close()
@@ -132,8 +131,13 @@ def _no_read_mode(what: str, why: str, fix: str) -> FixRequest:
     return FixRequest("TS1339", what, why=why, fix=fix)
 
 
-def _open_log(parts: Parts, request: StreamRequest, traits: TableTraits, find_log: FindLog) -> LogChanges:
-    """Raises FixRequest TS1339."""
+def _open_source(
+    parts: Parts, request: StreamRequest, traits: TableTraits, known: Position | None, find_log: FindLog
+) -> ChangelogFiles | LogChanges:
+    """Brokers are asked last. Raises FixRequest TS1339."""
+    files = ChangelogFiles(parts, request.columns)
+    if not _reads_log(known, request, traits):
+        return files
     log = find_log()
     if log is None:
         raise _no_read_mode(
@@ -142,7 +146,7 @@ def _open_log(parts: Parts, request: StreamRequest, traits: TableTraits, find_lo
             "leave the read mode out: its files have every change",
         )
     normalizes = traits.normalizes if request.normalizes is None else request.normalizes
-    return LogChanges(parts, log, request.columns, normalizes=normalizes)
+    return LogChanges(parts, log, files, normalizes=normalizes)
 
 
 def _begin(parts: Parts, start: StartRequest, source: ChangelogFiles | LogChanges) -> Position:
@@ -150,15 +154,27 @@ def _begin(parts: Parts, start: StartRequest, source: ChangelogFiles | LogChange
         found = _begin_in_log(parts, start, source)
         if found is not None:
             return found
-    while True:  # again where the snapshot expires, or is rolled back, at this very moment
-        picked = pick_start(start, _history(parts), now_ms=parts.runtime.now_ms(), table=parts.guard.location)
-        if isinstance(source, LogChanges):
+        while True:  # again where the snapshot expires, or is rolled back, at this very moment
+            picked = _pick(parts, start)
             behind = source.begin_behind(picked.snapshot if picked.is_full else picked.snapshot - 1)
-            if not picked.is_full:
-                return behind
-        position = _position_of(parts, picked)
+            position = _position_of(parts, picked) if picked.is_full else behind
+            if position is not None:
+                return position
+    return begin_in_files(parts, start)
+
+
+def begin_in_files(parts: Parts, start: StartRequest | None) -> Position:
+    """`start` None: as the table's `scan.mode` says. Raises FixRequest TS1332, NotFound TS1333."""
+    if start is None:
+        start = parse_request(TableTraits(parts.latest_schema()).scan_mode)
+    while True:  # again, as above
+        position = _position_of(parts, _pick(parts, start))
         if position is not None:
             return position
+
+
+def _pick(parts: Parts, start: StartRequest) -> Start:
+    return pick_start(start, _history(parts), now_ms=parts.runtime.now_ms(), table=parts.guard.location)
 
 
 def _begin_in_log(parts: Parts, start: StartRequest, source: LogChanges) -> Position | None:
@@ -217,12 +233,13 @@ def _until(until: int | str | None, position: Position, source: ChangelogFiles |
     return until
 
 
-def _check_bounds(request: StreamRequest, position: Position) -> None:
+def _check_bounds(request: StreamRequest, table: str) -> None:
+    """Raises FixRequest TS1353."""
     rows, seconds = request.batch_rows, request.pace.interval_s
     if (rows is not None and rows < 1) or seconds < 0:
         raise FixRequest(
             "TS1353",
-            f"a reader cannot read from snapshot {position.snapshot} like that",
+            f"a reader of {table} cannot read like that",
             why=f"batch_rows is {rows}, interval_s is {seconds}",
             fix="a batch has 1 row or more, an interval is 0 or more seconds",
         )

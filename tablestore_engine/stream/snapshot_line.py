@@ -71,10 +71,10 @@ class SnapshotLine:
         self.check_table(position)
         latest, seen = self.parts.snapshots.find_latest_id() or 0, position.seen
         if latest < position.snapshot:
-            raise self._rolled_back(position, f"the newest snapshot is {latest or 'none'}")
+            raise self.rolled_back(position, f"the newest snapshot is {latest or 'none'}")
         found = None if seen is None else self.parts.snapshots.find(seen.snapshot)
         if seen is not None and found is not None and found.unique != seen.unique:
-            raise self._rolled_back(position, f"snapshot {seen.snapshot} is another one now")
+            raise self.rolled_back(position, f"snapshot {seen.snapshot} is another one now")
 
     def explain_base(self, position: Position, error: NotFound) -> NotFound:
         """As explain, of a position in a log: its base went away while it was looked into."""
@@ -112,17 +112,18 @@ class SnapshotLine:
             there = self.parts.snapshots.find(seen.snapshot)
             said = seen.unique if there is None else there.unique
         if said != seen.unique:
-            raise self._rolled_back(position, f"snapshot {seen.snapshot} is another one now")
+            raise self.rolled_back(position, f"snapshot {seen.snapshot} is another one now")
 
     def _check_waiting(self, position: Position, latest: int) -> None:
         if latest < position.snapshot - 1 or position.is_within:
-            raise self._rolled_back(position, f"the newest snapshot is {latest or 'none'}")
+            raise self.rolled_back(position, f"the newest snapshot is {latest or 'none'}")
         seen = position.seen
         there = None if seen is None else self.parts.snapshots.find(seen.snapshot)
         if seen is not None and there is not None and there.unique != seen.unique:
-            raise self._rolled_back(position, f"snapshot {seen.snapshot} is another one now")
+            raise self.rolled_back(position, f"snapshot {seen.snapshot} is another one now")
 
-    def _rolled_back(self, position: Position, why: str) -> FixRequest:
+    def rolled_back(self, position: Position, why: str) -> FixRequest:
+        """TS1338."""
         return FixRequest(
             "TS1338",
             f"{self.parts.guard.location} was rolled back behind its reader, which is at snapshot {position.snapshot}",

@@ -27,6 +27,7 @@ from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.shard_executors import ShardExecutors
 from tablestore_engine.sql.table_version import TableVersion
+from tablestore_engine.store.tasks.task_runner import run_tasks
 from tablestore_engine.store.write.requested_compaction import CompactionRequest, has_inbox_rows
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport, report_of_compaction
@@ -41,7 +42,10 @@ from tablestore_engine.warehouse.write_report import WriteReport, report_of
 
 
 class Warehouse:
-    """Shared by the threads of a process; `log` is where changelogs go, `scratch` a folder."""
+    """Shared by the threads of a process; `log` is where changelogs go, `scratch` a folder.
+
+    `uses_spark` False: a worker of Spark, where no session may start; bucket work stays in threads.
+    """
 
     def __init__(
         self,
@@ -52,14 +56,16 @@ class Warehouse:
         *,
         trusted_sql: bool = False,
         scratch: str | None = None,
+        uses_spark: bool = True,
     ) -> None:
         self.path, fileio = open_root(path, runtime.users)
         self.catalog = FilesystemCatalog(fileio, self.path, runtime)
         self.session = LazySession(spark, ScratchPlace(self.path, scratch, runtime.users))
-        self.stores = OpenTables(self.catalog, Executors(self.session))
+        self.stores = OpenTables(self.catalog, Executors(self.session) if uses_spark else run_tasks)
         names = NameLookup(self.catalog, self.stores)
         self.spark = LazyResolver(self.session, names, trusted_sql=trusted_sql)
-        self.logs = Logs(self.catalog, self.stores, log, ShardExecutors(self.session))
+        shards = ShardExecutors(self.session if uses_spark else None)
+        self.logs = Logs(self.catalog, self.stores, log, shards)
         self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)
         self.expiry = Expiry(
             self.stores, self.logs, PartitionExpiry(self.catalog, self.stores, self.logs, runtime)

@@ -3,6 +3,7 @@
 Names      CATALOG_COLUMNS   the columns dbt expects, in order
            catalog_rows()    one relation's columns, each with the facts of the current snapshot
            read_catalog_rows()   the same, asked of the engine; none, and a warning, for a damaged one
+           read_schema_rows()    of a schema's relations
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from datetime import UTC, datetime
 from dbt.adapters.events.logging import AdapterLogger
 
 from tablestore_engine.api import DAMAGED, ColumnInfo, Engine, RelationInfo, TableFacts, describe_damage
+from tablestore_engine.errors import NotFound
 
 logger = AdapterLogger("Tablestore")
 
@@ -80,3 +82,18 @@ def read_catalog_rows(engine: Engine, relation: RelationInfo, owner: str | None)
     except DAMAGED as damage:
         logger.warning(f"{name} is not in the catalog: {describe_damage(damage)}")
         return []
+
+
+def read_schema_rows(
+    engine: Engine, schema: str, names: set[str] | None, owner: str | None
+) -> list[tuple[object, ...]]:
+    """Rows of a schema's relations, or of some (in lower case); none of a schema that is not there."""
+    try:
+        infos = engine.relations(schema)
+    except NotFound:
+        return []
+    rows: list[tuple[object, ...]] = []
+    for info in infos:
+        if names is None or info.identifier.name.lower() in names:
+            rows += read_catalog_rows(engine, info, owner)
+    return rows

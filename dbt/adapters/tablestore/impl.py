@@ -23,7 +23,7 @@ from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
 from dbt_common.contracts.constraints import ConstraintType
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
-from dbt.adapters.tablestore.catalog_rows import CATALOG_COLUMNS, read_catalog_rows
+from dbt.adapters.tablestore.catalog_rows import CATALOG_COLUMNS, read_schema_rows
 from dbt.adapters.tablestore.column import TablestoreColumn
 from dbt.adapters.tablestore.config.model_config import STRATEGIES, TablestoreConfig
 from dbt.adapters.tablestore.config.unsupported_models import refuse_streaming, refuse_unbuilt
@@ -118,12 +118,9 @@ class TablestoreAdapter(SparkAdapter):
             infos = self.engine.relations(str(schema_relation.schema))
         except NotFound:
             return []
-        return [
-            self.Relation.create(
-                schema=info.identifier.database, identifier=info.identifier.name, type=RelationType(info.kind)
-            )
-            for info in infos
-        ]
+        names = ((info.identifier, RelationType(info.kind)) for info in infos)
+        make = self.Relation.create
+        return [make(schema=one.database, identifier=one.name, type=kind) for one, kind in names]
 
     @as_dbt_errors()
     def list_schemas(self, database: str) -> list[str]:  # noqa: ARG002 - dbt's signature
@@ -171,10 +168,8 @@ class TablestoreAdapter(SparkAdapter):
         for header in headers:
             self.execute(header)
         versions = self.writer.versions_for(self.nice_connection_name())
-        return [
-            TablestoreColumn(column=info.name, dtype=info.type_text)
-            for info in self.engine.query_columns(query, versions=versions, reads=reads)
-        ]
+        found = self.engine.query_columns(query, versions=versions, reads=reads)
+        return [TablestoreColumn(column=info.name, dtype=info.type_text) for info in found]
 
     # --- dbt docs and freshness ---
 
@@ -200,16 +195,7 @@ class TablestoreAdapter(SparkAdapter):
 
     @as_dbt_errors()
     def _schema_rows(self, schema: str, names: set[str] | None) -> list[tuple[object, ...]]:
-        engine, owner = self.engine, self.config.credentials.user
-        try:
-            infos = engine.relations(schema)
-        except NotFound:
-            return []
-        rows: list[tuple[object, ...]] = []
-        for info in infos:
-            if names is None or info.identifier.name.lower() in names:
-                rows += read_catalog_rows(engine, info, owner)
-        return rows
+        return read_schema_rows(self.engine, schema, names, self.config.credentials.user)
 
     @staticmethod
     def _catalog_table(rows: list[tuple[object, ...]]) -> agate.Table:
@@ -320,6 +306,18 @@ class TablestoreAdapter(SparkAdapter):
     def tablestore_upsert(self, relation: TablestoreRelation, sql: str, **by: str) -> TablestoreResponse:
         """Upsert a query's rows with its new columns, in one commit; no rows are no commit."""
         return self.writer.upsert(relation, sql, **by)
+
+    @available.parse(lambda *args, **_: args[1])
+    @as_dbt_errors()
+    def tablestore_changes(self, relation: TablestoreRelation, **context: Any) -> TablestoreRelation:  # noqa: ANN401
+        """The rows of an input that changed since the model's last commit."""
+        return self.writer.inputs.changes(relation, **context)
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_full_refresh_difference(self, relation: TablestoreRelation, test: str) -> str:
+        """SQL of the rows that a model's table and its query do not share."""
+        return self.writer.full_refresh_difference(self._macro_resolver, relation, test)
 
     @available.parse_none
     def tablestore_read_decimals_exactly(self) -> None:

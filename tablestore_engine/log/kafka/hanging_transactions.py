@@ -31,50 +31,19 @@ from contextlib import closing
 from dataclasses import replace
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.kafka.kafka_client import code_of, make_consumer
+from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
-from tablestore_engine.log.kafka.marker import (
-    NEW_TOPIC_SECONDS,
-    PASSING,
-    Marker,
-    Progress,
-    encode_marker,
-    read_range,
-)
+from tablestore_engine.log.kafka.marker import Marker, Progress, encode_marker, read_range
+from tablestore_engine.log.kafka.partition_ends import Place, find_ends
 from tablestore_engine.log.kafka.reader import to_message
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime
 
-Place = tuple[str, int]
 _PATIENCE_SECONDS = 1.0
 _SLICE = 10_000
-
-
-def find_ends(
-    admin: AdminClient,
-    places: Iterable[Place],
-    settings: LogSettings,
-    isolation: IsolationLevel,
-    runtime: Runtime,
-) -> Mapping[Place, int]:
-    """The end of each partition as readers of that isolation see it; a new topic may have no leader for a moment.
-
-    Raises KafkaException.
-    """
-    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # its stub has no types
-    wanted = {TopicPartition(*place): latest for place in places}
-    deadline = runtime.now_ms() + int(min(settings.timeout_s, NEW_TOPIC_SECONDS) * 1000)
-    while True:
-        asked = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=settings.timeout_s)
-        try:
-            return {(place.topic, place.partition): one.result().offset for place, one in asked.items()}
-        except KafkaException as error:
-            if code_of(error) not in PASSING or runtime.now_ms() > deadline:
-                raise
-            runtime.sleep(0.05)
 
 
 def data_places(settings: LogSettings) -> tuple[Place, ...]:

@@ -12,25 +12,24 @@ INVARIANT  the end of a partition counts as reached by a message at or behind it
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import NotFound
-from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.followed_log import NO_SNAPSHOT, UNSAID, LogBorder, Messages, Place
-from tablestore_engine.log.kafka.hanging_transactions import find_ends
+from tablestore_engine.log.followed_log import LogBorder, Messages, Place
 from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer, translate
 from tablestore_engine.log.kafka.kafka_topic import check_shards, check_topic_id, find_topics, missing_topic
 from tablestore_engine.log.kafka.marker import Marker, decode_marker, read_range, read_span
+from tablestore_engine.log.kafka.message_runs import MessageRun, to_columns
+from tablestore_engine.log.kafka.partition_ends import find_beginnings, find_ends
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.shard_borders import merge_shards, to_borders
@@ -41,23 +40,7 @@ from tablestore_engine.runtime.outside_world import Runtime
 QUEUE_MAX = 100_000
 _TAKE = 1_000  # more at once is slower: measured
 _WAIT_SECONDS = 0.02
-_KINDS = {kind.short_string.encode(): int(kind) for kind in RowKind}
 _GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Messages of one partition that were received together."""
-
-    offsets: npt.NDArray[np.int64]
-    messages: Sequence[Message]
-
-    def split(self, count: int) -> tuple[_Run, _Run]:
-        """The first ones, the others."""
-        return (
-            _Run(self.offsets[:count], self.messages[:count]),
-            _Run(self.offsets[count:], self.messages[count:]),
-        )
 
 
 @dataclass
@@ -65,17 +48,17 @@ class _Queue:
     """What was received of one partition; `reached`: the place behind all of it, `count`: messages."""
 
     reached: int
-    runs: deque[_Run] = field(default_factory=deque)
+    runs: deque[MessageRun] = field(default_factory=deque)
     count: int = 0
     is_paused: bool = False
 
-    def put(self, run: _Run) -> None:
+    def put(self, run: MessageRun) -> None:
         """They follow what is there."""
         self.runs.append(run)
-        self.count += len(run.messages)
+        self.count += len(run)
         self.reached = int(run.offsets[-1]) + 1
 
-    def take(self, end: int, most: int) -> list[_Run]:
+    def take(self, end: int, most: int) -> list[MessageRun]:
         """Those before `end`, so many at most."""
         taken = []
         while self.runs and most > 0:
@@ -85,7 +68,7 @@ class _Queue:
                 break
             first, rest = run.split(fitting)
             self.runs.popleft()
-            if len(rest.messages):
+            if len(rest):
                 self.runs.appendleft(rest)
             taken.append(first)
             self.count -= fitting
@@ -111,6 +94,7 @@ class _Follow:
     consumer: Consumer
     queues: dict[int, _Queue] = field(default_factory=dict)
     given: dict[int, int] = field(default_factory=dict)  # the place behind what was given
+    with_headers: bool = False  # of what is received
 
 
 class KafkaFollower:
@@ -181,11 +165,20 @@ class KafkaFollower:
         """As FollowedLog."""
         with _told(self._settings, "asking for the ends of the topic"):
             self._meet(self._partitions)
-            places = [(self._settings.topic, partition) for partition in range(self._partitions)]
             found = find_ends(
-                self._admin, places, self._settings, IsolationLevel.READ_COMMITTED, self._runtime
+                self._admin, self._places(), self._settings, IsolationLevel.READ_COMMITTED, self._runtime
             )
         return {partition: end for (_, partition), end in found.items()}
+
+    def beginnings(self) -> Place:
+        """As FollowedLog."""
+        with _told(self._settings, "asking for the beginning of the topic"):
+            self._meet(self._partitions)
+            found = find_beginnings(self._admin, self._places(), self._settings, self._runtime)
+        return {partition: begin for (_, partition), begin in found.items()}
+
+    def _places(self) -> list[tuple[str, int]]:
+        return [(self._settings.topic, partition) for partition in range(self._partitions)]
 
     @property
     def _partitions(self) -> int:
@@ -212,23 +205,23 @@ class KafkaFollower:
 
     def check_there(self, place: Place) -> None:
         """As FollowedLog."""
-        with _told(self._settings, "asking for the beginning of the topic"):
-            for partition, offset in place.items():
-                where = TopicPartition(self._settings.topic, partition)
-                low, high = read_span(self._open().consumer, where, self._settings, self._runtime)
-                if not low <= offset <= high:
-                    raise self._gone(partition, offset)
+        beginnings, ends = self.beginnings(), self.ends()
+        for partition, offset in place.items():
+            if not beginnings.get(partition, 0) <= offset <= ends.get(partition, 0):
+                raise self._gone(partition, offset)
 
     def read(self, start: Place, until: Place, rows_max: int, *, with_headers: bool = True) -> Messages:
         """As FollowedLog."""
         with _told(self._settings, "reading the topic"):
             follow = self._open()
             self._meet(max(until, default=-1) + 1)
-            if not self._goes_on(follow, start, until):
+            lacks_headers = with_headers and not follow.with_headers
+            if lacks_headers or not self._goes_on(follow, start, until):
+                follow.with_headers = with_headers
                 self._assign(follow, {one: start.get(one, 0) for one in {*start, *until}})
             self._receive(follow, until, rows_max)
             taken = self._take(follow, until, rows_max)
-        return _columns(taken, {**start, **follow.given}, with_headers=with_headers)
+        return to_columns(taken, {**start, **follow.given}, with_headers=with_headers)
 
     def _open(self) -> _Follow:
         if self._follow is None:
@@ -296,8 +289,8 @@ class KafkaFollower:
 
     @staticmethod
     def _put(follow: _Follow, messages: Sequence[Message]) -> None:
-        offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
-        follow.queues[messages[0].partition() or 0].put(_Run(offsets, messages))
+        run = MessageRun.of(messages, with_headers=follow.with_headers)
+        follow.queues[run.partition].put(run)
 
     def _event(self, follow: _Follow, message: Message) -> None:
         error, queue = message.error(), follow.queues[message.partition() or 0]
@@ -310,15 +303,15 @@ class KafkaFollower:
             raise KafkaException(error)
 
     @staticmethod
-    def _take(follow: _Follow, until: Place, rows_max: int) -> list[tuple[int, _Run]]:
+    def _take(follow: _Follow, until: Place, rows_max: int) -> list[MessageRun]:
         """In the order of partitions; what is left over stays."""
-        taken: list[tuple[int, _Run]] = []
+        taken: list[MessageRun] = []
         left = rows_max
         for partition, end in sorted(until.items()):
             queue = follow.queues[partition]
-            for run in queue.take(end, left):
-                taken.append((partition, run))
-                left -= len(run.messages)
+            runs = queue.take(end, left)
+            taken += runs
+            left -= sum(map(len, runs))
             follow.given[partition] = max(follow.given[partition], min(queue.following, end))
         return taken
 
@@ -365,35 +358,3 @@ class _told:  # noqa: N801 - a context manager, read as a word
             if code_of(error) in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
                 raise missing_topic(self._settings, self._settings.topic) from error
             raise translate(error, self._settings, doing=self._doing) from error
-
-
-def _columns(
-    taken: Sequence[tuple[int, _Run]], reached: Mapping[int, int], *, with_headers: bool
-) -> Messages:
-    messages = [message for _, run in taken for message in run.messages]
-    count = len(messages)
-    kinds, snapshots = np.full(count, UNSAID, np.int8), np.full(count, NO_SNAPSHOT, np.int64)
-    if with_headers:
-        _read_headers(messages, kinds, snapshots)
-    none = np.empty(0, np.int64)
-    return Messages(
-        np.concatenate([none, *(np.full(len(run.messages), partition) for partition, run in taken)]),
-        np.concatenate([none, *(run.offsets for _, run in taken)]),
-        [message.key() for message in messages],
-        [message.value() for message in messages],
-        kinds,
-        snapshots,
-        reached,
-    )
-
-
-def _read_headers(
-    messages: Sequence[Message], kinds: npt.NDArray[np.int8], snapshots: npt.NDArray[np.int64]
-) -> None:
-    for number, message in enumerate(messages):
-        headers = message.headers()
-        for name, text in headers if isinstance(headers, list) else ():
-            if name == "s":
-                snapshots[number] = int(text) if text is not None and text.isdigit() else NO_SNAPSHOT
-            elif name == "k" and isinstance(text, bytes):
-                kinds[number] = _KINDS.get(text, UNSAID)

@@ -19,11 +19,12 @@ from dataclasses import dataclass, replace
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.log.kafka.hanging_transactions import data_places, find_ends
+from tablestore_engine.log.kafka.hanging_transactions import data_places
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import TopicFacts
 from tablestore_engine.log.kafka.marker import Marker, Progress, encode_marker, plan_progress, read_markers
+from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime
 

@@ -36,7 +36,6 @@ from tablestore_engine.log.kafka.hanging_transactions import (
     check_covered,
     data_places,
     drop_hidden,
-    find_ends,
     find_undecided,
     marker_place,
     settle_topics,
@@ -57,6 +56,7 @@ from tablestore_engine.log.kafka.kafka_topic import (
 )
 from tablestore_engine.log.kafka.log_base import Claim, is_left_claim, newest_marker, write_base
 from tablestore_engine.log.kafka.marker import Marker, Progress, plan_progress
+from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.reader import find_tails
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime

@@ -20,7 +20,6 @@ from confluent_kafka.admin import AdminClient
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.log.kafka.hanging_transactions import (
     data_places,
-    find_ends,
     find_undecided,
     marker_place,
 )
@@ -29,6 +28,7 @@ from tablestore_engine.log.kafka.kafka_topic import LogTopics, check_topics, fin
 from tablestore_engine.log.kafka.log_base import newest_marker
 from tablestore_engine.log.kafka.log_lifecycle import check_owner
 from tablestore_engine.log.kafka.marker import Marker, Progress, plan_progress
+from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.topic_settings import check_fit, read_configs
 from tablestore_engine.log.kafka.transaction_state import find_state

@@ -28,9 +28,10 @@ from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.log.kafka.early_rows import EarlySpan
-from tablestore_engine.log.kafka.hanging_transactions import data_places, find_ends
+from tablestore_engine.log.kafka.hanging_transactions import data_places
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.marker import Progress, read_range
+from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.reader import to_message
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.sink import EarlyCommit

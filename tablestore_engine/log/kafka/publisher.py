@@ -93,8 +93,7 @@ class Publisher:
         `find_commit` gives "user:identifier" of a snapshot that still exists: with it a table that was rolled back
         behind the log is noticed, and a gap. `read_state`: the table at a snapshot, needed where rows go out early;
         `early`: what this process knows of such rows, by snapshot. Raises TS1702-TS1714, TS1730, TS1731, TS1733,
-        TS1750-TS1753; after
-        RetryError and OutcomeUnknown simply call again.
+        TS1750-TS1753; after RetryError and OutcomeUnknown simply call again.
         """
         deadline_ms = self._runtime.now_ms() + int(self._settings.delivery_s * 1000)
 

@@ -22,6 +22,7 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.kafka.kafka_client import make_consumer, translate
 from tablestore_engine.log.kafka.marker import Marker, read_markers, read_range, read_span
+from tablestore_engine.log.kafka.message_runs import KIND_OF_HEADER
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
@@ -130,11 +131,8 @@ def to_message(message: Message) -> LogMessage:
         value=value if isinstance(value, bytes) else None,
         snapshot_id=int(snapshot_id) if snapshot_id is not None and snapshot_id.isdigit() else None,
         commit=None if commit is None else commit.decode("utf-8", "replace"),
-        kind=_KINDS.get(kind) if kind is not None else None,
+        kind=KIND_OF_HEADER.get(kind) if kind is not None else None,
         sequence=int(sequence) if sequence is not None and sequence.isdigit() else None,
         timestamp_ms=message.timestamp()[1],
         early=None if early is None else early.decode("ascii", "replace"),
     )
-
-
-_KINDS = {kind.short_string.encode(): kind for kind in RowKind}

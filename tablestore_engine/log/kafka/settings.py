@@ -1,7 +1,8 @@
 """Table options `log.*`, `kafka.*` and the profile's `log:` block → one frozen LogSettings.
 
 Names      LogSettings     everything that publishing and reading one table's topic needs
-           resolve_log()   the only way to make one; None when the table has no log
+           resolve_log()   the way to make one; None when the table has no log
+           reader_settings() of a topic that others write and we read
 Order      the engine's own client settings > the table's few harmless ones > the profile's > our defaults.
 Trust      a table may have been written by anybody: it names its topic and tunes messages, by the kafka.* rows of the
            table of options. Brokers, security, files and plugins come from the profile (or --bootstrap) alone; any
@@ -167,6 +168,27 @@ def resolve_log(
         registry=_registry(profile or {}, table) if formats.needs_registry(is_keyed=is_keyed) else {},
         is_eventual=is_eventual,
         shards=shards,
+    )
+
+
+def reader_settings(topic: str, profile: Mapping[str, str]) -> LogSettings:
+    """Clients for a topic that no table names. Raises FixRequest TS1436, TS1701."""
+    if not profile.get(_BROKERS):
+        raise FixRequest(
+            "TS1436",
+            f"topic {topic} cannot be read: no brokers are named",
+            why=f"{_BROKERS} is nowhere set",
+            fix="add it to `log:` of the profile, or give --bootstrap or TABLESTORE_KAFKA",
+        )
+    said = {key: value for key, value in profile.items() if key.startswith(REGISTRY_PREFIX)}
+    return LogSettings(
+        table=f"topic {topic}",
+        table_uuid=f"ingest-{topic}",
+        topic=topic,
+        partitions=1,
+        mode=ChangelogMode.ALL,
+        client=_client({}, profile, f"topic {topic}"),
+        registry={key.removeprefix(REGISTRY_PREFIX): value for key, value in said.items()},
     )
 
 

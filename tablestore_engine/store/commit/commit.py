@@ -41,6 +41,7 @@ from tablestore_engine.store.commit.snapshot_claim import (
 from tablestore_engine.store.commit.snapshot_files import DeltaFiles, Planned, SnapshotFiles
 from tablestore_engine.store.metadata.commit_history import following_properties
 from tablestore_engine.store.metadata.manifests import ManifestStore
+from tablestore_engine.store.metadata.source_positions import check_steps, steps_of
 
 __all__ = ["CommitIdentity", "CommitReport", "Committer", "Plan"]
 
@@ -74,7 +75,7 @@ class Committer:
     ) -> CommitReport:
         """Run `plan` until its snapshot is claimed; `retries_max` is asked once somebody was quicker.
 
-        Raises RetryError TS1305, TS1365, OutcomeUnknown TS1306, StorageError.
+        Raises RetryError TS1305, TS1365, TS1471, OutcomeUnknown TS1306, StorageError, FixRequest TS1470.
         """
         attempt = _Attempt(self, plan, identity, destination or self.main, properties or {})
         try:
@@ -210,6 +211,10 @@ class _Attempt:
     _base: Snapshot | None = None
     _planned: Planned | None = None
     _delta: DeltaFiles | None = field(default=None)
+    _kept: Mapping[str, str] = field(
+        default_factory=dict
+    )  # properties, with positions as they are on the base
+    _carried: Mapping[str, str] = field(default_factory=dict)  # of a preparing step
 
     def run(self) -> CommitReport | None:
         """One turn: a report, or None when another turn is needed."""
@@ -223,8 +228,11 @@ class _Attempt:
             return replace(report_of(done.snapshot), staged=done.staged)
         if not self._searched:
             self._first_base, self._searched = 0 if base is None else base.id, True
+        steps = steps_of(self.properties)
+        self._carried = check_steps(self.committer.main.snapshots, base, {}, {})
+        self._kept = check_steps(self.committer.main.snapshots, base, self.properties, steps)
         planned = self._plan_on(base)
-        if planned.is_nothing:
+        if planned.is_nothing and not steps:
             return report_of_nothing(base, planned, self.identity)
         return self._claim(base, planned)
 
@@ -288,11 +296,11 @@ class _Attempt:
                 draft,
                 commit_user=self.identity.user + STEP_USER_SUFFIX,
                 commit_identifier=self.identity.identifier,
-                properties=following_properties(base),
+                properties={**self._carried, **following_properties(base)},
             )
         return replace(
             draft,
             commit_user=self.identity.user,
             commit_identifier=self.identity.identifier,
-            properties={**self.properties, **count_properties(planned), **following_properties(base)},
+            properties={**self._kept, **count_properties(planned), **following_properties(base)},
         )

@@ -5,6 +5,7 @@ Names      following_properties   what each snapshot says of those before it
            find_row_commit        the commit that made the rows of a snapshot
            rows_version           the same as text, which the publishing gate compares: `user:identifier`; NO_ROWS
            commit_of              `user:identifier` of one snapshot
+           find_commit            the number of the snapshot of that commit, from one number on
            was_committed          whether one of the newer snapshots is of that commit
            base_of                what a snapshot says of the one that it was planned on
            follows                whether a snapshot was planned on that base; goes_back_to: or on one after it
@@ -96,6 +97,21 @@ def rows_version(snapshots: SnapshotStore, snapshot: Snapshot | None) -> str:
 def commit_of(snapshot: Snapshot) -> str:
     """`user:identifier`."""
     return f"{snapshot.commit_user}:{snapshot.commit_identifier}"
+
+
+def find_commit(snapshots: SnapshotStore, newest: Snapshot, version: str, *, first: int) -> int | None:
+    """The number, at `first` or behind it, of the snapshot of that commit in the line that ends with `newest`.
+
+    One that has expired is found by its digest, as long as the newest snapshot lists it.
+    """
+    for number in range(first, newest.id + 1):
+        found = snapshots.find(number)
+        if found is not None and commit_of(found) == version:
+            return number
+    user, _, identifier = version.rpartition(":")
+    distance, recent = newest.id - first, _recent(newest)
+    is_told = 0 < distance <= len(recent) and snapshots.find(first) is None
+    return first if is_told and recent[distance - 1] == _digest(user, int(identifier)) else None
 
 
 def was_committed(snapshots: SnapshotStore, version: str, *, first: int) -> bool:

@@ -3,6 +3,7 @@
 Names      ScanPlan   what to read; merge-free: dropping `deleted` positions of its files gives the table
            Scanner    snapshot → plan for readers, snapshot → bucket states for writers
            bucket_files   files grouped by bucket
+           is_merged      whether rows of a file are visible or not by the other files of its bucket
 Steps      base list, then delta list → manifests → entries merged → partition and bucket filters → vectors attached
            keyed table without vectors (written by others): positions computed from the key columns (hidden_positions)
 INVARIANT  level 0 of a table with deletion vectors is no part of the table yet: readers skip it, writers see it.
@@ -37,6 +38,7 @@ from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.table_traits import TableTraits
 
 PartitionFilter = Callable[[tuple[object, ...]], bool]
+EntryFilter = Callable[[ManifestEntry], bool]
 _REMEMBERED = 4
 
 
@@ -74,10 +76,11 @@ class Scanner:
         partitions: PartitionFilter | None = None,
         buckets: Collection[int] | None = None,
         level_min: int = 0,
+        takes: EntryFilter | None = None,
     ) -> ScanPlan:
         """Files of a snapshot for a reader who wants the columns of `schema`, as if it had no level below `level_min`.
 
-        Raises Unsupported TS1126, TS1128.
+        `takes`: only these files; where plans are merged (is_merged) whole buckets. Raises Unsupported TS1126, TS1128.
         """
         check_readable(schema)
         if snapshot is None:
@@ -97,18 +100,29 @@ class Scanner:
         level_min = max(level_min, int(hides_inbox))
         if level_min:
             entries = [entry for entry in entries if entry.file.level >= level_min]
+        if takes is not None:
+            entries = [entry for entry in entries if takes(entry)]
         files = self._files(snapshot, entries, spec)
-        if schema.is_keyed and not hides_inbox:
+        if is_merged(schema):
             files = self._merged(files, schema)
         return ScanPlan(snapshot, schema, tuple(files))
 
-    def plan_told(self, snapshot: Snapshot, *, schema: TableSchema) -> ScanPlan:
+    def plan_told(
+        self, snapshot: Snapshot, *, schema: TableSchema, takes: EntryFilter | None = None
+    ) -> ScanPlan:
         """The table as its changelogs have told it up to this snapshot: what a stream begins with.
 
         Rows whose changes come with a later compaction are not in it, else they would come twice.
         """
-        own = self.schemas.get(snapshot.schema_id)
-        return self.plan_scan(snapshot, schema=schema, level_min=TableTraits(own).told_level)
+        return self.plan_scan(snapshot, schema=schema, level_min=self._told_level(snapshot), takes=takes)
+
+    def told_entries(self, snapshot: Snapshot, *, schema: TableSchema) -> tuple[ManifestEntry, ...]:
+        """The files of plan_told, from metadata alone."""
+        level_min = max(self._told_level(snapshot), int(TableTraits(schema).has_inbox))
+        return tuple(entry for entry in self.live_entries(snapshot) if entry.file.level >= level_min)
+
+    def _told_level(self, snapshot: Snapshot) -> int:
+        return TableTraits(self.schemas.get(snapshot.schema_id)).told_level
 
     def bucket_states(
         self, snapshot: Snapshot | None, schema: TableSchema, wanted: Callable[[BucketId], bool] | None = None
@@ -199,6 +213,11 @@ class Scanner:
             replace(file, deleted=positions.get(f"{file.partition_path}{file.meta.file_name}"))
             for file in files
         ]
+
+
+def is_merged(schema: TableSchema) -> bool:
+    """Whether a plan has to look at all files of a bucket to tell which rows of one are visible."""
+    return schema.is_keyed and not TableTraits(schema).has_inbox
 
 
 def bucket_files(files: Iterable[StoredFile]) -> Mapping[BucketId, tuple[StoredFile, ...]]:

@@ -35,6 +35,7 @@ from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.commit_history import following_properties
+from tablestore_engine.store.metadata.source_positions import check_steps, joined_steps, steps_of
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, staged_changes
 from tablestore_engine.store.stage.staging import CLOSED, Staging, staged_branch, turn_path
 
@@ -71,8 +72,9 @@ def write_more(more: More) -> CommitReport:
         if (own.commit_user, own.commit_identifier) == (more.identity.user, more.identity.identifier):
             return replace(report_of(own), staged=more.name)
         _check_open(more, staged)
+        check_steps(more.branch.snapshots, own, {}, steps_of(more.properties))
         planned = more.plan(own)
-        if planned.is_nothing:
+        if planned.is_nothing and not steps_of(more.properties):
             return replace(report_of_nothing(own, planned, more.identity), staged=more.name)
         made = _take_turn(more, staged, planned)
         if made is None:
@@ -207,11 +209,13 @@ def _signed(more: More, staged: StagedSnapshot, draft: Snapshot, planned: Planne
     kept = dict(old.properties or {})
     counts = added_counts(kept, count_properties(planned))
     given = {} if planned.then_again else more.properties
+    steps = joined_steps(steps_of(kept), steps_of(given))
+    said = check_steps(more.branch.snapshots, staged.base, {**kept, **given, **counts}, steps)
     return replace(
         draft,
         commit_user=old.commit_user if planned.then_again else more.identity.user,
         commit_identifier=old.commit_identifier if planned.then_again else more.identity.identifier,
-        properties={**kept, **given, **counts, **following_properties(staged.base)},
+        properties={**said, **following_properties(staged.base)},
     )
 
 

@@ -1,6 +1,7 @@
 """Rows on their way in: whatever the caller has becomes Arrow or a DataFrame (spark/incoming_frame.py has its part).
 
-Names      Incoming        one write's rows: Arrow in the driver, or a DataFrame; columns as fields; its kind column
+Names      Incoming        one write's rows: Arrow in the driver, a DataFrame, or files that tasks of Spark left;
+                           columns as fields; its kind column
            to_incoming     makes one of what Python users have; from_frame, from_arrow, to_arrow are its parts
            shape_arrow     the table's columns, in order, by name; what is missing is NULL
            split_kinds     rows and their row kinds
@@ -26,6 +27,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.sql_literal import count_of, sql_row
 from tablestore_engine.format.type_arrow import field_to_arrow, type_from_arrow
 from tablestore_engine.spark.incoming_frame import VIOLATION_COLUMN, frame_fields, with_helpers
+from tablestore_engine.warehouse.write.staged_rows import StagedRows
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 
 _SAMPLES = 5
@@ -33,7 +35,7 @@ _SAMPLES = 5
 
 @dataclass(frozen=True)
 class Incoming:
-    """Exactly one of `table` and `frame`; `has_kinds` when a column _ROW_KIND comes along.
+    """Exactly one of `table`, `frame` and `staged`; `has_kinds` when a column _ROW_KIND comes along.
 
     A field of type VOID has no values: it takes the type of the table's column. Raises FixRequest TS1024 (names).
     """
@@ -42,6 +44,7 @@ class Incoming:
     has_kinds: bool
     table: pa.Table | None = None
     frame: DataFrame | None = None
+    staged: StagedRows | None = None
 
     def __post_init__(self) -> None:
         _check_names([field.name for field in self.fields])
@@ -109,6 +112,11 @@ def from_frame(frame: DataFrame, delete_when: str | None, checks: Mapping[str, s
     fields = frame_fields(frame)
     frame = with_helpers(frame, delete_when, checks)
     return Incoming(fields, ROW_KIND_COLUMN in frame.columns, frame=frame)
+
+
+def from_staged(fields: tuple[DataField, ...], staged: StagedRows, *, has_kinds: bool) -> Incoming:
+    """Rows that lie in files."""
+    return Incoming(fields, has_kinds, staged=staged)
 
 
 def shape_arrow(rows: pa.Table, schema: TableSchema) -> pa.Table:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -50,6 +51,7 @@ from tablestore_engine.spark.write_job import WriteJob
 from tablestore_engine.store.commit.commit import CommitReport
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.identity import identity_of
+from tablestore_engine.store.metadata.source_positions import encode_steps
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter, SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.tasks.early_rows import TaskReceiver
@@ -104,7 +106,8 @@ class TableWriter:
             commit_user=spec.commit_user,
             commit_identifier=spec.commit_identifier,
             duplicates=spec.duplicates,
-            properties=dict(spec.properties) or None,
+            properties={**spec.properties, **(encode_steps(spec.positions) if spec.positions else {})}
+            or None,
             stage=spec.stage,
             always=spec.always,
             computed_from=None if computed_from is None else computed_from.id,
@@ -253,6 +256,9 @@ class TableWriter:
     def _small_rows(self, incoming: Incoming, schema: TableSchema, identifier: Identifier) -> pa.Table | None:
         if incoming.table is not None:
             return shape_arrow(incoming.table, schema)
+        if incoming.staged is not None:
+            rows = incoming.staged.read_small()
+            return None if rows is None else shape_arrow(rows, schema)
         frame = _shaped(incoming, schema)
         rows = collect_small(frame)
         if rows is not None:
@@ -270,12 +276,14 @@ class TableWriter:
         request: WriteRequest,
         limit: RowLimit | None,
     ) -> CommitReport:
-        """Spark tasks write the files; a lost race runs them again on the new base."""
-        frame = _shaped(incoming, schema)
-        if VIOLATION_COLUMN in frame.columns:
+        """Spark tasks write the files, or this process what such tasks staged, a part of it at a time; a lost race runs
+        them again on the new base.
+        """
+        frame = None if incoming.staged is not None else _shaped(incoming, schema)
+        if frame is not None and VIOLATION_COLUMN in frame.columns:
             frame = frame.drop(VIOLATION_COLUMN)
 
-        if isinstance(request.replaces, SameKeys):
+        if isinstance(request.replaces, SameKeys) and frame is not None:
             request = replace(
                 request, replaces=request.replaces.among(distinct_keys(frame, request.replaces.columns))
             )
@@ -293,10 +301,13 @@ class TableWriter:
                 states={(one.partition_bytes, one.bucket): one for one in seen.bucket_states(base)},
                 options={} if request.duplicates is None else {"tablestore.duplicates": request.duplicates},
                 picks=_picks(request),
-                kind_column=ROW_KIND_COLUMN if ROW_KIND_COLUMN in frame.columns else None,
+                kind_column=ROW_KIND_COLUMN if incoming.has_kinds else None,
                 limit=limit,
                 early=dump_receiver(early),
             )
+            if frame is None:
+                assert incoming.staged is not None  # rows are a frame, or staged
+                return incoming.staged.write(job, partial(shape_arrow, schema=target))
             return write_distributed(frame, job, self.spark.session.scratch())
 
         return store.write_changes(run, request)

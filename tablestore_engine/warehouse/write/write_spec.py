@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.store.metadata.source_positions import Steps
 from tablestore_engine.store.rows.row_filter import RowFilter
 from tablestore_engine.store.write.write_request import WriteMode
 
@@ -64,6 +65,7 @@ class WriteSpec:
     publish           send the changelog to the log when the table has one and the write is not staged
     commit_user, commit_identifier   identity: the same pair never writes twice
     properties        kept in the snapshot (invocation id, model …); never secrets
+    positions         source -> how far the table gets in it with these rows (PositionStep); committed with them
     """
 
     table: TableSpec = field(default_factory=TableSpec)
@@ -82,6 +84,7 @@ class WriteSpec:
     properties: Mapping[str, str] = field(default_factory=dict)
     replaces: RowFilter | None = None
     builds_on_stage: bool = False
+    positions: Steps = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", _word(WriteMode, "mode", self.mode))

@@ -96,8 +96,13 @@ def test_every_own_key_may_stand_under_meta(key: str) -> None:
         "log_ignore_delete": True,
         "log_changelog_mode": "upsert",
         "kafka_topic": "t",
+        "affected_by": {"customers": "customer_id"},
+        "affected_key": ["id"],
+        "affected_limit": 0.5,
     }
     logged = {"log_system": "kafka", "kafka_topic": "t"} if key.startswith(("log_", "kafka")) else {}
+    if key.startswith("affected_"):
+        logged = {"incremental_strategy": "changed_keys"}
     top = {"materialized": "tablestore", "primary_key": ["id"], **logged, key: values[key]}
     nested = {
         "materialized": "tablestore",
@@ -310,3 +315,17 @@ def test_ignored_keys_are_explained_and_unset_ones_are_not() -> None:
         "my_team": "x",
     }
     assert list(explain_ignored(config)) == ["file_format"]
+
+
+def test_what_affects_a_key() -> None:
+    """The key is the primary key if nothing else is said; an input is found by its name or with its schema."""
+    top = {"materialized": "incremental", "incremental_strategy": "changed_keys", "unique_key": ["a", "b"]}
+    settings = read({**top, "affected_by": {"Orders": ["x", "y + 1"], "other.items": ["p", "q"]}})
+    assert settings.affected is not None
+    assert (settings.affected.key, settings.affected.limit) == (("a", "b"), 0.3)
+    assert settings.affected.find("demo", "orders") == ("x", "y + 1")
+    assert settings.affected.find("other", "items") == ("p", "q")
+    assert settings.affected.find("demo", "items") is None
+    one = read({**top, "affected_key": "a", "affected_limit": 0}).affected
+    assert one is not None
+    assert (one.key, one.by, one.limit) == (("a",), (), 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.errors import PySparkException
 
-from tablestore_engine.errors import RetryError, Stopped
+from tablestore_engine.errors import NotFound, RetryError, Stopped
 from tablestore_engine.spark.spark_errors import translate
 
 STAGE = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times: org.apache.spark.SparkException: [FAILED_READ_FILE] Error while reading file f.parquet. SQLSTATE: KD001
@@ -88,3 +88,23 @@ def test_a_cancelled_job_below_java_exceptions_is_a_stop() -> None:
     error = translate(Unconverted(JavaException("write failed", JavaException("stage ended", root))))
     assert isinstance(error, Stopped)
     assert error.code == "TS1507"
+
+
+def test_an_error_of_ours_in_a_workers_traceback_is_that_error() -> None:
+    """The last one counts: the others led to it. A class that is none of ours is text."""
+    first = NotFound("TS1337", "snapshot 5 has expired", why="the oldest is 7", fix="begin anew")
+    last = RetryError("TS1327", "look again", why="busy", fix="later")
+    lines = [f"tablestore_engine.errors.{type(one).__name__}: {one}" for one in (first, last)]
+    text = "terminated: Traceback\n" + "\nDuring handling …\n".join(lines) + "\n SQLSTATE: 38000"
+    found = translate(PySparkException(text))
+    assert (type(found), found.code, found.what, found.why, found.fix) == (
+        RetryError, "TS1327", "look again", "busy", "later",
+    )  # fmt: skip
+    assert translate(PySparkException(lines[0].replace("NotFound", "Nothing"))).code == "TS1506"
+    assert translate(PySparkException("no traceback")).code == "TS1506"
+
+
+def test_a_stream_whose_source_was_killed_says_so() -> None:
+    """Spark's own message is empty (TS1450)."""
+    text = "[STREAM_FAILED] Query [id = 4, runId = b] terminated with exception:  SQLSTATE: XXKST"
+    assert translate(PySparkException(text)).code == "TS1450"

@@ -70,7 +70,7 @@ class MemoryLog:
                 self.send(batch.rows, schema, batch.bucket, number)
             if has_rows:
                 self.control()
-            self.known.append(LogBorder(number, self.ends(), is_exact=is_exact))
+            self.known.append(LogBorder(number, self.ends(), is_exact=is_exact, schema_id=schema.id))
 
     def send(self, rows: pa.Table, schema: TableSchema, bucket: int = 0, snapshot: int = 0) -> None:
         """Rows with `_ROW_KIND`."""
@@ -114,6 +114,10 @@ class MemoryLog:
     def ends(self) -> Place:
         """As FollowedLog."""
         return {partition: len(messages) for partition, messages in self.parts.items()}
+
+    def beginnings(self) -> Place:
+        """As FollowedLog."""
+        return dict(self.lows)
 
     def check_there(self, place: Place) -> None:
         """As FollowedLog."""

@@ -77,16 +77,6 @@ def test_a_stop() -> None:
     assert borders.find_stop(6, changes_between=quiet) == KNOWN[3]
 
 
-def test_a_portion_ends_at_a_border() -> None:
-    """Over as many as fit, over one at least, never behind the stop; None at the end."""
-    borders = BorderList(KNOWN)
-    assert borders.find_target({}, 100, None) == KNOWN[3].place
-    assert borders.find_target({}, 6, None) == KNOWN[1].place
-    assert borders.find_target({}, 1, None) == KNOWN[1].place
-    assert borders.find_target({}, 100, KNOWN[1]) == KNOWN[1].place
-    assert borders.find_target(KNOWN[3].place, 100, None) is None
-
-
 def test_a_step_on_the_way_to_a_place() -> None:
     """Over borders that are not exact too, as many as fit, the next one at least; then to the place; None there."""
     borders = BorderList(KNOWN)

@@ -13,7 +13,7 @@ import pytest
 
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
-from tablestore_engine.format.schema_change import add_column, drop_column, rename_column
+from tablestore_engine.format.schema_change import add_column, drop_column, rename_column, retype_column
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.store.alter import SchemaChange
@@ -188,6 +188,27 @@ def test_columns_of_every_age(tmp_path: Path) -> None:
     }
 
 
+def test_messages_that_come_late_are_read_by_their_own_types(tmp_path: Path) -> None:
+    """Sent behind an ALTER to a reader that knows it: FLOAT 0.1 stays what it was, told or remembered."""
+    log = MemoryLog(make_table(tmp_path, columns={"id": "INT NOT NULL", "v": "FLOAT"}))
+    store = log.store
+    put(store, {"id": 1, "v": 0.1})
+    log.publish()
+    put(store, {"id": 2, "v": 0.1})
+    store.alter(lambda schema: retype_column(schema, "v", parse_type("DOUBLE")))
+    rounds = iter((log.publish, lambda: put(store, {"id": 2, "v": 0.1}), log.publish))
+
+    def wait(_: float) -> bool:
+        act = next(rounds, None)
+        if act is not None:
+            act()
+        return act is None
+
+    rows = rows_of_batches(log_reader(log, "earliest", until=None, wait=wait))
+    old = float(np.float32(0.1))
+    assert [(one[KIND], one["v"]) for one in rows] == [("+I", old), ("+I", old), ("-U", old), ("+U", 0.1)]
+
+
 def test_rows_before_a_change_are_taken_as_they_are(tmp_path: Path) -> None:
     """`log.changelog-mode` = `all` needs no base."""
     log = a_log(tmp_path, mode=ChangelogMode.ALL)
@@ -230,5 +251,13 @@ def test_a_stream_gives_its_connection_up(tmp_path: Path, monkeypatch: pytest.Mo
     with log_reader(log, "earliest") as stream:
         next(stream)
     assert log.closed == 2
-    refused("TS1353", lambda: log_reader(log, "earliest", batch_rows=0))
+    refused("TS1353", lambda: log_reader(log, "earliest", until="then"))
     assert log.closed == 3
+
+
+def test_bad_input_asks_no_broker(tmp_path: Path) -> None:
+    """Bounds and columns are looked at before the log is opened."""
+    log = a_log(tmp_path)
+    log.known = None  # type: ignore[assignment]  # who asks it, fails
+    refused("TS1353", lambda: log_reader(log, "earliest", batch_rows=0))
+    refused("TS1110", lambda: log_reader(log, "earliest", columns=["no"]))

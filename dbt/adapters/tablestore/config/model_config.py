@@ -2,7 +2,6 @@
 
 Names      TablestoreConfig   the keys dbt knows to be ours (declared, so that IDEs and `+key` work)
            TableSettings      what the config of one model means
-           refuse_secret_keys()  what dbt asks while it parses, before anything of a config is written
            read_settings()    the only entry: config -> TableSettings, or a TS18xx error
 Steps      1 gather: top level, then meta.tablestore, then aliases  2 spelling and secrets  3 shapes
            4 contradictions  5 what is not built yet  6 the engine's own option check
@@ -19,8 +18,10 @@ from typing import Any
 
 from dbt.adapters.protocol import AdapterConfig
 
+from dbt.adapters.tablestore.config.affected_keys import Affected, read_affected
 from dbt.adapters.tablestore.config.key_holds_partition import check_key_holds_partition
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IGNORED, check_rows_asked
+from dbt.adapters.tablestore.config.secret_keys import ALIASES, refuse_secrets
 from dbt.adapters.tablestore.config.value_shapes import (
     read_bucket_count,
     read_choice,
@@ -32,13 +33,12 @@ from dbt.adapters.tablestore.config.value_shapes import (
     text_of,
 )
 from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.options import MERGE_ENGINES, check_options, is_credential
+from tablestore_engine.options import MERGE_ENGINES, check_options
 
 PUBLISH_POLICIES = ("auto", "on_tests", "always", "manual")
 INCREMENTAL = ("incremental", "tablestore")  # materializations whose later runs add to the table
-STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
+STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch", "changed_keys")
 SCHEMA_CHANGES = ("ignore", "append_new_columns", "sync_all_columns", "fail")
-ALIASES = {"tblproperties": "table_properties", "predicates": "incremental_predicates"}
 # config key -> table option
 _OPTION_OF = {
     "merge_engine": "merge-engine",
@@ -84,6 +84,9 @@ class TablestoreConfig(AdapterConfig):
     merge_update_columns: str | list[str] | None = None
     merge_exclude_columns: str | list[str] | None = None
     incremental_predicates: str | list[str] | None = None
+    affected_by: dict[str, Any] | None = None
+    affected_key: str | list[str] | None = None
+    affected_limit: float | None = None
 
 
 OWN_KEYS = tuple(key for key in TablestoreConfig.__dataclass_fields__ if not key.startswith("_"))
@@ -106,6 +109,7 @@ class TableSettings:
     update_columns: tuple[str, ...] = ()
     exclude_columns: tuple[str, ...] = ()
     predicates: tuple[str, ...] = ()
+    affected: Affected | None = None
 
     @property
     def needed_columns(self) -> tuple[str, ...]:
@@ -114,6 +118,7 @@ class TableSettings:
         ordered = (
             *self.primary_key,
             *self.delete_key,
+            *(self.affected.key if self.affected else ()),
             *self.partition_by,
             *filter(None, sequence.split(",")),
         )
@@ -123,7 +128,7 @@ class TableSettings:
 def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> TableSettings:
     """The checked settings of model `name`; `brokers` is what the profile's log: gives."""
     values = _gather(name, config)
-    _refuse_secrets(name, values)
+    refuse_secrets(name, values)
     check_rows_asked(name, config)
     materialized = str(config.get("materialized", "table"))
     primary_key, delete_key, strategy = _read_keys(name, values, is_incremental=materialized in INCREMENTAL)
@@ -140,6 +145,7 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
         update_columns=read_columns(name, "merge_update_columns", values.get("merge_update_columns")),
         exclude_columns=read_columns(name, "merge_exclude_columns", values.get("merge_exclude_columns")),
         predicates=read_predicates(name, values.get("incremental_predicates")),
+        affected=read_affected(name, values, primary_key, strategy),
     )
     _refuse_contradictions(name, settings, values, brokers)
     _refuse_unbuilt(name, settings)
@@ -200,40 +206,6 @@ def _given_twice(name: str, key: str, first: object, second: object) -> FixReque
         f"model {name} gives {key!r} twice",
         why=f"once as {first!r}, once as {second!r}",
         fix="give it in one place: config(), or meta.tablestore",
-    )
-
-
-def _refuse_secrets(name: str, values: Mapping[str, Any]) -> None:
-    """Config reaches manifest.json and schema files; secrets belong to the profile only."""
-    for group in ("kafka", "table_properties"):
-        for key in read_mapping(name, group, values.get(group)):
-            if is_credential(str(key)):
-                raise _secret(f"model {name}", str(key))
-
-
-def refuse_secret_keys(config: Mapping[str, Any]) -> None:
-    """Any part of a config as dbt parses it, before the manifest is written. Raises FixRequest TS1818.
-
-    Looked at are the keys themselves, and those inside the maps that hold options, also under meta.tablestore.
-    """
-    meta = config.get("meta")
-    nested = meta.get("tablestore") if isinstance(meta, Mapping) else None
-    for part in (config, nested):
-        if not isinstance(part, Mapping):
-            continue
-        groups = [part.get(group) for group in ("kafka", "table_properties", *ALIASES)]
-        for keys in (part, *(group for group in groups if isinstance(group, Mapping))):
-            for key in keys:
-                if is_credential(str(key).lstrip("+")):
-                    raise _secret("a config in this project", str(key))
-
-
-def _secret(where: str, key: str) -> FixRequest:
-    return FixRequest(
-        "TS1818",
-        f"{where} has {key!r}",
-        why="a config is stored readable in target/manifest.json and in the table",
-        fix="put it under `log:` of the profile, with env_var() for the secret",
     )
 
 
@@ -362,8 +334,8 @@ def _wrong_keys(settings: TableSettings) -> tuple[str, str] | None:
 def _wrong_strategy(settings: TableSettings) -> tuple[str, str] | None:
     """What an incremental model's strategy lacks or does not go with, and the way out."""
     strategy = settings.strategy
-    if strategy == "merge" and not settings.primary_key:
-        return "merge needs a key", "set primary_key, or use incremental_strategy='append'"
+    if strategy in ("merge", "changed_keys") and not settings.primary_key:
+        return f"{strategy} needs a key", "set primary_key, or use incremental_strategy='append'"
     if strategy == "append" and settings.primary_key:
         keeps = "set unique_key instead of primary_key, which keeps rows of one key apart"
         return "append does not go with a primary key", f"use incremental_strategy='merge', or {keeps}"

@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from dbt.adapters.tablestore.config.model_config import TableSettings
+from dbt.adapters.tablestore.plan.affected_keys_sql import changed_keys_select
 from dbt.adapters.tablestore.plan.layout_changes import LayoutChange, TableLayout, list_changes
 from dbt.adapters.tablestore.plan.select_sql import Sides, merge_select, replace_select
 from tablestore_engine.api import Interval, OnSchemaChange, RowFilter, SameKeys, WriteMode
@@ -44,7 +45,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Situation:
-    """The world as the plan sees it. `columns` and `table_columns` are (name, Spark type) pairs."""
+    """The world as the plan sees it. `columns` and `table_columns` are (name, Spark type) pairs.
+
+    `affected`: of changed_keys the SELECT of the keys; None: all rows are compared.
+    """
 
     name: str
     sql: str
@@ -54,6 +58,7 @@ class Situation:
     table_layout: TableLayout = field(default_factory=TableLayout)
     full_refresh: bool = False
     batch: Batch | None = None
+    affected: str | None = None
 
 
 @dataclass(frozen=True)
@@ -197,8 +202,31 @@ def _increment(settings: TableSettings, situation: Situation) -> tuple[str, Writ
                 predicates=settings.predicates,
             )
             return select, upsert, None
+        case "changed_keys":
+            return _changed_keys(settings, situation, sides)
         case _:
             return sides.sql, upsert, None
+
+
+def _changed_keys(
+    settings: TableSettings, situation: Situation, sides: Sides
+) -> tuple[str, WriteMode, RowFilter | None]:
+    if settings.affected is None or situation.affected is None or _moves_columns(situation):
+        return sides.sql, WriteMode.OVERWRITE_TABLE, None
+    select = changed_keys_select(
+        sides.sql,
+        situation.affected,
+        key=settings.affected.key,
+        primary_key=settings.primary_key,
+        columns=sides.columns,
+        table=situation.name,
+    )
+    return select, WriteMode.UPSERT, None
+
+
+def _moves_columns(situation: Situation) -> bool:
+    """Then rows that no change affects differ too."""
+    return any(diff_columns(situation.columns, situation.table_columns))
 
 
 def _result_columns(settings: TableSettings, situation: Situation) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ INVARIANT  nothing is written before read_settings and plan have accepted the wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,13 @@ from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.config.model_config import read_settings
 from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from dbt.adapters.tablestore.gate.microbatches import commit_identifier, read_batch, span_of, unit_of
+from dbt.adapters.tablestore.gate.microbatches import read_batch, unit_of
 from dbt.adapters.tablestore.gate.replanning import Rebuild
 from dbt.adapters.tablestore.gate.staging_desk import StagePlan, StagingDesk
 from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
+from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
+from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
+from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.pinned_reads import check_as_of_names, read_as_of, versions_of
@@ -32,6 +35,7 @@ from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, 
 from dbt.adapters.tablestore.plan.layout_changes import TableLayout
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
+from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, Work, job_of
 from dbt.adapters.tablestore.write.replacement import must_replace, replace_table
 from dbt.adapters.tablestore.write.seeds import seed_to_arrow
 from tablestore_engine.api import (
@@ -52,44 +56,6 @@ from tablestore_engine.errors import PublishPending, RetryError
 logger = Messages("Tablestore")
 
 
-_Work = tuple[WriteSpec, Any]  # and SQL text or an Arrow table
-
-
-@dataclass(frozen=True)
-class _Planned:
-    """What a model's plan was made from."""
-
-    sql: str
-    facts: Mapping[str, Any]
-    action: Action
-
-
-@dataclass(frozen=True)
-class _Job:
-    """One write: `work` is what to write, `again` plans it anew after somebody else's commit. `batch`: its interval."""
-
-    relation: TablestoreRelation
-    settings: ModelSettings
-    plan: BuildPlan
-    work: _Work
-    again: Callable[[], _Work]
-    invocation: str
-    identifier: int
-    batch: str | None
-
-
-def _job(
-    relation: TablestoreRelation,
-    settings: ModelSettings,
-    plan: BuildPlan,
-    work: _Work,
-    again: Callable[[], _Work],
-    context: Mapping[str, Any],
-) -> _Job:
-    invocation, batch = str(context.get("invocation") or ""), context.get("batch")
-    return _Job(relation, settings, plan, work, again, invocation, commit_identifier(batch), span_of(batch))
-
-
 class ModelWriter:
     """Holds the invocation's staging desk and the settings that come from the profile and the command line."""
 
@@ -104,13 +70,14 @@ class ModelWriter:
         self._databases = databases
         self._desk = StagingDesk(engine)
         target = Path(getattr(config, "project_target_path", "target"))
-        self._pending = PendingWrites(target, find_retried(target))
+        self._target, self._pending = target, PendingWrites(target, find_retried(target))
         self._is_as_of_checked = False
         self._ignored = IgnoredKeys()
         self._reads: dict[str, ReadLog] = {}
-        self._plans: dict[str, _Planned] = {}
-        self._jobs: dict[str, list[_Job]] = {}
+        self._plans: dict[str, PlannedModel] = {}
+        self._jobs: dict[str, list[ModelJob]] = {}
         self._lock = OrderedLock("models of this run", Rank.PROCESS)
+        self.inputs = ChangedInputs(engine, self.versions_for)
         self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
 
     # --- config and plan ---
@@ -140,9 +107,32 @@ class ModelWriter:
         facts: Mapping[str, Any],
     ) -> BuildPlan:
         """`facts`: existing (relation or None), full_refresh, batch (dbt's model.batch or None)."""
-        plan = plan_build(settings.table, self._situation(relation, sql, columns, facts))
-        self._plans[unit_of(settings.node, facts.get("batch"))] = _Planned(sql, dict(facts), plan.action)
+        query, own = sql, columns
+        if self.inputs.has_inputs(settings.node):
+            query, own = applied_select(relation.table_name, sql, columns, settings.table.primary_key)
+        situation = self._situation(relation, query, own, facts)
+        if settings.table.affected is not None:
+            situation = self._followed(relation, settings, situation, facts)
+        plan = plan_build(settings.table, situation)
+        self._plans[unit_of(settings.node, facts.get("batch"))] = PlannedModel(sql, dict(facts), plan.action)
         return plan
+
+    def _followed(
+        self,
+        relation: TablestoreRelation,
+        settings: ModelSettings,
+        situation: Situation,
+        facts: Mapping[str, Any],
+    ) -> Situation:
+        """With the keys that changes of the inputs affect."""
+        reads = self._reads.get(settings.node, ReadLog()).reads()
+        tables = tuple(sorted({one.table for one in reads}))
+        assert settings.table.affected is not None
+        query = str(facts.get("compiled") or situation.sql)
+        found = self.inputs.follow(settings.node, relation, query, settings.table.affected, tables)
+        if situation.table_exists and not situation.full_refresh and found.reason:
+            logger.info(f"{relation.table_name}: all rows are compared: {found.reason}")
+        return replace(situation, affected=found.affected)
 
     def _situation(
         self, relation: TablestoreRelation, sql: str, columns: Columns, facts: Mapping[str, Any]
@@ -188,7 +178,7 @@ class ModelWriter:
             return model_spec(settings, fresh), fresh.select
 
         work = (model_spec(settings, plan), plan.select)
-        return self._commit(_job(relation, settings, plan, work, again, context), context)
+        return self._commit(job_of(relation, settings, plan, work, again, context), context)
 
     def _plan_again(self, relation: TablestoreRelation, settings: ModelSettings, unit: str) -> BuildPlan:
         """The same SQL on what is there now. Raises RetryError TS1879 when it was compiled for another situation."""
@@ -200,9 +190,10 @@ class ModelWriter:
                 why="its SQL was compiled for a table that did not exist, and somebody has made the table meanwhile",
                 fix=f"dbt build --select {settings.node.split('.')[-1]}",
             )
-        found = self._engine().query_columns(known.sql, versions=self._versions_but(settings.node, relation))
+        sql = self.inputs.planned_again(settings.node, known.sql)
+        found = self._engine().query_columns(sql, versions=self._versions_but(settings.node, relation))
         columns = tuple((column.name, column.type_text) for column in found)
-        return self.plan(relation, settings, known.sql, columns, known.facts)
+        return self.plan(relation, settings, sql, columns, known.facts)
 
     def _versions_but(self, node: str, relation: TablestoreRelation) -> dict[str, TableVersion]:
         """What the model reads; its own table as others see it, not as it was staged before."""
@@ -235,9 +226,9 @@ class ModelWriter:
         facts = {"existing": context.get("existing"), "full_refresh": True}
         plan = plan_build(settings.table, self._situation(relation, "", types, facts))
         work = (spec, rows)
-        return self._commit(_job(relation, settings, plan, work, lambda: work, context), context)
+        return self._commit(job_of(relation, settings, plan, work, lambda: work, context), context)
 
-    def _commit(self, job: _Job, context: Mapping[str, Any]) -> TablestoreResponse:
+    def _commit(self, job: ModelJob, context: Mapping[str, Any]) -> TablestoreResponse:
         """One snapshot, staged or published."""
         name = job.relation.table_name
         self._desk.start(job.invocation)
@@ -272,7 +263,7 @@ class ModelWriter:
         self._desk.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
         return response
 
-    def _rebuild_of(self, job: _Job, staged: StagePlan, *, replaces: bool) -> Rebuild:
+    def _rebuild_of(self, job: ModelJob, staged: StagePlan, *, replaces: bool) -> Rebuild:
         """How the table is staged once more: with all batches that this invocation has staged."""
         with self._lock:
             jobs = self._jobs.setdefault(job.relation.table_name, [])
@@ -291,7 +282,7 @@ class ModelWriter:
         return rebuild
 
     def _write_once(
-        self, job: _Job, staged: StagePlan | None, work: _Work, *, replaces: bool = False
+        self, job: ModelJob, staged: StagePlan | None, work: Work, *, replaces: bool = False
     ) -> WriteReport:
         spec, rows = work
         properties = {"dbt.invocation": job.invocation, "dbt.node": job.settings.node}
@@ -303,6 +294,7 @@ class ModelWriter:
             commit_user=self._pending.user_of(job.invocation, job.settings.node),
             commit_identifier=job.identifier,
             properties=properties if staged is None else {**properties, **staged.properties},
+            positions=self.inputs.steps(job.settings.node, begins=job.plan.action is not Action.INCREMENT),
         )
         name = job.relation.table_name
         versions = (
@@ -310,6 +302,7 @@ class ModelWriter:
             if job.batch is None
             else self.versions_for(job.settings.node)  # a batch sees the batches before it
         )
+        versions = {**versions, **self.inputs.pins(job.settings.node)}
         try:
             if replaces and staged is None:
                 return replace_table(self._engine(), name, rows, spec, versions)
@@ -331,6 +324,13 @@ class ModelWriter:
         )
         versions = self.versions_for(node)
         return describe_commit(self._engine().write(relation.table_name, sql, spec, versions=versions))
+
+    def full_refresh_difference(self, manifest: Any, relation: TablestoreRelation, test: str) -> str:  # noqa: ANN401
+        """SQL of the rows that a model's table and its query do not share. Raises FixRequest TS1840."""
+        table, target = relation.table_name, self._target
+        node, query = find_query(manifest, target, table, self.inputs.digest(table))
+        self.inputs.pin_test(test, node, table, query)
+        return difference(query, table, [one.name for one in self._engine().columns(table)])
 
     # --- publishing ---
 
@@ -381,7 +381,7 @@ class ModelWriter:
         if not node.startswith("test."):
             return pins
         self.check_as_of()
-        return {**pins, **self._as_of}
+        return {**self.inputs.test_pins(node), **pins, **self._as_of}
 
     @as_dbt_errors()
     def check_as_of(self) -> None:

@@ -23,7 +23,7 @@
   {%- set query = tablestore_model_query(sql) -%}
   {%- set plan = adapter.tablestore_plan(
         target_relation, settings, query, existing=existing, full_refresh=should_full_refresh(),
-        batch=model.get('batch'), event_time=config.get('event_time')) -%}
+        batch=model.get('batch'), event_time=config.get('event_time'), compiled=sql) -%}
 
   {#- 5 one snapshot -#}
   {%- set response = adapter.tablestore_write(

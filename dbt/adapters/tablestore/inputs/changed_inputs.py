@@ -1,0 +1,236 @@
+"""`{{ changes(ref('orders')) }}`: the rows of an input that changed since the model's last commit.
+
+Names      ChangedInputs   of one invocation: what each model asked for or follows, and the positions that its commit
+                           moves
+Steps      compiling: the position in the model's own table → the range behind it, up to the input's newest snapshot
+           or what is staged of it in this run → a relation that SQL reads · writing: its end goes into the commit
+INVARIANT  one model sees one range of an input, however often it is asked for.
+INVARIANT  rows and position are one commit (decision 0039): whoever else has moved the position meanwhile wins, and
+           this run says so (TS1471).
+INVARIANT  what was staged again is read again: its changes, and with them the position, are others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbt.adapters.tablestore.config.affected_keys import Affected
+from dbt.adapters.tablestore.config.model_config import INCREMENTAL
+from dbt.adapters.tablestore.inputs.followed_tables import (
+    QUERY,
+    Followed,
+    digest_of,
+    forgotten,
+    read_followed,
+)
+from dbt.adapters.tablestore.relation import TablestoreRelation
+from tablestore_engine.api import ChangesInput, Engine, OrderedLock, PositionStep, Rank, Table, TableVersion
+from tablestore_engine.errors import FixRequest
+
+VersionsFor = Callable[[str], Mapping[str, TableVersion]]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One input of a model: its relation without a version, what was found, what SQL has for it."""
+
+    relation: TablestoreRelation
+    found: ChangesInput
+    position: str | None
+    rendered: str
+
+
+class ChangedInputs:
+    """REQUIRES that one thread builds a model."""
+
+    def __init__(self, engine: Callable[[], Engine], versions_for: VersionsFor) -> None:
+        self._engine, self._versions_for = engine, versions_for
+        self._asked: dict[str, dict[str, _Asked]] = {}
+        self._known: dict[str, Mapping[str, str]] = {}  # node → positions of its table
+        self._followed: dict[str, tuple[tuple[str, ...], Followed]] = {}
+        self._test_pins: dict[str, dict[str, TableVersion]] = {}
+        self._digests: dict[str, str] = {}  # table → of its query in this run
+        self._lock = OrderedLock("inputs of models", Rank.PROCESS)
+
+    def changes(
+        self,
+        relation: TablestoreRelation,
+        target: TablestoreRelation,
+        model: Mapping[str, Any],
+        *,
+        full_refresh: bool,
+    ) -> TablestoreRelation:
+        """What stands for the input in the model's SQL. Raises FixRequest TS1835, TS1470, TS1474."""
+        _check_model(model, relation)
+        node, name = str(model["unique_id"]), relation.table_name
+        with self._lock:
+            known = self._asked.setdefault(node, {}).get(name)
+        if known is None:
+            table = self._find(relation, model)
+            positions = self._positions(target, full_refresh=full_refresh)
+            position = None if full_refresh else positions.get(table.plan_changes(None).source)
+            known = self._plan(node, relation, table, position)
+            table.hold_changes(f"dbt-{target.schema}-{target.identifier}", known.found)
+            with self._lock:
+                self._asked[node][name] = known
+                self._known[node] = positions
+        return relation.replace(version=TableVersion(changes=known.found.between))
+
+    def has_inputs(self, node: str) -> bool:
+        """Whether the model asked for changes."""
+        with self._lock:
+            return bool(self._asked.get(node))
+
+    def steps(self, node: str, *, begins: bool) -> dict[str, PositionStep]:
+        """For the model's commit; `begins`: its rows replace all that was there. Raises FixRequest TS1841."""
+        with self._lock:
+            asked, known = self._asked.get(node, {}), self._known.get(node, {})
+            followed = self._followed.get(node)
+        if followed is not None:
+            return _begun(followed[1].reached, followed[1].steps) if begins else dict(followed[1].steps)
+        steps = {one.found.source: one.found.step for one in asked.values() if one.found.step is not None}
+        gone = forgotten(known, [one.found.source for one in asked.values()])
+        new = [name for name, one in asked.items() if one.position is None]
+        if begins:
+            at = {one.found.source: one.position for one in asked.values() if one.position is not None}
+            return _begun(at, {**steps, **gone})
+        if gone and new:
+            raise FixRequest(
+                "TS1841",
+                f"model {node.rsplit('.', maxsplit=1)[-1]} has not read {new[0]} yet, but another table",
+                why="that was made anew, or the model's SQL names another: rows that only the old one had would stay",
+                fix="run the model once with --full-refresh",
+            )
+        return {**steps, **gone}
+
+    def follow(
+        self, node: str, target: TablestoreRelation, query: str, affected: Affected, tables: tuple[str, ...]
+    ) -> Followed:
+        """Of a changed_keys model; `tables` empty: those of its plan before. Raises FixRequest TS1838, TS1839."""
+        model = target.table_name
+        with self._lock:
+            before = self._followed.get(node)
+        tables = tables or (before[0] if before is not None else ())
+        if model in tables:
+            raise FixRequest(
+                "TS1839",
+                f"model {model} reads itself",
+                why="its rows are those of its query over other tables, for the keys that changes affect",
+                fix="write the query as for a full refresh, without is_incremental() and this",
+            )
+        versions = self._versions_for(node)
+        branches = {table: version.branch for table, version in versions.items()}
+        followed = read_followed(self._engine(), model, query, tables, affected, branches.get)
+        for table, found in followed.inputs:
+            self._engine().table(table).hold_changes(f"dbt-{target.schema}-{target.identifier}", found)
+        with self._lock:
+            self._followed[node] = (tables, followed)
+            self._digests[model] = digest_of(query)
+        return followed
+
+    def digest(self, table: str) -> str | None:
+        """Of the query that a table's rows were made by; of one that this run has staged, the newer one."""
+        own = self._engine().find_table(table)
+        with self._lock:
+            staged = self._digests.get(table)
+        return staged or (None if own is None else own.positions().get(QUERY))
+
+    def pin_test(self, test: str, node: str, table: str, query: str) -> None:
+        """A test of a model's rows reads the model's inputs where the model has read them."""
+        pins = self.pins(node) or self._stored_pins(table, query)
+        with self._lock:
+            self._test_pins[test] = pins
+
+    def test_pins(self, test: str) -> dict[str, TableVersion]:
+        """Of a test that has any."""
+        with self._lock:
+            return dict(self._test_pins.get(test, {}))
+
+    def _stored_pins(self, table: str, query: str) -> dict[str, TableVersion]:
+        engine = self._engine()
+        positions, pins = engine.table(table).positions(), {}
+        for name in engine.query_names(query):
+            found = engine.find_table(name)
+            position = None if found is None else positions.get(found.plan_changes(None).source)
+            if found is not None and position is not None:
+                pins[name] = TableVersion(snapshot=found.plan_changes(position).between.since)
+        return pins
+
+    def pins(self, node: str) -> dict[str, TableVersion]:
+        """At which state a changed_keys model reads its inputs."""
+        with self._lock:
+            followed = self._followed.get(node)
+        return {} if followed is None else dict(followed[1].pins)
+
+    def planned_again(self, node: str, sql: str) -> str:
+        """The model's SQL over what its inputs have now that others were staged again."""
+        with self._lock:
+            asked = dict(self._asked.get(node, {}))
+        for name, one in asked.items():
+            if one.found.between.branch is None:
+                continue
+            fresh = self._plan(node, one.relation, self._engine().table(name), one.position)
+            sql = sql.replace(one.rendered, fresh.rendered)
+            with self._lock:
+                self._asked[node][name] = fresh
+        return sql
+
+    def _plan(self, node: str, relation: TablestoreRelation, table: Table, position: str | None) -> _Asked:
+        pinned = self._versions_for(node).get(relation.table_name)
+        found = table.plan_changes(position, branch=None if pinned is None else pinned.branch)
+        rendered = relation.replace(version=TableVersion(changes=found.between)).render()
+        return _Asked(relation, found, position, rendered)
+
+    def _positions(self, target: TablestoreRelation, *, full_refresh: bool) -> Mapping[str, str]:
+        own = self._engine().find_table(target.table_name)
+        try:
+            return {} if own is None else own.positions()
+        except FixRequest:
+            if not full_refresh:  # which is the way out
+                raise
+            return {}
+
+    def _find(self, relation: TablestoreRelation, model: Mapping[str, Any]) -> Table:
+        table = self._engine().find_table(relation.table_name)
+        if table is None:
+            raise _refused(
+                model,
+                f"changes() of {relation.table_name}",
+                "it is no table of the warehouse: only tables have changes",
+                "build it first, as a table; of a view, name the tables that it reads",
+            )
+        return table
+
+
+def _begun(reached: Mapping[str, str], steps: Mapping[str, PositionStep]) -> dict[str, PositionStep]:
+    """Whatever the positions were before."""
+    ends = {**reached, **{source: step.after for source, step in steps.items()}}
+    return {source: PositionStep(None, after, is_reset=True) for source, after in ends.items()}
+
+
+def _check_model(model: Mapping[str, Any], relation: TablestoreRelation) -> None:
+    config = model.get("config") or {}
+    if model.get("resource_type") != "model" or config.get("materialized") not in INCREMENTAL:
+        raise _refused(
+            model,
+            f"changes() in a {config.get('materialized') or model.get('resource_type')}",
+            "only a table that rows are added to can remember how far it has got",
+            "use it in a model with materialized='incremental' or 'tablestore'; elsewhere read the table itself",
+        )
+    if config.get("incremental_strategy") == "microbatch":
+        raise _refused(
+            model,
+            "changes() in microbatch",
+            "each batch is a commit of its own, and changes are not cut by event time",
+            "use incremental_strategy='merge' or 'append'",
+        )
+    if relation.version is not None:
+        raise _refused(
+            model, f"changes() of {relation.render()}", "it is one state of a table", "name the table itself"
+        )
+
+
+def _refused(model: Mapping[str, Any], what: str, why: str, fix: str) -> FixRequest:
+    return FixRequest("TS1835", f"model {model.get('name')}: {what} cannot be read", why=why, fix=fix)

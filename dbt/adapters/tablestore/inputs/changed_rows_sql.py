@@ -1,0 +1,47 @@
+"""What rows with `_row_kind` mean in a model made from changes: they are applied, not stored.
+
+Names      applied_select   the model's query → the rows to put and the keys to take away
+Rule       `_row_kind` and `_snapshot_id` of the query are no columns of the table. Of each key the newest snapshot
+           counts; in one snapshot a row that is put (+I, +U) before one that is taken away (-U, -D): the row of a key
+           that moved to another key goes, one that stays is written.
+INVARIANT  a query without `_row_kind` gives rows like any other; one with it and without `_snapshot_id` has no order
+           (TS1836); a table without a key takes +I only (TS1312).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbt.adapters.tablestore.plan.build_plan import Columns
+from dbt.adapters.tablestore.plan.select_sql import quote
+from tablestore_engine.errors import FixRequest
+
+ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
+_KIND_COLUMN = "_ROW_KIND"  # as writes take it: 0 put, 3 take away
+
+
+def applied_select(model: str, sql: str, columns: Columns, key: Sequence[str]) -> tuple[str, Columns]:
+    """The query to write, and the columns of the table. Raises FixRequest TS1836."""
+    names = {name.lower() for name, _ in columns}
+    if ROW_KIND not in names:
+        return sql, columns
+    if SNAPSHOT_ID not in names:
+        raise FixRequest(
+            "TS1836",
+            f"model {model} gives rows with {ROW_KIND} and without {SNAPSHOT_ID}",
+            why="a key may have changed several times, and only the snapshot says which row is the newest",
+            fix=f"select {SNAPSHOT_ID} as well; neither is stored",
+        )
+    kept = tuple(one for one in columns if one[0].lower() not in (ROW_KIND, SNAPSHOT_ID))
+    items = ", ".join(quote(name) for name, _ in kept)
+    is_put = f"{ROW_KIND} in ('+I', '+U')"
+    if not key:
+        kinds = f"cast(case {ROW_KIND} when '+I' then 0 when '+U' then 2 else 3 end as tinyint)"
+        return f"select {items}, {kinds} as {_KIND_COLUMN} from (\n{sql}\n)", kept
+    order = f"{SNAPSHOT_ID} desc, if({is_put}, 1, 0) desc"
+    parts = ", ".join(quote(name) for name in key)
+    ranked = (
+        f"select *, rank() over (partition by {parts} order by {order}) as __tablestore_rank from (\n{sql}\n)"
+    )
+    puts = f"cast(if({is_put}, 0, 3) as tinyint)"
+    return f"select {items}, {puts} as {_KIND_COLUMN} from (\n{ranked}\n) where __tablestore_rank = 1", kept

@@ -1,0 +1,60 @@
+"""The generic test equals_full_refresh: a model's rows against its query over the very states that it was made from.
+
+Names      find_query     the model of a table, and the SQL that its rows were made by
+           difference     rows of one and not of the other, as often as they differ
+Where      the SQL is what dbt has compiled in this command, or in an earlier one (target/compiled): a test cannot
+           compile what another node refs. Which one the rows were made by, the digest among the positions says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from dbt.adapters.tablestore.inputs.followed_tables import digest_of
+from dbt.adapters.tablestore.plan.select_sql import quote
+from tablestore_engine.errors import FixRequest
+
+
+def find_query(manifest: Any, target: Path, table: str, digest: str | None) -> tuple[str, str]:  # noqa: ANN401 - dbt's
+    """(unique id of the model, SQL); `target`: dbt's target folder. Raises FixRequest TS1840."""
+    nodes = getattr(manifest, "nodes", None) or {}
+    named = (one for one in nodes.values() if f"{one.schema}.{one.alias}".lower() == table.lower())
+    node = next((one for one in named if str(one.resource_type) == "model"), None)
+    if node is None or digest is None:
+        raise _refused(
+            table,
+            "no model with incremental_strategy='changed_keys' has made its rows",
+            "test such a model; other tables are their query's rows at each full refresh",
+        )
+    for text in _texts(node, target):
+        if digest_of(text) == digest:
+            return str(node.unique_id), text
+    raise _refused(
+        table,
+        "its rows were made by other SQL than the model's, or dbt has not compiled it here",
+        "run the model (dbt build), which compares all rows when its SQL has changed",
+    )
+
+
+def _texts(node: Any, target: Path) -> Iterator[str]:  # noqa: ANN401 - a node of dbt's
+    if getattr(node, "compiled_code", None):
+        yield str(node.compiled_code)
+    path = target / "compiled" / str(node.package_name) / str(node.original_file_path)
+    if path.is_file():
+        yield path.read_text()
+
+
+def difference(query: str, table: str, columns: Sequence[str]) -> str:
+    """One row for each that is missing or too many."""
+    items = ", ".join(map(quote, columns))
+    expected, found = f"select {items} from (\n{query}\n)", f"select {items} from {table}"
+    return (
+        f"select 'missing' as problem, * from (\n{expected}\nexcept all\n{found}\n)\nunion all\n"
+        f"select 'not in the query' as problem, * from (\n{found}\nexcept all\n{expected}\n)"
+    )
+
+
+def _refused(table: str, why: str, fix: str) -> FixRequest:
+    return FixRequest("TS1840", f"{table} cannot be compared with its full refresh", why=why, fix=fix)

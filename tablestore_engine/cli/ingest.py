@@ -1,0 +1,145 @@
+"""`tablestore ingest`: change messages of others into a keyed table, exactly once.
+
+Steps      arguments → IngestSpec → Engine.ingest → what was done
+Ends       behind what is there now; with --follow at SIGTERM or Ctrl-C, behind the batch that is being written
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tablestore_engine.api import ChangeFormat, IngestSpec, OnError, OnSchemaChange, OnTruncate
+from tablestore_engine.cli.output import print_json, say, write_out
+from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
+from tablestore_engine.errors import FixRequest
+
+Run = Callable[[argparse.Namespace], int]
+_RULES = [OnSchemaChange.APPEND_NEW_COLUMNS, OnSchemaChange.IGNORE, OnSchemaChange.FAIL]
+
+
+def _register_ingest(parser: argparse.ArgumentParser) -> Run:
+    parser.add_argument("format", choices=list(ChangeFormat), help="how the messages are written")
+    parser.add_argument(
+        "--into", metavar="db.table", required=True, help="the table; made when it is not there"
+    )
+    add_place(parser, name=None)
+    add_brokers(parser)
+    _add_source(parser)
+    _add_columns(parser)
+    _add_rules(parser)
+    text = "go on as messages come, until SIGTERM or Ctrl-C; trouble that passes is waited out"
+    parser.add_argument("--follow", action="store_true", help=text)
+    text = "with --follow: how long messages are collected for one commit (default 1.0)"
+    parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help=text)
+    text = "messages of one commit at most (default 200000)"
+    parser.add_argument("--rows", type=int, default=200_000, metavar="N", help=text)
+    text = "megabytes of one commit at most (default 128)"
+    parser.add_argument("--megabytes", type=int, default=128, metavar="N", help=text)
+    return _ingest
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--topic", metavar="NAME", help="the Kafka topic with the changes")
+    parser.add_argument("--path", metavar="PATH", help="instead: a file of JSON lines, or a folder of them")
+    text = "which of the source's tables are meant: schema.table, with * and ?"
+    parser.add_argument("--source-table", metavar="PATTERN", help=text)
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    text = "columns of the primary key (default: the table's, else what the messages say)"
+    parser.add_argument("--key", metavar="a,b", default="", help=text)
+    text = "type of a column, for messages that carry none, or another one than they say; may come again"
+    parser.add_argument("--column", metavar="NAME=TYPE", action="append", default=[], help=text)
+    text = "take types of columns that nobody has described from their values"
+    parser.add_argument("--infer", action="store_true", help=text)
+    text = "what a text of a DECIMAL is where messages carry no types"
+    parser.add_argument("--decimals", choices=["base64", "text"], help=text)
+    parser.add_argument(
+        "--partition-by", metavar="a,b", default="", help="partitions of a table that is made"
+    )
+    text = "option of a table that is made; may come again"
+    parser.add_argument("--option", metavar="KEY=VALUE", action="append", default=[], help=text)
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    text = "columns that the table does not have (default: they are added, wider types are taken)"
+    parser.add_argument("--on-schema-change", choices=_RULES, default=_RULES[0], help=text)
+    text = "messages that cannot be read: an error (default), or kept in the table <into>__dead_letters"
+    parser.add_argument("--on-error", choices=list(OnError), default=OnError.FAIL, help=text)
+    text = "the source emptied its table: an error (default), nothing, or the table is emptied too"
+    parser.add_argument("--on-truncate", choices=list(OnTruncate), default=OnTruncate.FAIL, help=text)
+
+
+def _ingest(arguments: argparse.Namespace) -> int:
+    spec = IngestSpec(
+        format=arguments.format,
+        into=arguments.into,
+        topic=arguments.topic,
+        path=arguments.path,
+        key=_names(arguments.key),
+        columns=_pairs(arguments.column, "--column"),
+        infer=arguments.infer,
+        decimals=arguments.decimals,
+        source_table=arguments.source_table,
+        on_schema_change=arguments.on_schema_change,
+        on_error=arguments.on_error,
+        on_truncate=arguments.on_truncate,
+        partition_by=_names(arguments.partition_by),
+        options=_pairs(arguments.option, "--option"),
+        rows_max=arguments.rows,
+        bytes_max=arguments.megabytes << 20,
+        interval_s=arguments.interval,
+    )
+    with open_engine(arguments) as engine, _stopped_by_signals() as stop:
+        report = engine.ingest(spec, follow=arguments.follow, stop=stop, say=say)
+    if arguments.json:
+        print_json(report.record())
+    else:
+        write_out(f"{spec.into}: {report.summary()}")
+    return 0
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[threading.Event]:
+    """SIGTERM and Ctrl-C end the run behind the batch that is being written; a second one at once."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def handle(number: int, _: object) -> None:
+        stop.set()
+        signal.signal(number, before[signal.Signals(number)] or signal.SIG_DFL)
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(one.strip() for one in text.split(",") if one.strip())
+
+
+def _pairs(given: list[str], flag: str) -> dict[str, str]:
+    """Raises FixRequest TS1439."""
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise FixRequest(
+                "TS1439",
+                f"{flag} {text!r} is no pair",
+                why="expected NAME=VALUE",
+                fix=f"write for example {flag} {'price=DECIMAL(10,2)' if flag == '--column' else 'bucket=4'}",
+            )
+        found[name.strip()] = value.strip()
+    return found
+
+
+REGISTER = {"ingest": _register_ingest}

@@ -1,0 +1,1 @@
+"""Change messages of other systems → keyed tables, exactly once."""

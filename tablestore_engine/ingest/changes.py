@@ -1,0 +1,102 @@
+"""Messages as columns: rows that are put and taken, and what cannot be read.
+
+Names      Part      rows whose columns were written with one meaning
+           Dead      a message that cannot be read, and why
+           Changes   all that a batch of messages says
+           note      a reason in one line
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablestore_engine.display import visible
+from tablestore_engine.format.data_type import DataType
+
+_REASON_MAX = 500
+
+
+@dataclass(frozen=True)
+class Part:
+    """`columns`: in the types of `types`, which are the messages'; of a row that is taken only its key has a meaning.
+    `numbers`: the message of each row, rising.
+    """
+
+    columns: Mapping[str, pa.Array]
+    types: Mapping[str, DataType]
+    is_put: npt.NDArray[np.bool_]
+    numbers: npt.NDArray[np.int64]
+
+    def without(self, numbers: npt.NDArray[np.int64]) -> Part:
+        """No rows of these messages."""
+        keep = ~np.isin(self.numbers, numbers)
+        if keep.all():
+            return self
+        mask = pa.array(keep)
+        return Part(
+            {name: one.filter(mask) for name, one in self.columns.items()},
+            self.types,
+            self.is_put[keep],
+            self.numbers[keep],
+        )
+
+
+@dataclass(frozen=True)
+class Dead:
+    """Message `number` of the batch."""
+
+    number: int
+    reason: str
+
+
+@dataclass
+class Changes:
+    """`tables`: names of source tables → the first message of each. `untyped`: columns that nobody has described → the
+    first message with each. `truncates`: messages that empty the table.
+    """
+
+    parts: list[Part] = field(default_factory=list)
+    dead: list[Dead] = field(default_factory=list)
+    ignored: Counter[str] = field(default_factory=Counter)
+    truncates: list[int] = field(default_factory=list)
+    tables: dict[str, int] = field(default_factory=dict)
+    untyped: dict[str, int] = field(default_factory=dict)
+
+    def meet(self, table: str | None, number: int) -> None:
+        """A message of a source's table."""
+        if table is not None:
+            self.tables[table] = min(number, self.tables.get(table, number))
+
+    def add(self, other: Changes) -> None:
+        """Of other messages of the batch."""
+        self.parts += other.parts
+        self.dead += other.dead
+        self.ignored += other.ignored
+        self.truncates += other.truncates
+        for table, number in other.tables.items():
+            self.meet(table, number)
+
+
+def note(error: BaseException) -> str:
+    """The reason in one line, so long that it helps."""
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if isinstance(error, KeyError) and " " not in text:
+        text = f"no {text}"
+    return visible(text.splitlines()[0] if text else type(error).__name__)[:_REASON_MAX]
+
+
+def first_numbers(parts: Sequence[Part]) -> dict[str, int]:
+    """Column in lower case → the first message that has it."""
+    found: dict[str, int] = {}
+    for part in parts:
+        if len(part.numbers):
+            for name in part.columns:
+                number = int(part.numbers[0])
+                found[name.lower()] = min(number, found.get(name.lower(), number))
+    return found

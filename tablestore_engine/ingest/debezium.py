@@ -1,0 +1,247 @@
+"""Messages of Debezium: {before, after, op, source, …}, in JSON with or without its schema, or in Avro.
+
+Names      DebeziumJson    the reader of JSON; `split` tells a known schema from the payload behind it
+           DebeziumAvro    the reader of Confluent's wire format
+Operations c, r, u: the row is put; an update of the key takes the old one · d: it is taken · t: all are · m: a logical
+           message · a tombstone: its key is taken, which is no change behind the delete before it
+DANGER     a value that a database did not log (TOAST, unchanged) comes as a placeholder. It is taken from `before`;
+           where that has none the message cannot be read: written as it is, it would be a wrong row.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tablestore_engine.ingest.connect_types import avro_row, connect_row
+from tablestore_engine.ingest.told import (
+    HEARTBEAT,
+    LOGICAL_MESSAGE,
+    SCHEMA_CHANGE,
+    TOMBSTONE,
+    TRANSACTION,
+    Change,
+    Row,
+    Told,
+    key_changes,
+    object_of,
+    parse_json,
+    spelled,
+)
+from tablestore_engine.ingest.wire_types import WireType
+from tablestore_engine.log.avro_decode import AvroReader
+
+UNAVAILABLE = "__debezium_unavailable_value"
+HIDDEN_TEXTS = (UNAVAILABLE, base64.b64encode(UNAVAILABLE.encode()).decode())
+_HIDDEN = (
+    *HIDDEN_TEXTS,
+    [UNAVAILABLE],
+    UNAVAILABLE.encode(),
+)
+_PUTS = frozenset({"c", "r", "u"})
+_MOMENTS = frozenset({"ts_ms", "ts_us", "ts_ns"})
+_BEGIN, _BETWEEN = b'{"schema":', b',"payload":'
+_KNOWN_MAX = 64  # schemas that are told by their text
+Wires = Mapping[str, WireType]
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """A message without its schema: `wires` of its rows; `key` of its key, with `key_wires`."""
+
+    payload: Mapping[str, Any]
+    wires: Wires | None
+    key: Row | None
+    key_wires: Wires | None
+
+
+def told_of(envelope: Envelope, names: tuple[str, ...]) -> Told:
+    """What follows from one message. Raises ValueError, KeyError, TypeError."""
+    payload = envelope.payload
+    if "op" not in payload:
+        return Told(ignored=_other(payload))
+    op = payload["op"]
+    key = tuple(envelope.key or ())
+    table = _table_of(payload.get("source"))
+    if op == "m":
+        return Told(ignored=LOGICAL_MESSAGE, table=table)
+    if op == "t":
+        return Told(is_truncate=True, table=table)
+    if op == "d":
+        changes: tuple[Change, ...] = (Change(_gone(envelope, names), is_put=False),)
+    elif op in _PUTS:
+        changes = _puts(payload, op, names)
+    else:
+        raise ValueError(f"unknown op {op!r}")
+    return Told(changes, wires=envelope.wires, table=table, key=key)
+
+
+def tombstone(key: Row | None, wires: Wires | None, names: tuple[str, ...]) -> Told:
+    """The key is taken, if the message has it."""
+    if key is None:
+        return Told(ignored=TOMBSTONE)
+    _check_key(key, names)
+    return Told((Change(key, is_put=False),), wires=wires, key=tuple(key))
+
+
+def _puts(payload: Mapping[str, Any], op: str, names: tuple[str, ...]) -> tuple[Change, ...]:
+    after: Row = object_of(payload.get("after"), f"after of op {op!r}")
+    before = payload.get("before")
+    if before is not None:
+        before = object_of(before, f"before of op {op!r}")
+    hidden = [name for name, value in after.items() if value in _HIDDEN]
+    if hidden:
+        after = _revealed(before, after, hidden)
+    return key_changes(before if op == "u" else None, after, names)
+
+
+def _revealed(before: Row | None, after: Row, hidden: list[str]) -> Row:
+    for name in hidden:
+        if before is None or before.get(name, UNAVAILABLE) in _HIDDEN:
+            raise ValueError(
+                f"column {name} is not in the message (unchanged TOAST): ALTER TABLE … REPLICA IDENTITY FULL"
+            )
+    assert before is not None
+    return {**after, **{name: before[name] for name in hidden}}
+
+
+def _gone(envelope: Envelope, names: tuple[str, ...]) -> Row:
+    """The row before; of a table that logs none, the key of the message."""
+    before = envelope.payload.get("before")
+    if before is not None:
+        return object_of(before, "before of op 'd'")
+    if envelope.key is None:
+        raise ValueError("op 'd' with neither before nor key")
+    _check_key(envelope.key, names)
+    return envelope.key
+
+
+def _check_key(key: Row, names: tuple[str, ...]) -> None:
+    missing = [name for name in spelled(names, key) if key.get(name) is None]
+    if missing:
+        raise KeyError(f"the key of the message has no {', '.join(missing)}")
+
+
+def _other(payload: Mapping[str, Any]) -> str:
+    """What Debezium writes besides changes. Raises ValueError."""
+    if "status" in payload and "id" in payload:
+        return TRANSACTION
+    if "ddl" in payload or "tableChanges" in payload:
+        return SCHEMA_CHANGE
+    if payload and set(payload) <= _MOMENTS:
+        return HEARTBEAT
+    raise ValueError("no op: expected before, after and op")
+
+
+def _table_of(source: object) -> str | None:
+    """`schema.table`, of systems without schemas `db.table`."""
+    if not isinstance(source, dict) or not source.get("table"):
+        return None
+    return f"{source.get('schema') or source.get('db')}.{source['table']}"
+
+
+@dataclass
+class DebeziumJson:
+    """`known`: text of a schema, up to the payload → what rows mean."""
+
+    known: dict[bytes, Wires] = field(default_factory=dict)
+    _wires: dict[str, Wires] = field(default_factory=dict)
+
+    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> Told:
+        """As MessageReader."""
+        key_row, key_wires = self._key(key)
+        if value is None:
+            return tombstone(key_row, key_wires, names)
+        payload, wires = self._payload(value, _rows_of)
+        if payload is None:
+            return tombstone(key_row, key_wires, names)
+        return told_of(Envelope(object_of(payload, "the payload"), wires, key_row, key_wires), names)
+
+    def split(self, value: bytes) -> tuple[Wires, bytes] | None:
+        """Of a message whose schema is known by its text: what rows mean, and the payload's text."""
+        for begin, wires in self.known.items():
+            if value.startswith(begin) and value.endswith(b"}"):
+                return wires, value[len(begin) : -1]
+        return None
+
+    def _key(self, key: bytes | None) -> tuple[Row | None, Wires | None]:
+        """Keys that are no objects (a converter of strings) say nothing."""
+        if key is None:
+            return None, None
+        try:
+            parsed, wires = self._payload(key, connect_row)
+        except (ValueError, TypeError):
+            return None, None
+        return (parsed, wires) if isinstance(parsed, dict) else (None, None)
+
+    def _payload(self, text: bytes, read: Callable[[Mapping[str, Any]], Wires]) -> tuple[Any, Wires | None]:
+        """`read`: what is made of its schema."""
+        known = self.split(text)
+        if known is not None:
+            return parse_json(known[1]), known[0] or None
+        parsed = object_of(parse_json(text), "the message")
+        if set(parsed) != {"schema", "payload"}:
+            return parsed, None
+        if parsed["schema"] is None:
+            return parsed["payload"], None
+        wires = self._wires_of(object_of(parsed["schema"], "schema"), read)
+        self._remember(text, parsed["schema"], wires)
+        return parsed["payload"], wires or None
+
+    def _wires_of(self, node: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Wires]) -> Wires:
+        text = json.dumps(node, sort_keys=True, default=str)
+        if text not in self._wires:
+            self._wires[text] = read(node)
+        return self._wires[text]
+
+    def _remember(self, value: bytes, node: object, wires: Wires) -> None:
+        """The text before the payload, if it is what it seems."""
+        at = value.find(_BETWEEN)
+        while value.startswith(_BEGIN) and at >= 0 and len(self.known) < _KNOWN_MAX:
+            try:
+                is_schema = parse_json(value[len(_BEGIN) : at]) == node
+            except ValueError:
+                is_schema = False
+            if is_schema:
+                self.known[value[: at + len(_BETWEEN)]] = wires
+                return
+            at = value.find(_BETWEEN, at + 1)
+
+
+def _rows_of(node: Mapping[str, Any]) -> Wires:
+    """Of the struct with before and after; nothing for other messages."""
+    sides = {one.get("field"): one for one in node.get("fields", ())}
+    if "op" not in sides or "after" not in sides:
+        return {}
+    return connect_row(sides["after"])
+
+
+@dataclass
+class DebeziumAvro:
+    """Asks the registry for each schema once."""
+
+    reader: AvroReader
+    _wires: dict[tuple[int, str], Wires] = field(default_factory=dict)
+
+    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> Told:
+        """As MessageReader."""
+        key_row, key_wires = (None, None) if key is None else self._record(key)
+        if value is None:
+            return tombstone(key_row, key_wires, names)
+        payload, record = self.reader.read(value)
+        if "op" not in payload:
+            return Told(ignored=_other(payload))
+        place = (record.number, "after")
+        if place not in self._wires and payload["op"] != "m":
+            self._wires[place] = avro_row(self.reader.member(record, "after"))
+        return told_of(Envelope(payload, self._wires.get(place), key_row, key_wires), names)
+
+    def _record(self, key: bytes) -> tuple[Row, Wires]:
+        row, record = self.reader.read(key)
+        place = (record.number, "")
+        if place not in self._wires:
+            self._wires[place] = avro_row(record)
+        return row, self._wires[place]

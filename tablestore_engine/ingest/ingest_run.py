@@ -1,0 +1,341 @@
+"""Changes of a source into a table, batch by batch, each batch one commit with the position behind it.
+
+Names      IngestRun   one source and one table; `run` ends where the source ended when it began, `follow` goes on
+Steps      position of the table → messages behind it → changes (decode.py) → columns (target_columns.py) → the last row
+           of each key → dead letters, if there are any → one commit
+Order      of a key's changes: that of its partition. Keys of two partitions in one batch are an error (TS1428), since
+           nothing says which change is the later one
+Idle       messages from which no row follows move the position in memory; it is committed with the next rows, at the
+           end, and once a minute
+INVARIANT  no state but the table's own: who is killed anywhere goes on at the table's position.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from tablestore_engine.errors import FixData, PublishPending, RetryError, Stopped
+from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.type_arrow import type_to_arrow
+from tablestore_engine.ingest.changes import Changes, Dead
+from tablestore_engine.ingest.decode import BatchDecoder, find_key
+from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec, OnError, OnTruncate
+from tablestore_engine.ingest.target import Batch, Target, TargetState, no_target
+from tablestore_engine.ingest.target_columns import Known, Shaped, plan_columns, shape_rows
+from tablestore_engine.ingest.told import TRUNCATE, MessageReader, ReadRules
+from tablestore_engine.log.message_source import MessageSource, RawMessages
+from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.metadata.source_positions import PositionStep
+
+_IDLE_MS = 60_000
+_SAY_MS = 10_000
+_LEAST_S = 0.01
+_LOOK_S = 0.5  # how long nothing may come before it is looked where we are
+_BACKOFF_S, _BACKOFF_MAX_S = 0.5, 30.0
+Say = Callable[[str], None]
+
+
+@dataclass
+class IngestRun:
+    """`open_source`: makes the source anew, with the reader of its messages."""
+
+    spec: IngestSpec
+    target: Target
+    open_source: Callable[[], tuple[MessageSource, MessageReader]]
+    runtime: Runtime
+    say: Say
+    report: IngestReport = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.report = IngestReport(self.spec.into, self.spec.topic or self.spec.path or "")
+
+    def run(self, stop: threading.Event) -> IngestReport:
+        """Everything up to now. Raises what its parts raise; what is committed stays."""
+        source, reader = self.open_source()
+        try:
+            at = _Place(self, source, reader)
+            end = source.ends()
+            with ThreadPoolExecutor(1, "ingest-read") as ahead:
+                self._to_end(at, source, end, ahead, stop)
+            at.settle()
+        finally:
+            source.close()
+        return self.report
+
+    def _to_end(
+        self, at: _Place, source: MessageSource, end: str, ahead: ThreadPoolExecutor, stop: threading.Event
+    ) -> None:
+        """The next batch is read while one is written."""
+
+        def read_on(position: str) -> Future[RawMessages] | None:
+            if stop.is_set() or source.is_at(position, end):
+                return None
+            return ahead.submit(source.read, position, self.spec.rows_max, self.spec.bytes_max, _LOOK_S)
+
+        following = read_on(at.position)
+        while following is not None:
+            raw = following.result()
+            following = read_on(raw.reached)
+            at.take(raw)
+
+    def follow(self, stop: threading.Event) -> IngestReport:
+        """Until `stop` is set; what passes by itself is tried again, later each time."""
+        pause = _BACKOFF_S
+        while not stop.is_set():
+            before = self.report.commits
+            try:
+                self._follow_once(stop)
+            except Stopped:
+                raise
+            except (RetryError, PublishPending) as error:
+                pause = _BACKOFF_S if self.report.commits > before else min(2 * pause, _BACKOFF_MAX_S)
+                self.report.restarts += 1
+                self.say(f"{self.spec.into}: {error.what}: {error.why}; again in {pause:.1f} s")
+                stop.wait(pause)
+        return self.report
+
+    def _follow_once(self, stop: threading.Event) -> None:
+        source, reader = self.open_source()
+        try:
+            at = _Place(self, source, reader)
+            while not stop.is_set():
+                self._interval(at, source, stop)
+            at.settle()
+        finally:
+            source.close()
+
+    def _interval(self, at: _Place, source: MessageSource, stop: threading.Event) -> None:
+        """One commit at most, and a pause for the rest of the interval; none where messages are waiting already."""
+        begin = self.runtime.now_ms()
+        wait_s = min(self.spec.interval_s, _LOOK_S)
+        raw = source.read(at.position, self.spec.rows_max, self.spec.bytes_max, wait_s)
+        at.take(raw)
+        size = sum(len(value) for value in raw.values if value is not None)
+        if len(raw) < self.spec.rows_max and size < self.spec.bytes_max:
+            left = self.spec.interval_s - (self.runtime.now_ms() - begin) / 1000
+            stop.wait(max(left, _LEAST_S))
+
+
+class _Place:
+    """Where a run is in one source: `committed` by the table, `position` in memory, which may be further."""
+
+    def __init__(self, run: IngestRun, source: MessageSource, reader: MessageReader) -> None:
+        self._run, self._source, self._reader = run, source, reader
+        state = run.target.look(source.source_id)
+        self._committed = run.report.position = state.position
+        if state.position is not None:
+            source.check(state.position)
+        self.position = state.position or source.begin()
+        self._settled_ms = self._said_ms = run.runtime.now_ms()
+        self._table: str | None = None
+
+    def take(self, raw: RawMessages) -> None:
+        """A batch: one commit, if rows follow from it. Raises FixData TS1421, TS1423, TS1427-TS1429, FixRequest
+        TS1420, TS1422.
+        """
+        spec, report, pending = self._run.spec, self._run.report, None
+        if len(raw):
+            state = self._run.target.look(self._source.source_id)
+            if state.position != self._committed:
+                raise self._overtaken(state)
+            batch, changes = self._batch(raw, state)
+            if batch is not None:
+                pending = self._commit(state, batch)
+            report.messages += len(raw)
+            report.dead += len(changes.dead)
+            report.ignored += changes.ignored
+            report.truncates += len(changes.truncates)
+            report.upserts += sum(int(part.is_put.sum()) for part in changes.parts)
+            report.deletes += sum(int((~part.is_put).sum()) for part in changes.parts)
+        self.position = raw.reached
+        if pending is not None:
+            raise pending
+        now = self._run.runtime.now_ms()
+        if now - self._settled_ms > _IDLE_MS:
+            self.settle()
+        if now - self._said_ms > _SAY_MS:
+            self._said_ms = now
+            self._run.say(f"{spec.into}: {report.summary()}")
+
+    def settle(self) -> None:
+        """The position alone, where it is further than the table says."""
+        self._settled_ms = self._run.runtime.now_ms()
+        state = self._run.target.look(self._source.source_id)
+        if state.schema is None or self.position == self._committed:
+            return
+        if state.position != self._committed:
+            raise self._overtaken(state)
+        fields = state.fields
+        empty = pa.table(
+            [pa.nulls(0, type_to_arrow(one.type)) for one in fields], [one.name for one in fields]
+        )
+        step = PositionStep(self._committed, self.position)
+        pending = self._commit(state, Batch(fields, state.key, empty, np.empty(0, bool), step))
+        if pending is not None:
+            raise pending
+
+    def _commit(self, state: TargetState, batch: Batch) -> PublishPending | None:
+        """What is committed, also where only its log is behind: then that is the answer."""
+        report = self._run.report
+        pending: PublishPending | None = None
+        try:
+            done = self._run.target.commit(self._source.source_id, state, batch)
+        except PublishPending as error:
+            done, pending = error.facts["report"], error  # type: ignore[assignment]  # a WriteReport
+        report.commits += 1
+        report.snapshot_id, report.position = done.snapshot_id, batch.step.after
+        self._committed, self._settled_ms = batch.step.after, self._run.runtime.now_ms()
+        return pending
+
+    def _overtaken(self, state: TargetState) -> RetryError:
+        return RetryError(
+            "TS1437",
+            f"another run has moved {self._run.spec.into} on in {self._source.title}",
+            why=f"this one is behind {self._committed or 'nothing'}, the table is at {state.position or 'nothing'}",
+            fix="run one of them; nothing came twice",
+        )
+
+    # a batch -------------------------------------------------------------------------------------
+
+    def _batch(self, raw: RawMessages, state: TargetState) -> tuple[Batch | None, Changes]:
+        spec = self._run.spec
+        said = {name.lower(): kind for name, kind in spec.types.items()}
+        fields = state.fields or [DataField(0, name, kind) for name, kind in spec.types.items()]
+        known = Known(fields, said, spec.on_schema_change, spec.into, is_new=state.schema is None)
+        rules = ReadRules(
+            source_table=spec.source_table, decimals=spec.decimals, infer=spec.infer, types=known.types
+        )
+        key = state.key or spec.key or find_key(raw, self._reader, rules)
+        changes = BatchDecoder(self._reader, replace(rules, key=key)).decode(raw)
+        self._check_tables(changes, raw)
+        empties = self._empties(changes, raw)
+        columns = plan_columns(changes, known, raw.place)
+        if not key and any(len(part.numbers) for part in changes.parts):
+            raise no_target(
+                spec.into, "it is still to be made, and neither the messages nor the call name its key"
+            )
+        shaped = shape_rows(changes.parts, columns, key, state.required)
+        self._dead(changes, shaped, raw)
+        if not len(shaped.numbers) and not empties:
+            return None, changes
+        rows, is_put = _last_of_each_key(shaped, key, raw, self._source, empties=empties)
+        step = PositionStep(self._committed, raw.reached)
+        return Batch(columns, _spelled(key, columns), rows, is_put, step, empties), changes
+
+    def _dead(self, changes: Changes, shaped: Shaped, raw: RawMessages) -> None:
+        """Messages that cannot be read: an error, or letters, committed before anything else."""
+        dead = {one.number: one for one in (*shaped.dead, *changes.dead)}
+        if not dead:
+            return
+        gone = np.array(list(dead), dtype=np.int64)
+        changes.dead = [dead[number] for number in sorted(dead)]
+        changes.parts = [part.without(gone) for part in changes.parts]
+        if self._run.spec.on_error is OnError.FAIL:
+            raise self._unreadable(changes.dead, raw)
+        self._run.target.commit_dead_letters(self._source, raw, changes.dead)
+
+    def _unreadable(self, dead: Sequence[Dead], raw: RawMessages) -> FixData:
+        first = dead[0]
+        more = f"; {len(dead) - 1} more of this batch" if len(dead) > 1 else ""
+        return FixData(
+            "TS1421",
+            f"a message of {self._source.title} cannot be read as {self._run.spec.format}: {raw.place(first.number)}",
+            why=first.reason + more,
+            fix="correct the source or the call (columns, decimals, infer); or keep such messages in the table "
+            f"{self._run.spec.dead_letters} and go on (on_error='dead_letter')",
+        )
+
+    def _check_tables(self, changes: Changes, raw: RawMessages) -> None:
+        """One table of the source, unless a pattern says which. Raises FixData TS1427."""
+        if self._run.spec.source_table is not None:
+            return
+        tables = dict.fromkeys([*([] if self._table is None else [self._table]), *changes.tables])
+        if len(tables) > 1:
+            first, other = list(tables)[:2]
+            raise FixData(
+                "TS1427",
+                f"{self._source.title} has changes of several tables",
+                why=f"of {first}, and of {other} at {raw.place(changes.tables[other])}",
+                fix="say which are meant (source_table, --source-table): a name, or a pattern as shop.orders_*",
+            )
+        self._table = next(iter(tables), None)
+
+    def _empties(self, changes: Changes, raw: RawMessages) -> bool:
+        """Whether the table is emptied; then what lies before in the batch is gone. Raises FixData TS1429."""
+        if not changes.truncates:
+            return False
+        rule, last = self._run.spec.on_truncate, max(changes.truncates)
+        if rule is OnTruncate.IGNORE:
+            changes.ignored[TRUNCATE] += len(changes.truncates)
+            changes.truncates = []
+            return False
+        is_one_line = self._source.is_one_line()
+        if rule is OnTruncate.FAIL or not is_one_line:
+            why = (
+                "on_truncate='fail'"
+                if is_one_line
+                else "its messages lie in several partitions, which have no order"
+            )
+            raise FixData(
+                "TS1429",
+                f"the source's table was emptied (truncate), at {raw.place(changes.truncates[0])}",
+                why=f"{why}; nothing of this batch was committed",
+                fix="on_truncate='apply' empties the table too (a topic of one partition), 'ignore' keeps its rows",
+            )
+        changes.parts = [part.without(part.numbers[part.numbers < last]) for part in changes.parts]
+        return True
+
+
+def _spelled(key: tuple[str, ...], columns: Sequence[DataField]) -> tuple[str, ...]:
+    """The key's columns as the table writes them."""
+    have = {one.name.lower(): one.name for one in columns}
+    return tuple(have.get(name.lower(), name) for name in key)
+
+
+def _last_of_each_key(
+    shaped: Shaped, key: tuple[str, ...], raw: RawMessages, source: MessageSource, *, empties: bool
+) -> tuple[pa.Table, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """One row per key. Raises FixData TS1428."""
+    names = [name for name in shaped.rows.column_names if name.lower() in {one.lower() for one in key}]
+    frame = pl.from_arrow(shaped.rows.select(names))
+    assert isinstance(frame, pl.DataFrame)
+    at = frame.with_columns(__at=pl.int_range(pl.len()), __part=pl.Series(raw.partitions[shaped.numbers]))
+    if not source.is_one_line():
+        _check_partitions(at, names, raw, shaped)
+    last = (
+        at.unique(subset=names, keep="last", maintain_order=True)["__at"].to_numpy()
+        if names
+        else at["__at"].to_numpy()
+    )
+    if empties:
+        last = last[shaped.is_put[last]]
+    if len(last) == len(shaped.numbers):
+        return shaped.rows, shaped.is_put
+    return shaped.rows.take(pa.array(last)), shaped.is_put[last]
+
+
+def _check_partitions(at: pl.DataFrame, names: list[str], raw: RawMessages, shaped: Shaped) -> None:
+    per_part = at.unique(subset=[*names, "__part"], keep="first", maintain_order=True)
+    twice = per_part.filter(per_part.select(names).is_duplicated())
+    if not twice.height:
+        return
+    places = twice.filter(
+        pl.all_horizontal(
+            pl.col(name).eq_missing(pl.lit(twice[name][0], twice[name].dtype)) for name in names
+        )
+    )["__at"].to_list()
+    first, other = (raw.place(int(shaped.numbers[one])) for one in places[:2])
+    shown = ", ".join(f"{name}={twice[name][0]!r}" for name in names)
+    raise FixData(
+        "TS1428",
+        f"key {shown} has changes in two partitions",
+        why=f"at {first} and at {other}; nothing says which is the later one",
+        fix="let the source write a key into one partition always (by its primary key), or a topic of one partition",
+    )

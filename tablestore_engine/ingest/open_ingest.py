@@ -1,0 +1,41 @@
+"""An ingest put together: source, reader, target.
+
+Names      open_ingest   a spec → the run of it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tablestore_engine.ingest.file_source import FileSource
+from tablestore_engine.ingest.ingest_run import IngestRun, Say
+from tablestore_engine.ingest.ingest_spec import IngestSpec
+from tablestore_engine.ingest.readers import make_reader
+from tablestore_engine.ingest.target import Target
+from tablestore_engine.ingest.told import MessageReader
+from tablestore_engine.log.avro_decode import FindSchema
+from tablestore_engine.log.message_source import MessageSource
+from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.warehouse.warehouse import Warehouse
+
+
+def open_ingest(
+    warehouse: Warehouse,
+    spec: IngestSpec,
+    open_topic: Callable[[str], tuple[MessageSource, FindSchema]],
+    runtime: Runtime,
+    say: Say,
+) -> IngestRun:
+    """`open_topic`: name → its messages, and where their schemas are asked for. Nothing is opened yet."""
+
+    def open_source() -> tuple[MessageSource, MessageReader]:
+        if spec.topic is None:
+            return FileSource(spec.path or "", runtime), make_reader(spec.format, _no_registry)
+        source, find_schema = open_topic(spec.topic)
+        return source, make_reader(spec.format, find_schema)
+
+    return IngestRun(spec, Target(warehouse, spec), open_source, runtime, say)
+
+
+def _no_registry(number: int) -> str:
+    raise ValueError(f"schema {number} cannot be asked for: lines of files carry no Avro")

@@ -1,0 +1,110 @@
+"""A table as the input of another: which of its changes come next, and the position behind them.
+
+Names      ChangesInput     the range to read, and what the reader's table remembers of it
+           plan_changes     a position (None: nothing was read) → what lies behind it, up to the newest snapshot or a
+                            staged one
+           count_changed_rows   how many rows the changelog of a range has, by metadata
+           hold_changes     a consumer that keeps from expiry what a reader at that position needs next
+Position   {"snapshot", "commit"}: the commit says which snapshot is meant. A staged one is published under another
+           number when the table was folded meanwhile, with the same commit and the same rows.
+INVARIANT  a snapshot with the number of the position and another commit is not where the reader was: TS1474, no gap.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.sql.table_version import ChangesBetween
+from tablestore_engine.store.metadata.commit_history import commit_of, find_commit
+from tablestore_engine.store.metadata.source_positions import PositionStep
+from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.stream.consumer_lag import reset_consumer
+
+_SOURCE = "table:"
+
+
+@dataclass(frozen=True)
+class ChangesInput:
+    """`source`: the input's name among positions, by its identity. `step` None: nothing is new.
+
+    `next_snapshot`: the first that the reader needs if this range is never committed.
+    """
+
+    source: str
+    between: ChangesBetween
+    step: PositionStep | None
+    next_snapshot: int
+
+
+def source_of(store: TableStore) -> str:
+    """The table's name among the positions of others."""
+    return f"{_SOURCE}{store.identity or ''}"
+
+
+def plan_changes(store: TableStore, position: str | None, *, branch: str | None = None) -> ChangesInput:
+    """Raises FixRequest TS1474 (position), NotFound TS1317 (branch), TS1310."""
+    newest = store.latest()
+    end = newest if branch is None else store.on_staged(branch).latest()
+    since = None if position is None else _find(store, newest, position)
+    after = position if end is None else _encode(end)
+    until = 0 if end is None else end.id
+    step = None if after == position or after is None else PositionStep(position, after)
+    between = ChangesBetween(since, branch=branch) if branch is not None else ChangesBetween(since, until)
+    following = (0 if newest is None else newest.id) + 1 if since is None else since + 1
+    return ChangesInput(source_of(store), between, step, following)
+
+
+def count_changed_rows(store: TableStore, found: ChangesInput) -> int | None:
+    """None: only reading tells, or all rows are new. Raises NotFound TS1302 for a snapshot that is gone."""
+    between = found.between
+    if between.since is None:
+        return None
+    last = between.until
+    counts = []
+    if between.branch is not None:
+        staged = store.on_staged(between.branch)
+        end = staged.latest()
+        if end is None:
+            return None
+        counts.append(staged.count_changes(end))
+        last = end.id - 1
+    numbers = range(between.since + 1, (last or 0) + 1)
+    counts += [store.count_changes(store.snapshots.get(number)) for number in numbers]
+    known = [one for one in counts if one is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def hold_changes(store: TableStore, consumer: str, found: ChangesInput) -> None:
+    """Before the range is read: what a reader needs that never commits it. Raises FixRequest TS1107, TS1354."""
+    reset_consumer(store.parts, consumer, found.next_snapshot)
+
+
+def _encode(snapshot: Snapshot) -> str:
+    return json.dumps({"snapshot": snapshot.id, "commit": commit_of(snapshot)}, separators=(",", ":"))
+
+
+def _find(store: TableStore, newest: Snapshot | None, position: str) -> int:
+    """The number of the snapshot that is meant."""
+    try:
+        raw = json.loads(position)
+        number, commit = int(raw["snapshot"]), str(raw["commit"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise _lost(store, f"{position!r} is no position of ours") from error
+    found = None if newest is None else find_commit(store.snapshots, newest, commit, first=number)
+    if found is None:
+        raise _lost(store, f"snapshot {number} of commit {commit} is not in its history: it was rolled back")
+    if newest is not None and found < newest.id and store.snapshots.find(found + 1) is None:
+        raise _lost(store, f"snapshot {found + 1} has expired")
+    return found
+
+
+def _lost(store: TableStore, why: str) -> FixRequest:
+    return FixRequest(
+        "TS1474",
+        f"which changes of {store.location} come next cannot be told",
+        why=why,
+        fix="build what reads them anew (a full refresh): it begins with all rows",
+    )

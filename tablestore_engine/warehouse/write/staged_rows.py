@@ -1,0 +1,150 @@
+"""Rows that lie in files, as tasks of Spark left them: on their way into a table, a part of them in memory at a time.
+
+Names      StagedFile   one of the files; stage_rows: record batches → such a file
+           StagedRows   all rows of a write, in order; read_small: as a table, when they are few; write: as changes
+Steps      few rows come to memory and are written like any others. Many are dealt out to groups of buckets, in files
+           again, and a group after the other becomes changes, by the task that Spark's workers perform
+           (spark/write_job.py). Without buckets a portion after the other does
+WHY        Spark's writers in Python cannot shuffle rows to their buckets, nor start a job when they commit.
+INVARIANT  rows keep their order: files in the order of the tasks, and rows of a bucket as they came.
+CRASH      the files stay; nothing names them. The batch that comes again leaves others (datasource/spark_writers.py).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.spark.task_outcomes import discard, gather
+from tablestore_engine.spark.write import SMALL_BYTES, SMALL_ROWS
+from tablestore_engine.spark.write_job import WriteJob, run_job
+from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.files.row_budget import STEP_ROWS
+from tablestore_engine.store.rows.routing import route_rows
+
+Shape = Callable[[pa.Table], pa.Table]
+_GROUPS_MAX = 256  # files that are open at once
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """`size`: bytes of the rows in memory."""
+
+    path: str
+    rows: int
+    size: int
+
+
+def stage_rows(fileio: FileIO, path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> StagedFile:
+    """Write them as they come; durable on return."""
+    rows, size = 0, 0
+    with fileio.open_output(path) as output, _writer(output, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+    return StagedFile(path, rows, size)
+
+
+def _writer(output: pa.NativeFile, schema: pa.Schema) -> pa.ipc.RecordBatchStreamWriter:
+    return pa.ipc.new_stream(output, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+
+
+@dataclass(frozen=True)
+class StagedRows:
+    """`files` in the order of their rows; `folder` is this write's own, for more files."""
+
+    fileio: FileIO
+    folder: str
+    files: tuple[StagedFile, ...]
+    schema: pa.Schema
+    new_name: Callable[[], str]
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return sum(file.rows for file in self.files)
+
+    def read_small(self) -> pa.Table | None:
+        """All of them, when they are at most about a million; None means: write."""
+        if self.rows > SMALL_ROWS or sum(file.size for file in self.files) > SMALL_BYTES:
+            return None
+        return pa.Table.from_batches(self._batches(file.path for file in self.files), schema=self.schema)
+
+    def write(self, job: WriteJob, shape: Shape) -> list[BucketChange]:
+        """Their changes, which are not committed. Raises what rows can break; then no file of theirs is left."""
+        groups = self._portions(shape) if job.schema.bucket_count <= 0 else self._by_bucket(job.schema, shape)
+        outcomes: list[bytes] = []
+        for group in groups:
+            for answer in run_job(job, group):
+                outcomes += answer.column(0).to_pylist()
+            gathered = gather(enumerate(outcomes))
+            if gathered.failure is not None:
+                discard(job.fileio, job.layout, job.schema, gathered.changes.values())
+                raise gathered.failure
+        return gather(enumerate(outcomes)).in_order(len(outcomes))
+
+    def _batches(self, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        for path in paths:
+            with self.fileio.open_input(path) as source, pa.ipc.open_stream(source) as stream:
+                yield from stream
+
+    def _shaped(self, shape: Shape) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches(file.path for file in self.files):
+            yield from shape(pa.Table.from_batches([batch])).to_batches()
+
+    def _portions(self, shape: Shape) -> Iterator[Iterator[pa.RecordBatch]]:
+        """Rows of a table without buckets: a step of them each."""
+        held: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in self._shaped(shape):
+            held.append(batch)
+            rows += batch.num_rows
+            if rows >= STEP_ROWS:
+                yield iter(held)
+                held, rows = [], 0
+        if held:
+            yield iter(held)
+
+    def _by_bucket(self, schema: TableSchema, shape: Shape) -> Iterator[Iterator[pa.RecordBatch]]:
+        """Rows of some buckets each, about a step of them, as far as there are so many buckets."""
+        count = max(1, min(-(-self.rows // STEP_ROWS), _GROUPS_MAX))
+        paths = [f"{self.folder}/{self.new_name()}" for _ in range(count)]
+        self._deal(schema, shape, paths)
+        for path in paths:
+            yield self._batches([path])
+            self.fileio.delete(path)
+
+    def _deal(self, schema: TableSchema, shape: Shape, paths: Sequence[str]) -> None:
+        """Every row to the file of its bucket's group."""
+        fields = [field.with_nullable(True) for field in schema.arrow_schema()]
+        if ROW_KIND_COLUMN in self.schema.names:
+            fields.append(pa.field(ROW_KIND_COLUMN, pa.int8()))
+        target = pa.schema(fields)
+        with ExitStack() as opened:
+            outputs = [opened.enter_context(self.fileio.open_output(path)) for path in paths]
+            writers = [opened.enter_context(_writer(output, target)) for output in outputs]
+            for batch in self._shaped(shape):
+                for number, rows in _dealt(batch, schema, len(paths)):
+                    writers[number].write_table(rows.cast(target))
+
+
+def _dealt(batch: pa.RecordBatch, schema: TableSchema, count: int) -> Iterator[tuple[int, pa.Table]]:
+    """(group, rows) of a batch, with their kinds. Raises what route_rows raises."""
+    rows, kinds = pa.Table.from_batches([batch]), None
+    if ROW_KIND_COLUMN in rows.column_names:
+        kinds = np.asarray(rows.column(ROW_KIND_COLUMN)).astype(np.int8)
+        rows = rows.drop_columns([ROW_KIND_COLUMN])
+    for one in route_rows(rows, kinds, schema):
+        found = one.rows
+        if kinds is not None:
+            assert one.kinds is not None  # they are split like the rows
+            found = found.append_column(ROW_KIND_COLUMN, pa.array(one.kinds, pa.int8()))
+        yield (zlib.crc32(one.partition_bytes) + one.bucket) % count, found
