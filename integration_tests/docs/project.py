@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 ROOT = Path(__file__).parents[2]
 WRITTEN_ADDRESS = "localhost:9092"
 STAGED = "orders_try"
+_TABLES = {"shop.order_events", "demo.orders", "demo.events"}
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _PROJECT = """name: shop
 version: "1.0.0"
@@ -49,6 +50,7 @@ class Project:
 
     folder: Path
     broker_url: str
+    files: frozenset[str] = frozenset()  # its models at first, as `models/orders.sql`
 
     @property
     def engine(self) -> Engine:
@@ -79,6 +81,16 @@ class Project:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.localized(text))
 
+    def forget_pages(self) -> None:
+        """Models and tables that another page brought go; pages run in any order."""
+        for path in (self.folder / "models").rglob("*.*"):
+            if path.relative_to(self.folder).as_posix() not in self.files:
+                path.unlink()
+        for database in self.engine.databases():
+            for one in self.engine.relations(database):
+                if one.kind == "table" and str(one.identifier) not in _TABLES:
+                    self.engine.drop_table(str(one.identifier))
+
     def stage(self) -> None:
         """A staged snapshot on the newest one, for the commands about staging."""
         table = self.engine.table("demo.orders")
@@ -108,7 +120,8 @@ def make_project(folder: Path, broker_url: str) -> Project:
     for number in range(3):
         rows = pa.table({"dt": ["2026-01-31"] * 2, "region": ["eu", "us"], "id": [number, number]})
         project.engine.write("demo.events", rows, WriteSpec(table=in_parts))
-    return project
+    models = (folder / "models").rglob("*.*")
+    return replace(project, files=frozenset(path.relative_to(folder).as_posix() for path in models))
 
 
 def _events(first: int) -> pa.Table:

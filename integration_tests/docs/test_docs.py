@@ -94,6 +94,7 @@ def test_nothing_of_sparks_stays_where_commands_run(project: Project) -> None:
 @pytest.mark.parametrize("page", WITH_CODE, ids=[page.name for page in WITH_CODE])
 def test_everything_on_the_page_runs(page: Path, project: Project, broker_folder: Path) -> None:
     """Each command, query and program of the page does what it says: it ends with success."""
+    project.forget_pages()
     project.stage()
     problems = [
         problem for snippet in read_snippets(page) for problem in run_snippet(snippet, project, broker_folder)

@@ -35,7 +35,7 @@ from tablestore_engine.store.metadata.source_positions import PositionStep
 from tablestore_engine.store.rows.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write.requested_compaction import FileTotals
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.stream.changes_input import ChangesInput
+from tablestore_engine.stream.changes_input import TABLE_SOURCE, ChangesInput
 from tablestore_engine.stream.consumer_lag import ConsumerFacts
 from tablestore_engine.stream.start_rule import StartMode
 from tablestore_engine.stream.table_stream import TableStream
@@ -76,6 +76,7 @@ __all__ = [
     "PUBLISHED",
     "REFUSED",
     "SCRATCH_ENV",
+    "TABLE_SOURCE",
     "ChangeFormat",
     "ChangesBetween",
     "ChangesInput",

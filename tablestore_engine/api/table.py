@@ -36,6 +36,7 @@ from tablestore_engine.stream.changes_input import (
     count_changed_rows,
     hold_changes,
     plan_changes,
+    source_of,
 )
 from tablestore_engine.stream.consumer_lag import (
     ConsumerFacts,
@@ -72,7 +73,7 @@ class Scan:
     def plan(self) -> ScanPlan:
         """Files with the positions to leave out."""
         plan = self.resolved.load_plan()
-        assert isinstance(plan, ScanPlan)  # of a state, never of changes
+        assert isinstance(plan, ScanPlan)  # never changes
         return plan
 
     def to_arrow(
@@ -137,9 +138,9 @@ class Table:
         """None when nothing was committed yet."""
         return self.store.snapshots.find_latest_id()
 
-    def positions(self) -> Mapping[str, str]:
-        """How far the newest snapshot has got in each source (WriteSpec.positions). Raises FixRequest TS1470."""
-        return self.store.positions()
+    def positions(self, version: TableVersion | None = None) -> Mapping[str, str]:
+        """How far a state has got in each source of its rows (WriteSpec.positions). Raises FixRequest TS1470."""
+        return self.store.positions(find_snapshot(self.store, version))
 
     def changes(self, since: int, until: int | None = None) -> pa.Table:
         """Changelog rows of the snapshots in (since, until], with _row_kind and _snapshot_id."""
@@ -228,7 +229,10 @@ class Table:
             log=self.warehouse.logs.system.find_name(self.schema),
         )
 
-    # input of other tables ------------------------------------------------------------------------
+    @property
+    def source(self) -> str:
+        """Its name among the positions of tables that read it."""
+        return source_of(self.store)
 
     def plan_changes(self, position: str | None, *, branch: str | None = None) -> ChangesInput:
         """Which changes come behind a position that another table has of this one. Raises FixRequest TS1474, TS1317."""
@@ -241,8 +245,6 @@ class Table:
     def hold_changes(self, consumer_id: str, found: ChangesInput) -> None:
         """Keep from expiry what comes behind them. Raises FixRequest TS1107, TS1354."""
         hold_changes(self.store, consumer_id, found)
-
-    # consumers -----------------------------------------------------------------------------------
 
     def consumers(self) -> tuple[ConsumerFacts, ...]:
         """Named readers, by name: how far each is and what it has not read. Raises FixData TS1391."""
@@ -280,8 +282,6 @@ class Table:
         The number of rows that no reader has seen (their transaction never ended) and that are dropped.
         """
         return self.warehouse.logs.reset(self.identifier, after_snapshot)
-
-    # staging -------------------------------------------------------------------------------------
 
     def staged(self) -> tuple[StagedInfo, ...]:
         """Staged snapshots that wait, oldest first."""

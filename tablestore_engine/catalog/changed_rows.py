@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tablestore_engine.catalog.changes_plan import ROW_KIND, SNAPSHOT_ID, ChangesOfOne, ChangesPlan
+from tablestore_engine.catalog.changes_plan import ChangesOfOne, ChangesPlan
 from tablestore_engine.catalog.resolved_names import NO_SNAPSHOT, ResolvedTable, SnapshotRef
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.data_type import DataField
@@ -21,6 +21,7 @@ from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.store.stage.staging import find_stage_name
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID
 
 
 def resolve_changes(store: TableStore, between: ChangesBetween) -> ResolvedTable:

@@ -2,7 +2,6 @@
 
 Names      ChangesPlan       all rows of one state as inserts, then the changes of snapshots
            ChangesOfOne      of one snapshot: files, or rows that only a comparison gives
-           ROW_KIND, SNAPSHOT_ID   the columns that changes have beside the table's
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.changelog import ChangelogBatch
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.scan import ScanPlan
-
-ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
 
 
 @dataclass(frozen=True)

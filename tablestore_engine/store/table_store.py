@@ -263,10 +263,10 @@ class TableStore:
         """Make an earlier snapshot the newest; the number of deleted ones. Raises TS1302, TS1322."""
         return roll_back(self.parts, snapshot_id)
 
-    def positions(self) -> Mapping[str, str]:
-        """How far the newest snapshot has got in each source it was made of. Raises FixRequest TS1470."""
+    def positions(self, snapshot: Snapshot | None = None) -> Mapping[str, str]:
+        """How far a snapshot, by default the newest, has got in each source of its rows. Raises FixRequest TS1470."""
         parts = self.parts
-        return positions_of(parts.snapshots, parts.snapshots.find_latest())
+        return positions_of(parts.snapshots, snapshot or parts.snapshots.find_latest())
 
     def restore(self, past: Snapshot) -> CommitReport:
         """The rows of an earlier snapshot as the next one; a table that has them already commits nothing.

@@ -23,7 +23,7 @@ from tablestore_engine.store.metadata.source_positions import PositionStep
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.stream.consumer_lag import reset_consumer
 
-_SOURCE = "table:"
+TABLE_SOURCE = "table:"  # before its identity, in a table's name among the positions of others
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ChangesInput:
 
 def source_of(store: TableStore) -> str:
     """The table's name among the positions of others."""
-    return f"{_SOURCE}{store.identity or ''}"
+    return f"{TABLE_SOURCE}{store.identity or ''}"
 
 
 def plan_changes(store: TableStore, position: str | None, *, branch: str | None = None) -> ChangesInput:

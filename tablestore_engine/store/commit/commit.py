@@ -214,7 +214,6 @@ class _Attempt:
     _kept: Mapping[str, str] = field(
         default_factory=dict
     )  # properties, with positions as they are on the base
-    _carried: Mapping[str, str] = field(default_factory=dict)  # of a preparing step
 
     def run(self) -> CommitReport | None:
         """One turn: a report, or None when another turn is needed."""
@@ -229,7 +228,6 @@ class _Attempt:
         if not self._searched:
             self._first_base, self._searched = 0 if base is None else base.id, True
         steps = steps_of(self.properties)
-        self._carried = check_steps(self.committer.main.snapshots, base, {}, {})
         self._kept = check_steps(self.committer.main.snapshots, base, self.properties, steps)
         planned = self._plan_on(base)
         if planned.is_nothing and not steps:
@@ -296,7 +294,12 @@ class _Attempt:
                 draft,
                 commit_user=self.identity.user + STEP_USER_SUFFIX,
                 commit_identifier=self.identity.identifier,
-                properties={**self._carried, **following_properties(base)},
+                properties={
+                    **check_steps(
+                        self.committer.main.snapshots, base, {}, {}
+                    ),  # as they are: the step moves none
+                    **following_properties(base),
+                },
             )
         return replace(
             draft,

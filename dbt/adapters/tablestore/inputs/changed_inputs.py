@@ -70,7 +70,7 @@ class ChangedInputs:
         if known is None:
             table = self._find(relation, model)
             positions = self._positions(target, full_refresh=full_refresh)
-            position = None if full_refresh else positions.get(table.plan_changes(None).source)
+            position = None if full_refresh else positions.get(table.source)
             known = self._plan(node, relation, table, position)
             table.hold_changes(f"dbt-{target.schema}-{target.identifier}", known.found)
             with self._lock:
@@ -130,16 +130,16 @@ class ChangedInputs:
             self._digests[model] = digest_of(query)
         return followed
 
-    def digest(self, table: str) -> str | None:
-        """Of the query that a table's rows were made by; of one that this run has staged, the newer one."""
+    def digest(self, table: str, version: TableVersion | None) -> str | None:
+        """Of the query that a table's rows were made by, at a state or now: then, what this run has staged counts."""
         own = self._engine().find_table(table)
         with self._lock:
-            staged = self._digests.get(table)
-        return staged or (None if own is None else own.positions().get(QUERY))
+            staged = None if version is not None else self._digests.get(table)
+        return staged or (None if own is None else own.positions(version).get(QUERY))
 
-    def pin_test(self, test: str, node: str, table: str, query: str) -> None:
-        """A test of a model's rows reads the model's inputs where the model has read them."""
-        pins = self.pins(node) or self._stored_pins(table, query)
+    def pin_test(self, test: str, node: str, table: str, query: str, version: TableVersion | None) -> None:
+        """A test of a model's rows reads the model's inputs where the model has read them, for that state of it."""
+        pins = (self.pins(node) if version is None else {}) or self._stored_pins(table, query, version)
         with self._lock:
             self._test_pins[test] = pins
 
@@ -148,12 +148,12 @@ class ChangedInputs:
         with self._lock:
             return dict(self._test_pins.get(test, {}))
 
-    def _stored_pins(self, table: str, query: str) -> dict[str, TableVersion]:
+    def _stored_pins(self, table: str, query: str, version: TableVersion | None) -> dict[str, TableVersion]:
         engine = self._engine()
-        positions, pins = engine.table(table).positions(), {}
+        positions, pins = engine.table(table).positions(version), {}
         for name in engine.query_names(query):
             found = engine.find_table(name)
-            position = None if found is None else positions.get(found.plan_changes(None).source)
+            position = None if found is None else positions.get(found.source)
             if found is not None and position is not None:
                 pins[name] = TableVersion(snapshot=found.plan_changes(position).between.since)
         return pins

@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from dbt.adapters.tablestore.config.affected_keys import Affected
 from dbt.adapters.tablestore.plan.affected_keys_sql import AffectedInput, affected_select
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from tablestore_engine.api import ChangesInput, Engine, PositionStep, Table, TableVersion
+from tablestore_engine.api import TABLE_SOURCE, ChangesInput, Engine, PositionStep, Table, TableVersion
 from tablestore_engine.errors import FixRequest, NotFound
 
 QUERY = "query"  # the name among positions of what the rows were made by
-TABLE_SOURCE = "table:"  # before the identity of a table, in its name among positions
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def forgotten(known: Mapping[str, str], read: Sequence[str]) -> dict[str, Positi
 def _input(
     table: Table, name: str, known: Mapping[str, str], affected: Affected, branch: str | None
 ) -> _Input:
-    position = known.get(table.plan_changes(None).source)
+    position = known.get(table.source)
     if position is None:
         return _Input(name, table.plan_changes(None, branch=branch), f"it has not read {name} yet")
     try:

@@ -328,8 +328,9 @@ class ModelWriter:
     def full_refresh_difference(self, manifest: Any, relation: TablestoreRelation, test: str) -> str:  # noqa: ANN401
         """SQL of the rows that a model's table and its query do not share. Raises FixRequest TS1840."""
         table, target = relation.table_name, self._target
-        node, query = find_query(manifest, target, table, self.inputs.digest(table))
-        self.inputs.pin_test(test, node, table, query)
+        version = self._as_of.get(table)
+        node, query = find_query(manifest, target, table, self.inputs.digest(table, version))
+        self.inputs.pin_test(test, node, table, query, version)
         return difference(query, table, [one.name for one in self._engine().columns(table)])
 
     # --- publishing ---
@@ -381,7 +382,10 @@ class ModelWriter:
         if not node.startswith("test."):
             return pins
         self.check_as_of()
-        return {**self.inputs.test_pins(node), **pins, **self._as_of}
+        own = self.inputs.test_pins(
+            node
+        )  # what rows were made from stays so, whatever state a test is asked for
+        return {**own, **pins, **{name: at for name, at in self._as_of.items() if name not in own}}
 
     @as_dbt_errors()
     def check_as_of(self) -> None:
