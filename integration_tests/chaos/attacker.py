@@ -134,9 +134,10 @@ def _perform(engine: Engine, job: Job, command: Command, turn: int) -> int | Non
 
 
 def _perform_gated(engine: Engine, name: str, rows: pa.Table, spec: WriteSpec) -> int | None:
-    """By a staged snapshot; an earlier process may have published it."""
-    assert spec.commit_user is not None
-    stage = spec.commit_user
+    """By a staged snapshot; an earlier process may have published it. Its name is this turn's own: a process that was
+    stopped here goes on when others have staged later turns.
+    """
+    stage = f"{spec.commit_user}-{spec.commit_identifier}"
     report = engine.write(name, rows, replace(spec, stage=stage))
     table = engine.table(name)
     if stage not in [one.name for one in table.staged()]:
