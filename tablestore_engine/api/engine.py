@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -42,6 +42,7 @@ from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark import fetch_rows
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.spark_types import spark_ddl
+from tablestore_engine.spark.stream_outline import outline_streams
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.write.write_request import WriteMode
@@ -157,6 +158,15 @@ class Engine:
         return frozenset(
             f"{database}.{name}" for (database, name), found in meanings.items() if found is not None
         )
+
+    def stateful_clause(self, sql: str, streams: Collection[str]) -> str | None:
+        """What in a query over `streams` (names as it writes them) needs more of them than one range; None: nothing.
+
+        Then its result over all changes is that of their ranges, one after the other. It is analysed, not run.
+        """
+        names = [Identifier.parse(name) for name in streams]
+        frame = self._warehouse.resolver.query(sql)
+        return outline_streams(frame, [(one.database, one.name) for one in names]).clause
 
     def stop(self, thread: threading.Thread) -> None:
         """End what `thread` does with this engine and refuse what it asks for next; returns at once."""

@@ -234,9 +234,11 @@ class Table:
         """Its name among the positions of tables that read it."""
         return source_of(self.store)
 
-    def plan_changes(self, position: str | None, *, branch: str | None = None) -> ChangesInput:
-        """Which changes come behind a position that another table has of this one. Raises FixRequest TS1474, TS1317."""
-        return plan_changes(self.store, position, branch=branch)
+    def plan_changes(
+        self, position: str | None, *, branch: str | None = None, most: int | None = None
+    ) -> ChangesInput:
+        """Which changes (of `most` snapshots) come behind a reader's position. Raises FixRequest TS1474, TS1317."""
+        return plan_changes(self.store, position, branch=branch, most=most)
 
     def count_changed_rows(self, found: ChangesInput) -> int | None:
         """How many rows their changelog has, by metadata; None where that is not known. Raises NotFound TS1302."""
@@ -308,8 +310,6 @@ class Table:
     def drop_staged(self, stage: str) -> None:
         """Forget a staged snapshot; a table that never had another one goes with it."""
         self.warehouse.drop_staged(self.identifier, stage)
-
-    # maintenance ---------------------------------------------------------------------------------
 
     def compact(self, *, partition: Mapping[str, object] | None = None, full: bool = False) -> CompactReport:
         """What is due by the rules of a writer; with `full` one run per bucket without dead rows.

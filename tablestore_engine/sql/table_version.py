@@ -6,8 +6,8 @@ Names      TableVersion         exactly one of snapshot id, tag, epoch milliseco
            versioned_database   (database, version) -> the name that carries both
            split_database       that name -> (database, TableVersion | None)
 Forms      __at_snapshot_<id>  __at_tag_<name>  __at_ts_<epoch ms>  __at_branch_<staged name>
-           __changes_<id>_to_<id>  __changes_<id>_to_branch_<staged name>; with `start` for the first id all rows of the
-           second as inserts
+           __changes_<id>_to_<id>  __changes_<id>_to_now  __changes_<id>_to_branch_<staged name>; with `start` for the
+           first id all rows of the second as inserts
 WHY        a plain two-part name works wherever SQL takes a table: in joins, CTEs, views, tests and packages.
 """
 
@@ -22,13 +22,13 @@ _KINDS = ("snapshot", "tag", "timestamp", "branch", "changes")
 _VERSIONED = re.compile(r"(?P<database>\w+?)__at_(?P<kind>snapshot|tag|ts|branch)_(?P<value>\w+)")
 
 _CHANGES = re.compile(
-    r"(?P<database>\w+?)__changes_(?P<since>start|\d+)_to_(?:branch_(?P<branch>\w+)|(?P<until>\d+))"
+    r"(?P<database>\w+?)__changes_(?P<since>start|\d+)_to_(?:branch_(?P<branch>\w+)|(?P<until>now|\d+))"
 )
 
 
 @dataclass(frozen=True)
 class ChangesBetween:
-    """Of the snapshots behind `since` up to `until`, or up to the staged snapshot `branch`: exactly one of these.
+    """Of the snapshots behind `since` up to `until`, or up to the staged snapshot `branch`; with neither up to now.
 
     `since` None: nothing is known yet, so all rows of the end come as inserts.
     """
@@ -39,7 +39,8 @@ class ChangesBetween:
 
     def __str__(self) -> str:
         since = "start" if self.since is None else self.since
-        return f"{since}_to_{self.until if self.branch is None else f'branch_{self.branch}'}"
+        until = "now" if self.until is None else self.until
+        return f"{since}_to_{until if self.branch is None else f'branch_{self.branch}'}"
 
 
 @dataclass(frozen=True)
@@ -133,4 +134,4 @@ def _changes_of(match: re.Match[str]) -> ChangesBetween:
     since = None if match["since"] == "start" else int(match["since"])
     if match["branch"] is not None:
         return ChangesBetween(since, branch=match["branch"])
-    return ChangesBetween(since, int(match["until"]))
+    return ChangesBetween(since, None if match["until"] == "now" else int(match["until"]))
