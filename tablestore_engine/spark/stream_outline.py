@@ -92,17 +92,13 @@ def read_streams(numbered: str, streams: Collection[tuple[str, str]]) -> StreamO
 
 
 def _read_tree(numbered: str) -> _Node:
-    """A line without a number belongs to a literal of the one before. Raises _Refused for a number out of its turn."""
+    """Every line has a number; one without a place in the tree belongs to a literal of the one before."""
     path: list[_Node] = []
     root: _Node | None = None
-    count = 0
     for line in numbered.split("\n"):
         found = _LINE.fullmatch(line)
-        if found is None:
+        if found is None or (root is not None and not found[2]):
             continue
-        if int(found[1]) != count:
-            raise _Refused("a text literal with a line break and a number behind it, which hides the plan")
-        count += 1
         node = _Node(len(found[2]) // 3, found[3])
         while path and path[-1].depth >= node.depth:
             path.pop()
@@ -128,6 +124,8 @@ class _Walk:
         view = _VIEW.match(node.text)
         if view is not None and (view[1].lower(), view[2].lower()) in self._streams:
             return True
+        if not node.children and node.kind in _CLAUSES:
+            raise _Refused("a text literal whose line breaks look like a plan")
         referred = _REFERRED.match(node.text)
         if referred is not None:
             return referred[1] in self._defined
