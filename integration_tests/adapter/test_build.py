@@ -160,13 +160,6 @@ def test_wrong_config_stops_before_anything_is_written(shop: Shop) -> None:
     assert "demo" not in shop.engine.databases() or shop.tables() == set()
 
 
-def test_streaming_is_refused_by_name(shop: Shop) -> None:
-    """Not built yet, and said so."""
-    shop.write("models/m.sql", "{{ config(materialized='streaming') }} select 1 as id")
-    shop.dbt("run", "--select", "m", ok=False)
-    assert "TS1821" in shop.log
-
-
 def test_docs_show_facts_of_the_snapshot(shop: Shop) -> None:
     """Snapshot, rows and files stand in the catalog; no owner, no secret."""
     shop.dbt("build")

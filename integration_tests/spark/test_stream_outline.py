@@ -61,7 +61,7 @@ REFUSED = [
     ("select id from {s} where id = (select max(id) from {s})", "aggregate"),
     ("select c from {s} union all select c from demo.names", "come again"),
     ("select c from demo.names", "no row of a stream"),
-    ("select 'two\n+- Project lines' as note, count(*) from {s}", "text literal"),
+    ("select 'two\n+- Project lines' as note, count(*) from {s}", "aggregate"),
 ]  # fmt: skip
 
 

@@ -159,13 +159,15 @@ class Engine:
             f"{database}.{name}" for (database, name), found in meanings.items() if found is not None
         )
 
-    def stateful_clause(self, sql: str, streams: Collection[str]) -> str | None:
+    def stateful_clause(
+        self, sql: str, streams: Collection[str], *, versions: Versions = NO_VERSIONS
+    ) -> str | None:
         """What in a query over `streams` (names as it writes them) needs more of them than one range; None: nothing.
 
         Then its result over all changes is that of their ranges, one after the other. It is analysed, not run.
         """
         names = [Identifier.parse(name) for name in streams]
-        frame = self._warehouse.resolver.query(sql)
+        frame = self._warehouse.resolver.query(sql, _overrides(versions))
         return outline_streams(frame, [(one.database, one.name) for one in names]).clause
 
     def stop(self, thread: threading.Thread) -> None:

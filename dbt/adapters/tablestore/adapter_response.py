@@ -8,6 +8,7 @@ INVARIANT  dbt asks for the dict when the model ends, and writes it when the run
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -16,12 +17,19 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.tablestore.messages import shown
 from tablestore_engine.api import PENDING, PUBLISHED, Publication, WriteReport
 
+_COUNTS = (
+    *("rows_affected", "rows_inserted", "rows_updated", "rows_deleted", "rows_unchanged", "changelog_rows"),
+    *("files_added", "bytes_added", "rows_read"),
+)
+
 
 @dataclass
 class TablestoreResponse(AdapterResponse):
     """Lies in run_results.json under adapter_response.
 
     `published`: "true", "false" or "pending" (the table has it, its log does not yet); `reason` says why not true.
+    Of a model that follows streams: `batches` it committed, `rows_read` of their changelogs (None: of all rows),
+    `followed`: table → behind this snapshot (None: the beginning), up to this one or a staged one's name.
     """
 
     snapshot_id: int | None = None
@@ -37,6 +45,9 @@ class TablestoreResponse(AdapterResponse):
     reason: str | None = None
     kafka_topic: str | None = None
     kafka_offsets: dict[str, list[int]] | None = None
+    batches: int | None = None
+    rows_read: int | None = None
+    followed: dict[str, list[int | str | None]] | None = None
 
     def __post_init__(self) -> None:
         self._live: dict[str, Any] | None = None
@@ -53,6 +64,33 @@ class TablestoreResponse(AdapterResponse):
         """The model was built once more: what counts is what that did."""
         for each in fields(self):
             setattr(self, each.name, getattr(newer, each.name))
+        self._refresh()
+
+    def tell_ranges(
+        self, ranges: Mapping[str, tuple[int | None, int | str]], rows: int | None, text: str
+    ) -> None:
+        """What a commit of a streaming model has read."""
+        self.batches, self.rows_read = 1, rows
+        self.followed = {name: [since, until] for name, (since, until) in ranges.items()}
+        self._message = f"{self._message} · {text}"
+
+    def join(self, later: TablestoreResponse) -> None:
+        """The next commit of the same model."""
+        first, batches = self.followed or {}, (self.batches or 0) + (later.batches or 0)
+        kept = {name: getattr(self, name) for name in _COUNTS}
+        offsets = self.kafka_offsets or {}
+        self.follow(later)
+        for name, before in kept.items():
+            now = getattr(later, name)
+            setattr(self, name, None if before is None or now is None else before + now)
+        self.batches = batches
+        self.followed = {
+            name: [first.get(name, both)[0], both[1]] for name, both in (later.followed or {}).items()
+        }
+        self.kafka_offsets = {
+            name: [offsets.get(name, both)[0], both[1]] for name, both in (later.kafka_offsets or {}).items()
+        } or self.kafka_offsets
+        self._message = f"{later._message} · {batches} commits"
         self._refresh()
 
     def mark(self, *, published: bool | str, reason: str | None = None) -> None:

@@ -26,7 +26,7 @@ from dbt.adapters.tablestore.adapter_response import TablestoreResponse
 from dbt.adapters.tablestore.catalog_rows import CATALOG_COLUMNS, read_schema_rows
 from dbt.adapters.tablestore.column import TablestoreColumn
 from dbt.adapters.tablestore.config.model_config import STRATEGIES, TablestoreConfig
-from dbt.adapters.tablestore.config.unsupported_models import refuse_streaming, refuse_unbuilt
+from dbt.adapters.tablestore.config.unsupported_models import refuse_unbuilt
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
 from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
@@ -118,9 +118,8 @@ class TablestoreAdapter(SparkAdapter):
             infos = self.engine.relations(str(schema_relation.schema))
         except NotFound:
             return []
-        names = ((info.identifier, RelationType(info.kind)) for info in infos)
-        make = self.Relation.create
-        return [make(schema=one.database, identifier=one.name, type=kind) for one, kind in names]
+        named, make = [(one.identifier, RelationType(one.kind)) for one in infos], self.Relation.create
+        return [make(schema=one.database, identifier=one.name, type=kind) for one, kind in named]
 
     @as_dbt_errors()
     def list_schemas(self, database: str) -> list[str]:  # noqa: ARG002 - dbt's signature
@@ -228,12 +227,6 @@ class TablestoreAdapter(SparkAdapter):
 
     @available.parse_none
     @as_dbt_errors()
-    def tablestore_refuse_streaming(self, name: str) -> None:
-        """materialized='streaming' is named in the design and not built yet."""
-        refuse_streaming(name)
-
-    @available.parse_none
-    @as_dbt_errors()
     def tablestore_refuse_unbuilt(self, name: str, what: str) -> None:
         """Kinds of models that dbt knows and this adapter does not build yet."""
         refuse_unbuilt(name, what)
@@ -312,6 +305,18 @@ class TablestoreAdapter(SparkAdapter):
     def tablestore_changes(self, relation: TablestoreRelation, **context: Any) -> TablestoreRelation:  # noqa: ANN401
         """The rows of an input that changed since the model's last commit."""
         return self.writer.inputs.changes(relation, **context)
+
+    @available.parse(lambda *args, **_: args[1])
+    @as_dbt_errors()
+    def tablestore_stream(self, relation: TablestoreRelation, **context: Any) -> TablestoreRelation:  # noqa: ANN401
+        """What stands for an input that a streaming model follows."""
+        return self.writer.streams.stream(relation, **context)
+
+    @available.parse(lambda *_, **__: False)
+    @as_dbt_errors()
+    def tablestore_keeps_query(self, relation: TablestoreRelation, settings: ModelSettings, sql: str) -> bool:
+        """Whether a streaming model stays as it is: its SQL is another now."""
+        return self.writer.streams.is_kept(settings.node, relation.table_name, sql, settings.table.streaming)
 
     @available.parse_none
     @as_dbt_errors()

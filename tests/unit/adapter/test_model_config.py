@@ -10,6 +10,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.tablestore.config.keys_of_other_adapters import explain_ignored
 from dbt.adapters.tablestore.config.model_config import OWN_KEYS, TableSettings, read_settings
+from dbt.adapters.tablestore.config.streaming_keys import Streaming
 from dbt.adapters.tablestore.credentials import TablestoreCredentials
 from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
 from tablestore_engine.options import OPTIONS
@@ -99,13 +100,16 @@ def test_every_own_key_may_stand_under_meta(key: str) -> None:
         "affected_by": {"customers": "customer_id"},
         "affected_key": ["id"],
         "affected_limit": 0.5,
+        "row_kinds": "all",
+        "max_snapshots_per_batch": 7,
     }
     logged = {"log_system": "kafka", "kafka_topic": "t"} if key.startswith(("log_", "kafka")) else {}
     if key.startswith("affected_"):
         logged = {"incremental_strategy": "changed_keys"}
-    top = {"materialized": "tablestore", "primary_key": ["id"], **logged, key: values[key]}
+    kind = "streaming" if key in ("row_kinds", "max_snapshots_per_batch") else "tablestore"
+    top = {"materialized": kind, "primary_key": ["id"], **logged, key: values[key]}
     nested = {
-        "materialized": "tablestore",
+        "materialized": kind,
         "meta": {"tablestore": {k: v for k, v in top.items() if k != "materialized"}},
     }
     if key in top:
@@ -329,3 +333,35 @@ def test_what_affects_a_key() -> None:
     one = read({**top, "affected_key": "a", "affected_limit": 0}).affected
     assert one is not None
     assert (one.key, one.by, one.limit) == (("a",), (), 0.0)
+
+
+def test_a_streaming_model_says_how_it_follows() -> None:
+    """Its words arrive; by default rows are appended or put by key, in one step."""
+    config = {"materialized": "streaming", "unique_key": "id"}
+    found = read(config)
+    assert (found.strategy, found.streaming) == ("merge", Streaming())
+    more = {"row_kinds": "all", "max_snapshots_per_batch": 5, "on_configuration_change": "fail"}
+    assert read({**config, **more}).streaming == Streaming("all", 5, "fail")
+    assert read({"materialized": "streaming"}).strategy == "append"
+
+
+@pytest.mark.parametrize(
+    ("config", "code"),
+    [
+        ({"materialized": "incremental", "row_kinds": "all"}, "TS1842"),
+        ({"materialized": "table", "max_snapshots_per_batch": 3}, "TS1842"),
+        ({"materialized": "streaming", "max_snapshots_per_batch": 0}, "TS1842"),
+        ({"materialized": "streaming", "max_snapshots_per_batch": True}, "TS1842"),
+        (
+            {"materialized": "streaming", "unique_key": "id", "incremental_strategy": "delete+insert"},
+            "TS1842",
+        ),
+        ({"materialized": "streaming", "row_kinds": "upserts"}, "TS1811"),
+        ({"materialized": "streaming", "on_configuration_change": "sometimes"}, "TS1811"),
+    ],
+)
+def test_words_that_mean_nothing_to_a_stream_are_refused(config: Mapping[str, Any], code: str) -> None:
+    """Here or elsewhere."""
+    with pytest.raises(FixRequest) as caught:
+        read(config)
+    assert caught.value.code == code

@@ -22,6 +22,7 @@ from dbt.adapters.tablestore.config.affected_keys import Affected, read_affected
 from dbt.adapters.tablestore.config.key_holds_partition import check_key_holds_partition
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IGNORED, check_rows_asked
 from dbt.adapters.tablestore.config.secret_keys import ALIASES, refuse_secrets
+from dbt.adapters.tablestore.config.streaming_keys import STREAMING, Streaming, read_streaming
 from dbt.adapters.tablestore.config.value_shapes import (
     read_bucket_count,
     read_choice,
@@ -87,6 +88,8 @@ class TablestoreConfig(AdapterConfig):
     affected_by: dict[str, Any] | None = None
     affected_key: str | list[str] | None = None
     affected_limit: float | None = None
+    row_kinds: str | None = None
+    max_snapshots_per_batch: int | None = None
 
 
 OWN_KEYS = tuple(key for key in TablestoreConfig.__dataclass_fields__ if not key.startswith("_"))
@@ -110,6 +113,7 @@ class TableSettings:
     exclude_columns: tuple[str, ...] = ()
     predicates: tuple[str, ...] = ()
     affected: Affected | None = None
+    streaming: Streaming | None = None
 
     @property
     def needed_columns(self) -> tuple[str, ...]:
@@ -131,7 +135,9 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
     refuse_secrets(name, values)
     check_rows_asked(name, config)
     materialized = str(config.get("materialized", "table"))
-    primary_key, delete_key, strategy = _read_keys(name, values, is_incremental=materialized in INCREMENTAL)
+    primary_key, delete_key, strategy = _read_keys(
+        name, values, is_incremental=materialized in (*INCREMENTAL, STREAMING)
+    )
     settings = TableSettings(
         materialized=materialized,
         primary_key=primary_key,
@@ -146,6 +152,7 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
         exclude_columns=read_columns(name, "merge_exclude_columns", values.get("merge_exclude_columns")),
         predicates=read_predicates(name, values.get("incremental_predicates")),
         affected=read_affected(name, values, primary_key, strategy),
+        streaming=read_streaming(name, values, config, strategy),
     )
     _refuse_contradictions(name, settings, values, brokers)
     _refuse_unbuilt(name, settings)
@@ -312,7 +319,8 @@ def _require_log_target(name: str, options: Mapping[str, str], brokers: str | No
 
 
 def _refuse_wrong_strategy(name: str, settings: TableSettings) -> None:
-    wrong = _wrong_strategy(settings) if settings.materialized in INCREMENTAL else None
+    grows = settings.materialized in (*INCREMENTAL, STREAMING)
+    wrong = _wrong_strategy(settings) if grows else None
     problem = wrong or _wrong_keys(settings)
     if problem is not None:
         raise FixRequest(

@@ -1,7 +1,6 @@
 """Kinds of models that dbt knows and this adapter does not build yet: refused by name, before anything runs.
 
-Names      refuse_streaming()  materialized='streaming'
-           refuse_unbuilt()    materialized views, Python models
+Names      refuse_unbuilt()   materialized views, Python models
 """
 
 from __future__ import annotations
@@ -9,16 +8,6 @@ from __future__ import annotations
 from typing import NoReturn
 
 from tablestore_engine.errors import Unsupported
-
-
-def refuse_streaming(name: str) -> NoReturn:
-    """Always raises TS1821."""
-    raise Unsupported(
-        "TS1821",
-        f"model {name}: materialized='streaming' is not built yet",
-        why="continuous queries come in a later version",
-        fix="use materialized='tablestore' and run dbt on a schedule",
-    )
 
 
 def refuse_unbuilt(name: str, what: str) -> NoReturn:

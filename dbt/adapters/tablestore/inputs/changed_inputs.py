@@ -22,6 +22,7 @@ from dbt.adapters.tablestore.inputs.followed_tables import (
     QUERY,
     Followed,
     digest_of,
+    exchanged,
     forgotten,
     read_followed,
 )
@@ -97,12 +98,7 @@ class ChangedInputs:
             at = {one.found.source: one.position for one in asked.values() if one.position is not None}
             return _begun(at, {**steps, **gone})
         if gone and new:
-            raise FixRequest(
-                "TS1841",
-                f"model {node.rsplit('.', maxsplit=1)[-1]} has not read {new[0]} yet, but another table",
-                why="that was made anew, or the model's SQL names another: rows that only the old one had would stay",
-                fix="run the model once with --full-refresh",
-            )
+            raise exchanged(node, new[0])
         return {**steps, **gone}
 
     def follow(
@@ -217,7 +213,8 @@ def _check_model(model: Mapping[str, Any], relation: TablestoreRelation) -> None
             model,
             f"changes() in a {config.get('materialized') or model.get('resource_type')}",
             "only a table that rows are added to can remember how far it has got",
-            "use it in a model with materialized='incremental' or 'tablestore'; elsewhere read the table itself",
+            "use it in a model with materialized='incremental' or 'tablestore', and stream() in a streaming one; "
+            "elsewhere read the table itself",
         )
     if config.get("incremental_strategy") == "microbatch":
         raise _refused(

@@ -2,7 +2,7 @@
 
 Names      digest_of       a query as a short text
            Followed        what is known of the inputs: their changes, or why all rows have to be compared
-           forgotten       steps of inputs that are read no more
+           forgotten       steps of inputs that are read no more; exchanged: what a model says that begins another
            read_followed   the tables that the model's query reads, and the model's own table → Followed
 Rule       all rows are compared when the model's query is another, when it has not read an input yet, when an input's
            history is gone, when more than a share of its rows has changed. That is always right, and said.
@@ -100,6 +100,16 @@ def forgotten(known: Mapping[str, str], read: Sequence[str]) -> dict[str, Positi
     """Of tables that a model has read before and reads no more, or that were made anew."""
     gone = (one for one in known if one.startswith(TABLE_SOURCE) and one not in read)
     return {one: PositionStep(known[one], None) for one in gone}
+
+
+def exchanged(node: str, new: str) -> FixRequest:
+    """A model that reads a table for the first time and another no more: whose rows are whose, nobody knows."""
+    return FixRequest(
+        "TS1841",
+        f"model {node.rsplit('.', maxsplit=1)[-1]} has not read {new} yet, but another table",
+        why="that was made anew, or the model's SQL names another: rows that only the old one had would stay",
+        fix="run the model once with --full-refresh",
+    )
 
 
 def _input(

@@ -20,24 +20,25 @@ from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.config.model_config import read_settings
 from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from dbt.adapters.tablestore.gate.microbatches import read_batch, unit_of
+from dbt.adapters.tablestore.gate.microbatches import unit_of
 from dbt.adapters.tablestore.gate.replanning import Rebuild
 from dbt.adapters.tablestore.gate.staging_desk import StagePlan, StagingDesk
 from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
+from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.pinned_reads import check_as_of_names, read_as_of, versions_of
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Columns, Situation, plan_build
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, table_spec
-from dbt.adapters.tablestore.plan.layout_changes import TableLayout
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
 from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, Work, job_of
 from dbt.adapters.tablestore.write.replacement import must_replace, replace_table
 from dbt.adapters.tablestore.write.seeds import seed_to_arrow
+from dbt.adapters.tablestore.write.situations import read_situation
 from tablestore_engine.api import (
     BROKERS,
     Engine,
@@ -78,6 +79,7 @@ class ModelWriter:
         self._jobs: dict[str, list[ModelJob]] = {}
         self._lock = OrderedLock("models of this run", Rank.PROCESS)
         self.inputs = ChangedInputs(engine, self.versions_for)
+        self.streams = StreamInputs(engine, self.versions_for)
         self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
 
     # --- config and plan ---
@@ -108,9 +110,14 @@ class ModelWriter:
     ) -> BuildPlan:
         """`facts`: existing (relation or None), full_refresh, batch (dbt's model.batch or None)."""
         query, own = sql, columns
-        if self.inputs.has_inputs(settings.node):
+        if settings.table.streaming is not None:
+            names = tuple(name for name, _ in columns)
+            compiled = str(facts.get("compiled") or sql)
+            self.streams.plan(settings.node, settings.table.streaming, sql, compiled, names)
+        if self.inputs.has_inputs(settings.node) or self.streams.follows(settings.node):
             query, own = applied_select(relation.table_name, sql, columns, settings.table.primary_key)
-        situation = self._situation(relation, query, own, facts)
+        zone = self._config.credentials.session_zone
+        situation = read_situation(self._engine(), relation, query, own, facts, zone)
         if settings.table.affected is not None:
             situation = self._followed(relation, settings, situation, facts)
         plan = plan_build(settings.table, situation)
@@ -134,34 +141,6 @@ class ModelWriter:
             logger.info(f"{relation.table_name}: all rows are compared: {found.reason}")
         return replace(situation, affected=found.affected)
 
-    def _situation(
-        self, relation: TablestoreRelation, sql: str, columns: Columns, facts: Mapping[str, Any]
-    ) -> Situation:
-        """What is there."""
-        engine, existing = self._engine(), facts.get("existing")
-        is_there = existing is not None and existing.is_table
-        if existing is None and facts.get("batch"):  # batches of a table that nobody has seen may wait
-            is_there = not facts.get("full_refresh")
-        table = engine.find_table(relation.table_name) if is_there else None
-        situation = Situation(
-            relation.table_name,
-            sql,
-            columns,
-            full_refresh=bool(facts.get("full_refresh")),
-            batch=read_batch(
-                facts.get("batch"), facts.get("event_time"), self._config.credentials.session_zone
-            ),
-        )
-        if table is None:
-            return situation
-        known = table.facts()
-        return replace(
-            situation,
-            table_exists=True,
-            table_columns=tuple((c.name, c.type_text) for c in engine.columns(relation.table_name)),
-            table_layout=TableLayout(known.primary_key, known.partition_by, dict(table.schema.options)),
-        )
-
     # --- writing ---
 
     def write(
@@ -178,7 +157,19 @@ class ModelWriter:
             return model_spec(settings, fresh), fresh.select
 
         work = (model_spec(settings, plan), plan.select)
-        return self._commit(job_of(relation, settings, plan, work, again, context), context)
+        job = job_of(relation, settings, plan, work, again, context)
+        response = self._commit(job, context)
+        while (taken := self.streams.taken(settings.node)) and taken.has_more and response.staged is None:
+            response.join(self._commit(self._next_job(job), {**context, "existing": relation}))
+        return response
+
+    def _next_job(self, job: ModelJob) -> ModelJob:
+        """The next range of a model's streams: its table is there by now, and nothing is replaced."""
+        known = self._plans[job.settings.node]
+        facts = {**known.facts, "existing": job.relation, "full_refresh": False}
+        self._plans[job.settings.node] = PlannedModel(known.sql, facts, Action.INCREMENT)
+        plan = self._plan_again(job.relation, job.settings, job.settings.node)
+        return replace(job, plan=plan, work=(model_spec(job.settings, plan), plan.select))
 
     def _plan_again(self, relation: TablestoreRelation, settings: ModelSettings, unit: str) -> BuildPlan:
         """The same SQL on what is there now. Raises RetryError TS1879 when it was compiled for another situation."""
@@ -224,7 +215,9 @@ class ModelWriter:
             on_schema_change=OnSchemaChange.REPLACE,
         )
         facts = {"existing": context.get("existing"), "full_refresh": True}
-        plan = plan_build(settings.table, self._situation(relation, "", types, facts))
+        zone = self._config.credentials.session_zone
+        situation = read_situation(self._engine(), relation, "", types, facts, zone)
+        plan = plan_build(settings.table, situation)
         work = (spec, rows)
         return self._commit(job_of(relation, settings, plan, work, lambda: work, context), context)
 
@@ -256,6 +249,9 @@ class ModelWriter:
             is_batch=job.batch is not None,
         )
         response = describe_commit(self._write_once(job, staged, job.work, replaces=replaces))
+        taken = self.streams.taken(job.settings.node)
+        if taken is not None:
+            response.tell_ranges(taken.ranges, taken.rows, str(taken))
         if staged is None or response.staged is None:  # nothing changed: there is nothing to hold back
             if staged is None or job.batch is None:  # other batches may wait, or come
                 self._desk.forget(name, is_unchanged=staged is not None)
@@ -285,30 +281,32 @@ class ModelWriter:
         self, job: ModelJob, staged: StagePlan | None, work: Work, *, replaces: bool = False
     ) -> WriteReport:
         spec, rows = work
-        properties = {"dbt.invocation": job.invocation, "dbt.node": job.settings.node}
+        node, begins = job.settings.node, job.plan.action is not Action.INCREMENT
+        properties = {"dbt.invocation": job.invocation, "dbt.node": node}
+        taken = self.streams.take(node, job.relation.table_name, begins=begins, whole=staged is not None)
         spec = replace(
             spec,
             stage=None if staged is None else staged.name,
             beside=replaces and staged is not None,
             builds_on_stage=staged is not None and job.batch is not None,
-            commit_user=self._pending.user_of(job.invocation, job.settings.node),
-            commit_identifier=job.identifier,
+            commit_user=self._pending.user_of(job.invocation, node),
+            commit_identifier=job.identifier + (0 if taken is None else taken.number),
             properties=properties if staged is None else {**properties, **staged.properties},
-            positions=self.inputs.steps(job.settings.node, begins=job.plan.action is not Action.INCREMENT),
+            positions=self.inputs.steps(node, begins=begins) if taken is None else taken.steps,
         )
         name = job.relation.table_name
         versions = (
-            self._versions_but(job.settings.node, job.relation)
+            self._versions_but(node, job.relation)
             if job.batch is None
-            else self.versions_for(job.settings.node)  # a batch sees the batches before it
+            else self.versions_for(node)  # a batch sees the batches before it
         )
-        versions = {**versions, **self.inputs.pins(job.settings.node)}
+        versions = {**versions, **self.inputs.pins(node), **({} if taken is None else taken.versions)}
         try:
             if replaces and staged is None:
                 return replace_table(self._engine(), name, rows, spec, versions)
             return self._engine().write(name, rows, spec, versions=versions)
         except PublishPending:
-            self._pending.keep(job.invocation, job.settings.node, spec.commit_user)
+            self._pending.keep(job.invocation, node, spec.commit_user)
             raise
 
     def upsert(
@@ -380,7 +378,7 @@ class ModelWriter:
         """table -> version that statements of this node read instead of the current one."""
         pins = versions_of(self._desk.branches_for(node, self._databases()))
         if not node.startswith("test."):
-            return pins
+            return {**pins, **self.streams.staged(node, pins)}
         self.check_as_of()
         own = self.inputs.test_pins(
             node

@@ -54,7 +54,15 @@
 {%- endmaterialization -%}
 
 {%- materialization streaming, adapter='tablestore' -%}
-  {%- do adapter.tablestore_refuse_streaming(model.name) -%}
+  {#- a bounded run: everything up to now. What on_configuration_change keeps as it is reads nothing, and says so. -#}
+  {%- set settings = adapter.tablestore_settings(model, graph.nodes) -%}
+  {%- if not should_full_refresh() and adapter.tablestore_keeps_query(this, settings, sql) -%}
+    {%- set told = "SKIPPED: its SQL is another than that of its rows, and on_configuration_change is 'continue'" -%}
+    {%- do exceptions.warn(model.name ~ ": nothing was read. " ~ told ~ "; run it with --full-refresh") -%}
+    {%- do store_raw_result('main', message=told, code='SKIPPED', rows_affected='0') -%}
+    {{ return({'relations': [this]}) }}
+  {%- endif -%}
+  {{ return(tablestore_build()) }}
 {%- endmaterialization -%}
 
 {%- materialization materialized_view, adapter='tablestore' -%}

@@ -1,0 +1,277 @@
+"""`{{ stream(ref('orders')) }}` in a model with materialized='streaming': what came behind its last commit.
+
+Names      StreamInputs   of one invocation: what each model follows, the next range of each, and where its commit ends
+           Taken          one range of every stream of a model, for one commit
+Steps      compiling: a name that never changes, `demo__changes_start_to_now.orders` · planning: the query must be one
+           that ranges can be asked one after the other (TS1844) · writing: in this commit the name means the range
+           behind the position in the model's own table, up to so many snapshots, or to what this run has staged of it
+INVARIANT  rows and positions are one commit (decision 0039); a killed run goes on behind its last one.
+INVARIANT  compiled SQL says nothing of positions: its digest is that of the query, and stands among them.
+WHY        the commit is known by what it reads: a range that was committed is found, another one is another commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt.adapters.tablestore.config.streaming_keys import STREAMING, Streaming
+from dbt.adapters.tablestore.inputs.changed_rows_sql import ROW_KIND
+from dbt.adapters.tablestore.inputs.followed_tables import QUERY, digest_of, exchanged, forgotten
+from dbt.adapters.tablestore.relation import TablestoreRelation
+from tablestore_engine.api import (
+    ChangesBetween,
+    ChangesInput,
+    Engine,
+    OrderedLock,
+    PositionStep,
+    Rank,
+    Table,
+    TableVersion,
+)
+from tablestore_engine.errors import FixRequest, Unsupported
+
+VersionsFor = Callable[[str], Mapping[str, TableVersion]]
+_TO_NOW = TableVersion(changes=ChangesBetween(None))
+
+
+@dataclass(frozen=True)
+class Taken:
+    """`ranges`: table → (behind this snapshot or None, up to this one or a staged one's name)."""
+
+    versions: Mapping[str, TableVersion]
+    steps: Mapping[str, PositionStep]
+    ranges: Mapping[str, tuple[int | None, int | str]]
+    rows: int | None
+    has_more: bool
+
+    @property
+    def number(self) -> int:
+        """Of the commit, by what it reads: 52 bits."""
+        text = repr(sorted((source, step.before, step.after) for source, step in self.steps.items()))
+        return int(hashlib.sha256(text.encode()).hexdigest()[:13], 16) if self.steps else 0
+
+    def __str__(self) -> str:
+        """`orders 5→9`."""
+        return ", ".join(
+            f"{name.rpartition('.')[2]} {'start' if since is None else since}→{until}"
+            for name, (since, until) in sorted(self.ranges.items())
+        )
+
+
+@dataclass
+class _Model:
+    """What a model said when it was compiled and planned."""
+
+    consumer: str
+    streams: dict[str, TablestoreRelation] = field(default_factory=dict)
+    digest: str = ""
+    settings: Streaming = field(default_factory=Streaming)
+    has_kinds: bool = False
+    taken: Taken | None = None
+
+
+class StreamInputs:
+    """REQUIRES that one thread builds a model."""
+
+    def __init__(self, engine: Callable[[], Engine], versions_for: VersionsFor) -> None:
+        self._engine, self._versions_for = engine, versions_for
+        self._models: dict[str, _Model] = {}
+        self._lock = OrderedLock("streams of models", Rank.PROCESS)
+
+    # compiling and planning ----------------------------------------------------------------------
+
+    def stream(
+        self, relation: TablestoreRelation, target: TablestoreRelation, model: Mapping[str, Any]
+    ) -> TablestoreRelation:
+        """What stands for the input in the model's SQL. Raises FixRequest TS1843."""
+        _check_model(model, relation)
+        if self._engine().find_table(relation.table_name) is None:
+            raise _refused(
+                model,
+                f"stream() of {relation.table_name}",
+                "it is no table of the warehouse: only tables have changes",
+                "build it first, as a table; a topic becomes one by `tablestore ingest`",
+            )
+        node = str(model["unique_id"])
+        with self._lock:
+            known = self._models.setdefault(node, _Model(f"dbt-{target.schema}-{target.identifier}"))
+            known.streams[relation.table_name] = relation
+        return relation.replace(version=_TO_NOW)
+
+    def follows(self, node: str) -> bool:
+        """Whether the model asked for streams."""
+        with self._lock:
+            return node in self._models
+
+    def is_kept(self, node: str, table: str, sql: str, settings: Streaming | None) -> bool:
+        """Whether the model has to stay as it is, since its SQL changed. Raises FixRequest TS1846."""
+        how = "apply" if settings is None else settings.on_change
+        known = self._positions(table).get(QUERY)
+        if known is None or known == digest_of(sql) or how == "apply":
+            return False
+        if how == "continue":
+            return True
+        raise FixRequest(
+            "TS1846",
+            f"the SQL of model {node.rsplit('.', maxsplit=1)[-1]} is another than that of its rows",
+            why="on_configuration_change is 'fail'",
+            fix="run it with --full-refresh, or set on_configuration_change='apply': what comes from now on is made by "
+            "the new SQL",
+        )
+
+    def plan(
+        self, node: str, settings: Streaming, query: str, compiled: str, columns: tuple[str, ...]
+    ) -> None:
+        """Before anything is written. Raises FixRequest TS1843, Unsupported TS1844."""
+        with self._lock:
+            model = self._models.get(node)
+        short = node.rsplit(".", maxsplit=1)[-1]
+        if model is None:
+            raise FixRequest(
+                "TS1843",
+                f"model {short} follows nothing",
+                why="materialized='streaming' writes what came since its last commit, and its SQL has no stream",
+                fix="read an input as {{ stream(ref('…')) }}, or use another materialization",
+            )
+        names = {_name(one): _name(one) for one in model.streams.values()}
+        clause = self._engine().stateful_clause(query, names, versions=self._versions_for(node))
+        if clause is not None:
+            raise Unsupported(
+                "TS1844",
+                f"model {short} cannot be kept up range by range",
+                why=f"over a stream it has {clause}, whose result depends on rows of earlier ranges",
+                fix="incremental_strategy='changed_keys' keeps such a query equal to its full refresh; or read that "
+                "input without stream()",
+            )
+        model.settings, model.digest = settings, digest_of(compiled)
+        model.has_kinds = ROW_KIND in {one.lower() for one in columns}
+
+    def staged(self, node: str, pins: Mapping[str, TableVersion]) -> dict[str, TableVersion]:
+        """What streams of a model mean while their tables wait in a staged snapshot."""
+        with self._lock:
+            model = self._models.get(node)
+        streams = {} if model is None else dict(model.streams)
+        return {
+            _name(one): TableVersion(changes=ChangesBetween(None, branch=pins[table].branch))
+            for table, one in streams.items()
+            if table in pins and pins[table].branch is not None
+        }
+
+    # writing -------------------------------------------------------------------------------------
+
+    def take(self, node: str, target: str, *, begins: bool, whole: bool) -> Taken | None:
+        """The next range of each stream; None of a model without. `begins`: its rows replace all that was there;
+        `whole`: up to the newest, in one commit. Raises FixRequest TS1474, TS1470, TS1841, TS1845.
+        """
+        with self._lock:
+            model = self._models.get(node)
+        if model is None:
+            return None
+        most = None if whole else model.settings.most_snapshots
+        known = {} if begins else self._positions(target)
+        pins, found = self._versions_for(node), {}
+        for name in model.streams:
+            table = self._engine().table(name)
+            pinned = pins.get(name)
+            branch = None if pinned is None else pinned.branch
+            found[name] = table.plan_changes(known.get(table.source), branch=branch, most=most)
+            table.hold_changes(model.consumer, found[name])
+        steps = _steps(node, model, known, found, begins=begins)
+        for name, one in found.items():
+            self._check_kinds(node, model, self._engine().table(name), one)
+        model.taken = Taken(
+            {_name(model.streams[name]): TableVersion(changes=one.between) for name, one in found.items()},
+            steps,
+            {
+                name: (one.between.since, one.between.branch or one.between.until or 0)
+                for name, one in found.items()
+            },
+            _sum(self._engine().table(name).count_changed_rows(one) for name, one in found.items()),
+            any(_has_more(self._engine().table(name), one) for name, one in found.items()),
+        )
+        return model.taken
+
+    def taken(self, node: str) -> Taken | None:
+        """By the last commit."""
+        with self._lock:
+            model = self._models.get(node)
+        return None if model is None else model.taken
+
+    def _positions(self, target: str) -> Mapping[str, str]:
+        own = self._engine().find_table(target)
+        return {} if own is None else own.positions()
+
+    def _check_kinds(self, node: str, model: _Model, table: Table, found: ChangesInput) -> None:
+        """A query that does not give kinds counts any row as a new one."""
+        is_plain = found.between.since is None or not table.schema.primary_keys
+        if model.has_kinds or model.settings.row_kinds == "all" or is_plain or found.step is None:
+            return
+        name = _name(
+            TablestoreRelation.create(schema=table.identifier.database, identifier=table.identifier.name)
+        )
+        versions = {name: TableVersion(changes=found.between)}
+        asked = f"select {ROW_KIND}, min(_snapshot_id) from {name} where {ROW_KIND} <> '+I' group by 1 order by 2, 1"
+        rows = self._engine().sql(asked, versions=versions).rows
+        if rows:
+            kind, snapshot = rows[0]
+            raise FixRequest(
+                "TS1845",
+                f"snapshot {snapshot} of {table.identifier} has a row of kind {kind}, which model "
+                f"{node.rsplit('.', maxsplit=1)[-1]} would count as a new one",
+                why="its query gives no _row_kind, so each row of the stream is added as it comes; nothing was written",
+                fix="select _row_kind and _snapshot_id as well (with unique_key changes are then put and deleted), or "
+                "set row_kinds='all' where the query itself says what a kind means",
+            )
+
+
+def _steps(
+    node: str, model: _Model, known: Mapping[str, str], found: Mapping[str, ChangesInput], *, begins: bool
+) -> dict[str, PositionStep]:
+    moved = {one.source: one.step for one in found.values() if one.step is not None}
+    if begins:
+        ends = {source: PositionStep(None, step.after, is_reset=True) for source, step in moved.items()}
+        return {**ends, QUERY: PositionStep(None, model.digest, is_reset=True)}
+    gone = forgotten(known, [one.source for one in found.values()])
+    new = [name for name, one in found.items() if one.source not in known]
+    if gone and new:
+        raise exchanged(node, new[0])
+    if known.get(QUERY) != model.digest and (moved or gone):
+        moved[QUERY] = PositionStep(known.get(QUERY), model.digest)
+    return {**moved, **gone}
+
+
+def _has_more(table: Table, found: ChangesInput) -> bool:
+    newest = table.latest_snapshot_id() or 0
+    return found.between.branch is None and newest > (found.between.until or 0)
+
+
+def _sum(counts: Any) -> int | None:  # noqa: ANN401 - an iterator of int | None
+    known = list(counts)
+    return None if any(one is None for one in known) else sum(known)
+
+
+def _name(relation: TablestoreRelation) -> str:
+    """As SQL has it, without quotes."""
+    return str(relation.replace(version=_TO_NOW).render()).replace("`", "")
+
+
+def _check_model(model: Mapping[str, Any], relation: TablestoreRelation) -> None:
+    kind = (model.get("config") or {}).get("materialized")
+    if model.get("resource_type") != "model" or kind != STREAMING:
+        raise _refused(
+            model,
+            f"stream() in a {kind or model.get('resource_type')}",
+            "only materialized='streaming' follows inputs range by range",
+            "set materialized='streaming'; in an incremental model use changes(), elsewhere read the table itself",
+        )
+    if relation.version is not None:
+        raise _refused(
+            model, f"stream() of {relation.render()}", "it is one state of a table", "name the table itself"
+        )
+
+
+def _refused(model: Mapping[str, Any], what: str, why: str, fix: str) -> FixRequest:
+    return FixRequest("TS1843", f"model {model.get('name')}: {what} cannot be followed", why=why, fix=fix)
