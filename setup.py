@@ -41,7 +41,10 @@ setup(
     zip_safe=False,
     entry_points={
         "console_scripts": ["tablestore=tablestore_engine.cli.main:main"],
-        "tablestore.commands": ["demo=dbt.adapters.tablestore.demo.command:register"],
+        "tablestore.commands": [
+            "demo=dbt.adapters.tablestore.demo.command:register",
+            "run-stream=dbt.adapters.tablestore.continuous.command:register",
+        ],
     },
     install_requires=[
         "dbt-core>=1.11,<1.13",

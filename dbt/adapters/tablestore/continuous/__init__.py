@@ -1,0 +1,1 @@
+"""Runs without an end: `tablestore run-stream`."""

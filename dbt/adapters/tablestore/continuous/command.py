@@ -1,0 +1,93 @@
+"""`tablestore run-stream`: dbt runs of streaming models, one after the other in one process, until SIGTERM or Ctrl-C.
+
+Steps      arguments → rounds.follow, whose round is `dbt run` (with --test `dbt build`: staged, tested, then published)
+Ends       behind the round that is running; a second signal ends it at once, which loses nothing (decision 0043)
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from dbt.cli.main import dbtRunner
+
+from dbt.adapters.tablestore.continuous.rounds import Round, Rules, follow, read_round
+from dbt.adapters.tablestore.messages import shown
+from tablestore_engine.errors import FixRequest
+
+STREAMING_MODELS = "config.materialized:streaming"
+Run = Callable[[argparse.Namespace], int]
+
+
+def register(parser: argparse.ArgumentParser) -> Run:
+    """What tablestore_engine.cli.main asks of a command."""
+    text = "models, as in dbt; may come again (default: all with materialized='streaming')"
+    parser.add_argument("--select", "-s", metavar="MODEL", action="append", nargs="+", default=[], help=text)
+    text = "seconds between two rounds (default 10)"
+    parser.add_argument("--interval", type=float, default=10.0, metavar="SECONDS", help=text)
+    text = "each round is a `dbt build`: what it followed is tested before it is published"
+    parser.add_argument("--test", action="store_true", help=text)
+    text = "a red test: end with status 1 (default), or hold its rows back and go on; the next round reads them again"
+    parser.add_argument("--on-red", choices=["stop", "hold"], default="stop", help=text)
+    text = "failed rounds in a row that are waited out, each twice as long, before it ends with status 1 (default 5)"
+    parser.add_argument("--retries", type=int, default=5, metavar="N", help=text)
+    for flag in ("--project-dir", "--profiles-dir", "--target", "--vars"):
+        parser.add_argument(flag, metavar="VALUE", help="as in dbt")
+    return run_stream
+
+
+def run_stream(arguments: argparse.Namespace) -> int:
+    """Raises FixRequest TS1847."""
+    if arguments.interval < 0 or arguments.retries < 0:
+        raise FixRequest(
+            "TS1847",
+            "run-stream cannot wait or try less than not at all",
+            why=f"--interval is {arguments.interval}, --retries is {arguments.retries}",
+            fix="give numbers from 0",
+        )
+    command = dbt_command(arguments)
+
+    def play() -> Round:
+        done = dbtRunner().invoke(command)
+        return read_round(bool(done.success), done.exception, getattr(done.result, "results", None) or ())
+
+    rules = Rules(arguments.interval, arguments.on_red, arguments.retries)
+    with _stopped_by_signals() as stop:
+        return follow(play, rules, stop, _say)
+
+
+def dbt_command(arguments: argparse.Namespace) -> list[str]:
+    """The words of one round."""
+    models = [one for group in arguments.select for one in group] or [STREAMING_MODELS]
+    words = ["--quiet", "--no-use-colors", "build" if arguments.test else "run", "--select", *models]
+    for flag in ("project_dir", "profiles_dir", "target", "vars"):
+        value = getattr(arguments, flag)
+        words += [] if value is None else [f"--{flag.replace('_', '-')}", value]
+    return words
+
+
+def _say(line: str) -> None:
+    print(shown(f"{time.strftime('%H:%M:%S')} {line}"), file=sys.stdout, flush=True)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[threading.Event]:
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def handle(number: int, _: object) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
