@@ -13,6 +13,7 @@ import dbt.adapters.tablestore as adapter
 HERE = Path(adapter.__file__).parent
 FILES = sorted(path for path in HERE.rglob("*.py") if "demo" not in path.relative_to(HERE).parts)
 OURS = "dbt.adapters.tablestore"
+RUNS_DBT = {"continuous.command"}  # a command whose rounds are dbt's own
 FRONT_DOOR = ("tablestore_engine.api", "tablestore_engine.options", "tablestore_engine.errors")
 
 
@@ -38,7 +39,8 @@ def test_the_engine_is_entered_only_through_its_front_door(path: Path) -> None:
     for name in imports_of(path):
         assert not name.startswith("tablestore_engine") or name in FRONT_DOOR, name
         assert not name.startswith(("pyspark", "py4j", "confluent_kafka")), name
-        assert not name.startswith("dbt.") or name.startswith(("dbt.adapters", "dbt.include")), name
+        if name != "dbt.cli.main" or module_of(path) not in RUNS_DBT:
+            assert not name.startswith("dbt.") or name.startswith(("dbt.adapters", "dbt.include")), name
 
 
 def test_the_adapters_modules_have_no_cycle() -> None:
