@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tablestore_engine.api import KAFKA_ENV, Engine, LogStatus, LogWriter
-from tablestore_engine.cli.log_metrics import render_metrics, write_metrics
+from tablestore_engine.cli.log_metrics import render_metrics
+from tablestore_engine.cli.metrics import write_metrics
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, to_utc, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, list_names, open_engine
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError

@@ -32,6 +32,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "tail": ("tablestore_engine.cli.tail", "changes as they come, a line for each row"),
     "ingest": ("tablestore_engine.cli.ingest", "change messages of others into a keyed table"),
     "consumers": ("tablestore_engine.cli.consumers", "who follows a table, and how far each is"),
+    "streams": (
+        "tablestore_engine.cli.streams",
+        "which tables keep up with what, and how far behind they are",
+    ),
     "staged": ("tablestore_engine.cli.staged", "staged snapshots that wait for their tests"),
     "publish": ("tablestore_engine.cli.publish", "publish a staged snapshot, or what the log still lacks"),
     "log": ("tablestore_engine.cli.log", "where the logs of tables stand, what they lack, who writes them"),
