@@ -27,10 +27,12 @@ from typing import TypeVar
 import pyarrow.parquet as pq
 
 from benchmarks import limits
+from benchmarks.changed_keys import measure_changed_keys
 from benchmarks.data import Sizes, base_rows, merge_expected, upsert_rows
 from benchmarks.dbt_build import measure_dbt_build
 from benchmarks.formats import measure_formats
 from benchmarks.growth import POINTS, SMALL, measure_growth
+from benchmarks.ingest import measure_ingest
 from benchmarks.kafka import measure_kafka
 from benchmarks.log_readers import measure_log_readers
 from benchmarks.peers import run_pypaimon
@@ -162,6 +164,7 @@ def _ratios(sheet: Sheet) -> dict[str, float]:
         "aggregate / plain": ("aggregate: ours", "aggregate: plain parquet"),
         "point / plain": ("point: ours", "point: plain parquet"),
         "kafka: raw / ours": ("kafka: raw producer", "kafka: ours"),
+        "changed_keys / full refresh": ("changed_keys: 1 % of keys", "changed_keys: full refresh"),
     }
     return {
         name: round(sheet.median(ours) / sheet.median(limit), 2)
@@ -210,11 +213,13 @@ def main(argv: list[str]) -> int:
                 measure_kafka(sheet, folder, rows=50_000 if arguments.small else 500_000)
                 measure_formats(sheet, rows=50_000 if arguments.small else 500_000)
                 measure_log_readers(sheet, folder, rows=50_000 if arguments.small else 500_000)
+                measure_ingest(sheet, folder, 50_000 if arguments.small else 500_000)
         finally:
             engine.close()
         if not arguments.no_growth:
             measure_growth(sheet, folder, SMALL if arguments.small else POINTS)
         measure_dbt_build(sheet, folder)
+        measure_changed_keys(sheet, folder, 100_000 if arguments.small else 2_000_000)
         if not arguments.no_peer:
             run_pypaimon(sheet, folder, base, batches, peer_expected)
     result = {
