@@ -81,6 +81,44 @@ def test_a_bounded_run_takes_everything_up_to_now(feed: Shop) -> None:
     assert "feed 1→6" in feed.log
 
 
+def test_rows_enter_and_leave_a_filter(feed: Shop) -> None:
+    """What an update makes match is put, what it makes match no more is taken away, whatever came between two runs."""
+    feed.write("models/copy.sql", COPY + "where v < 'm'")
+    run(feed)
+    put(feed, (1, "z"), (2, "c"), (3, "x"), (4, "y"))
+    run(feed)
+    assert copied(feed) == [(2, "c")]
+    put(feed, (1, "b"), (3, "d"))
+    put(feed, (3, "q"), (2, "w"))
+    put(feed, (2, "a"))
+    run(feed)
+    assert copied(feed) == [(1, "b"), (2, "a")]
+
+
+def test_unit_tests_give_the_rows_that_came(feed: Shop) -> None:
+    """dbt's unit tests of a streaming model: rows are given with their kinds, as a range would have them."""
+    feed.write("models/shout.sql", COPY.replace("id, v,", "id, upper(v) as v,"))
+    rows = "select 1 as id, 'a' as v, '+I' as _row_kind, 1 as _snapshot_id"
+    given = f"given: [{{input: \"source('raw', 'feed')\", format: sql, rows: \"{rows}\"}}]"
+    expect = "expect: {rows: [{id: 1, v: A}]}"
+    feed.write("models/unit.yml", f"unit_tests: [{{name: upper, model: shout, {given}, {expect}}}]")
+    feed.dbt("test", "--select", "shout,test_type:unit")
+
+
+def test_compiling_needs_no_table(feed: Shop) -> None:
+    """dbt compile and docs generate before the first run; the text names no position, so it is the same later."""
+    feed.write("models/early.sql", COPY.replace("source('raw', 'feed')", "source('raw', 'names')"))
+    feed.dbt("compile", "--select", "early")
+    assert "demo__changes_start_to_now" in feed.log
+    run(feed, "early", ok=False)
+    run(feed)
+    put(feed, (3, "c"))
+    compiled = feed.folder / "target/compiled/shop/models/copy.sql"
+    before = compiled.read_text()
+    run(feed)
+    assert compiled.read_text() == before
+
+
 def test_a_long_way_is_gone_in_steps(feed: Shop) -> None:
     """max_snapshots_per_batch: a commit for so many snapshots; the answer adds them up; each change once."""
     feed.write("models/journal.sql", JOURNAL.replace("row_kinds", "max_snapshots_per_batch=2, row_kinds"))

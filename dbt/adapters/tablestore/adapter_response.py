@@ -87,9 +87,10 @@ class TablestoreResponse(AdapterResponse):
         self.followed = {
             name: [first.get(name, both)[0], both[1]] for name, both in (later.followed or {}).items()
         }
-        self.kafka_offsets = {
+        sent = {
             name: [offsets.get(name, both)[0], both[1]] for name, both in (later.kafka_offsets or {}).items()
-        } or self.kafka_offsets
+        }
+        self.kafka_offsets = {**offsets, **sent} or None
         self._message = f"{later._message} · {batches} commits"
         self._refresh()
 

@@ -88,13 +88,6 @@ class StreamInputs:
     ) -> TablestoreRelation:
         """What stands for the input in the model's SQL. Raises FixRequest TS1843."""
         _check_model(model, relation)
-        if self._engine().find_table(relation.table_name) is None:
-            raise _refused(
-                model,
-                f"stream() of {relation.table_name}",
-                "it is no table of the warehouse: only tables have changes",
-                "build it first, as a table; a topic becomes one by `tablestore ingest`",
-            )
         node = str(model["unique_id"])
         with self._lock:
             known = self._models.setdefault(node, _Model(f"dbt-{target.schema}-{target.identifier}"))
@@ -136,7 +129,15 @@ class StreamInputs:
                 why="materialized='streaming' writes what came since its last commit, and its SQL has no stream",
                 fix="read an input as {{ stream(ref('…')) }}, or use another materialization",
             )
-        names = {_name(one): _name(one) for one in model.streams.values()}
+        for name in model.streams:
+            if self._engine().find_table(name) is None:
+                raise _refused(
+                    {"name": short},
+                    f"stream() of {name}",
+                    "it is no table of the warehouse: only tables have changes",
+                    "build it first, as a table; a topic becomes one by `tablestore ingest`",
+                )
+        names = [_name(one) for one in model.streams.values()]
         clause = self._engine().stateful_clause(query, names, versions=self._versions_for(node))
         if clause is not None:
             raise Unsupported(
