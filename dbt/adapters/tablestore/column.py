@@ -6,9 +6,13 @@ WHY        dbt's own lists are PostgreSQL's: there `int` is no integer, `string`
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.spark.column import SparkColumn
+
+from tablestore_engine.api import ColumnInfo
 
 _INTEGERS = frozenset({"tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long"})
 _FLOATS = frozenset({"float", "real", "double"})
@@ -19,6 +23,21 @@ _TEXTS = frozenset({"string", "varchar", "char", "character", "text"})
 @dataclass
 class TablestoreColumn(SparkColumn):
     """`dtype` is Spark's text of the type, with length or precision where it has one."""
+
+    @classmethod
+    def of_relation(cls, relation: BaseRelation, infos: Iterable[ColumnInfo]) -> list[TablestoreColumn]:
+        """From metadata, in order."""
+        return [
+            cls(
+                table_schema=relation.schema,
+                table_name=relation.identifier,
+                table_type=relation.type,
+                column=info.name,
+                column_index=index,
+                dtype=info.type_text,
+            )
+            for index, info in enumerate(infos)
+        ]
 
     @property
     def _root(self) -> str:

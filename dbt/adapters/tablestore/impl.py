@@ -25,6 +25,7 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
 from dbt.adapters.tablestore.catalog_rows import CATALOG_COLUMNS, read_schema_rows
 from dbt.adapters.tablestore.column import TablestoreColumn
+from dbt.adapters.tablestore.config.cdc_sources import read_cdc_sources
 from dbt.adapters.tablestore.config.model_config import STRATEGIES, TablestoreConfig
 from dbt.adapters.tablestore.config.unsupported_models import refuse_unbuilt
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
@@ -33,6 +34,7 @@ from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.debug_checks import run_checks
 from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.gate.verdicts import read_outcome
+from dbt.adapters.tablestore.inputs.ingested_sources import ingest_sources
 from dbt.adapters.tablestore.interruption import end_on_sigterm
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.plan.build_plan import BuildPlan
@@ -147,17 +149,7 @@ class TablestoreAdapter(SparkAdapter):
             infos = self.engine.columns(f"{relation.schema}.{relation.identifier}")
         except NotFound:
             return []
-        return [
-            TablestoreColumn(
-                table_schema=relation.schema,
-                table_name=relation.identifier,
-                table_type=relation.type,
-                column=info.name,
-                column_index=index,
-                dtype=info.type_text,
-            )
-            for index, info in enumerate(infos)
-        ]
+        return TablestoreColumn.of_relation(relation, infos)
 
     @available.parse_list
     @as_dbt_errors()
@@ -360,6 +352,13 @@ class TablestoreAdapter(SparkAdapter):
     def tablestore_publish(self, nodes: Iterable[str] = ()) -> list[str]:
         """Publish staged snapshots that wait for no test; lines for the log."""
         return list(self.writer.publish(frozenset(nodes)))
+
+    @available.parse_list
+    @as_dbt_errors()
+    def tablestore_ingest(self, sources: Mapping[str, Any], select: Iterable[str] = ()) -> list[str]:
+        """Change messages into the tables of sources that say where theirs come from; lines for the log."""
+        specs = read_cdc_sources(sources, [select] if isinstance(select, str) else list(select))
+        return list(ingest_sources(lambda: self.engine, specs, logger.info))
 
     # --- hooks that dbt calls around every node ---
 

@@ -1,0 +1,33 @@
+"""Change messages into the tables of sources, each up to now.
+
+Names      ingest_sources   specs by source → a line for each, or an error that names each that failed
+INVARIANT  a source that fails keeps no other one back; the command fails all the same, behind the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from tablestore_engine.api import Engine, IngestSpec
+from tablestore_engine.errors import FixRequest, TablestoreError
+
+
+def ingest_sources(
+    engine: Callable[[], Engine], specs: Mapping[str, IngestSpec], say: Callable[[str], None]
+) -> Iterator[str]:
+    """Lines as they come. Raises FixRequest TS1849."""
+    failed: dict[str, TablestoreError] = {}
+    for spec in specs.values():
+        try:
+            yield f"{spec.into}: {engine().ingest(spec, say=say).summary()}"
+        except TablestoreError as error:
+            failed[spec.into] = error
+            say(f"{spec.into}: {error}")
+    if failed:
+        first, why = next(iter(failed.items()))
+        raise FixRequest(
+            "TS1849",
+            f"{len(failed)} of {len(specs)} sources could not be brought up to now: {', '.join(failed)}",
+            why=f"{first}: {why}",
+            fix="set that right and run it again: each goes on where it is",
+        ) from why
