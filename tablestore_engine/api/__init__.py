@@ -23,6 +23,7 @@ from tablestore_engine.log.kafka.client_settings import (
     read_settings,
 )
 from tablestore_engine.log.sink import LogPosition, LogWriter
+from tablestore_engine.runtime.interrupts import stopped_by_signals
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings
@@ -141,5 +142,6 @@ __all__ = [
     "short_name",
     "shown",
     "stage_properties",
+    "stopped_by_signals",
     "versioned_database",
 ]

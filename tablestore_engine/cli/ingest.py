@@ -7,12 +7,16 @@ Ends       behind what is there now; with --follow at SIGTERM or Ctrl-C, behind 
 from __future__ import annotations
 
 import argparse
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-from tablestore_engine.api import ChangeFormat, IngestSpec, OnError, OnSchemaChange, OnTruncate
+from tablestore_engine.api import (
+    ChangeFormat,
+    IngestSpec,
+    OnError,
+    OnSchemaChange,
+    OnTruncate,
+    stopped_by_signals,
+)
 from tablestore_engine.cli.output import print_json, say, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
@@ -94,32 +98,13 @@ def _ingest(arguments: argparse.Namespace) -> int:
         bytes_max=arguments.megabytes << 20,
         interval_s=arguments.interval,
     )
-    with open_engine(arguments) as engine, _stopped_by_signals() as stop:
+    with open_engine(arguments) as engine, stopped_by_signals() as stop:
         report = engine.ingest(spec, follow=arguments.follow, stop=stop, say=say)
     if arguments.json:
         print_json(report.record())
     else:
         write_out(f"{spec.into}: {report.summary()}")
     return 0
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
-    """SIGTERM and Ctrl-C end the run behind the batch that is being written; a second one at once."""
-    stop = threading.Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def handle(number: int, _: object) -> None:
-        stop.set()
-        signal.signal(number, before[signal.Signals(number)] or signal.SIG_DFL)
-
-    for number in before:
-        signal.signal(number, handle)
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)
 
 
 def _names(text: str) -> tuple[str, ...]:

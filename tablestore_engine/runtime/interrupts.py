@@ -1,6 +1,7 @@
-"""Ctrl-C reaches Python again after a library took it over.
+"""Signals that end a command: heard although a library took them over, and answered when the work in hand is done.
 
 Names      let_signals_interrupt()   after a library took SIGINT over
+           stopped_by_signals()      SIGTERM and Ctrl-C set an event
 WHY        polars' handler for SIGINT sets SA_RESTART (its issue 21739): a main thread that waits for its workers, as
            dbt's does, then never hears the signal. Python's own handlers come without the flag.
 """
@@ -8,8 +9,30 @@ WHY        polars' handler for SIGINT sets SA_RESTART (its issue 21739): a main 
 from __future__ import annotations
 
 import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def let_signals_interrupt() -> None:
     """Waiting calls end at SIGINT; handlers stay whose they are. Cheap, from any thread, as often as one likes."""
     signal.siginterrupt(signal.SIGINT, True)
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """An event that the first SIGTERM or Ctrl-C sets; a second one does what it did before. From the main thread."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def handle(number: int, _: object) -> None:
+        stop.set()
+        signal.signal(number, before[signal.Signals(number)] or signal.SIG_DFL)
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)

@@ -7,17 +7,15 @@ Ends       behind the round that is running; a second signal ends it at once, wh
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from dbt.cli.main import dbtRunner
 
 from dbt.adapters.tablestore.continuous.rounds import Round, Rules, follow, read_round
 from dbt.adapters.tablestore.messages import shown
+from tablestore_engine.api import stopped_by_signals
 from tablestore_engine.errors import FixRequest
 
 STREAMING_MODELS = "config.materialized:streaming"
@@ -57,7 +55,7 @@ def run_stream(arguments: argparse.Namespace) -> int:
         return read_round(bool(done.success), done.exception, getattr(done.result, "results", None) or ())
 
     rules = Rules(arguments.interval, arguments.on_red, arguments.retries)
-    with _stopped_by_signals() as stop:
+    with stopped_by_signals() as stop:
         return follow(play, rules, stop, _say)
 
 
@@ -73,21 +71,3 @@ def dbt_command(arguments: argparse.Namespace) -> list[str]:
 
 def _say(line: str) -> None:
     print(shown(f"{time.strftime('%H:%M:%S')} {line}"), file=sys.stdout, flush=True)
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
-    stop = threading.Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def handle(number: int, _: object) -> None:
-        stop.set()
-        signal.signal(number, signal.SIG_DFL)
-
-    for number in before:
-        signal.signal(number, handle)
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)
