@@ -20,6 +20,7 @@ from typing import Any
 from dbt.adapters.tablestore.config.streaming_keys import STREAMING, Streaming
 from dbt.adapters.tablestore.inputs.changed_rows_sql import ROW_KIND
 from dbt.adapters.tablestore.inputs.followed_tables import QUERY, digest_of, exchanged, forgotten
+from dbt.adapters.tablestore.plan.build_plan import Columns
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import (
     ChangesBetween,
@@ -115,9 +116,7 @@ class StreamInputs:
             "the new SQL",
         )
 
-    def plan(
-        self, node: str, settings: Streaming, query: str, compiled: str, columns: tuple[str, ...]
-    ) -> None:
+    def plan(self, node: str, settings: Streaming, query: str, compiled: str, columns: Columns) -> None:
         """Before anything is written. Raises FixRequest TS1843, Unsupported TS1844."""
         with self._lock:
             model = self._models.get(node)
@@ -148,7 +147,7 @@ class StreamInputs:
                 "input without stream()",
             )
         model.settings, model.digest = settings, digest_of(compiled)
-        model.has_kinds = ROW_KIND in {one.lower() for one in columns}
+        model.has_kinds = ROW_KIND in {name.lower() for name, _ in columns}
 
     def staged(self, node: str, pins: Mapping[str, TableVersion]) -> dict[str, TableVersion]:
         """What streams of a model mean while their tables wait in a staged snapshot."""

@@ -27,6 +27,7 @@ from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, s
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
+from dbt.adapters.tablestore.inputs.partial_runs import is_empty, no_keys, refuse_sample, unread_steps
 from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_graph import check_topics
@@ -110,11 +111,13 @@ class ModelWriter:
     ) -> BuildPlan:
         """`facts`: existing (relation or None), full_refresh, batch (dbt's model.batch or None)."""
         query, own = sql, columns
-        if settings.table.streaming is not None:
-            names = tuple(name for name, _ in columns)
+        follows = self.inputs.has_inputs(settings.node) or self.streams.follows(settings.node)
+        if follows or settings.table.affected is not None:
+            refuse_sample(self._config, settings.node)
+        if settings.table.streaming is not None and not is_empty(self._config):
             compiled = str(facts.get("compiled") or sql)
-            self.streams.plan(settings.node, settings.table.streaming, sql, compiled, names)
-        if self.inputs.has_inputs(settings.node) or self.streams.follows(settings.node):
+            self.streams.plan(settings.node, settings.table.streaming, sql, compiled, columns)
+        if follows:
             query, own = applied_select(relation.table_name, sql, columns, settings.table.primary_key)
         zone = self._config.credentials.session_zone
         situation = read_situation(self._engine(), relation, query, own, facts, zone)
@@ -135,6 +138,8 @@ class ModelWriter:
         reads = self._reads.get(settings.node, ReadLog()).reads()
         tables = tuple(sorted({one.table for one in reads}))
         assert settings.table.affected is not None
+        if is_empty(self._config):
+            return replace(situation, affected=no_keys(relation.table_name, settings.table.affected.key))
         query = str(facts.get("compiled") or situation.sql)
         found = self.inputs.follow(settings.node, relation, query, settings.table.affected, tables)
         if situation.table_exists and not situation.full_refresh and found.reason:
@@ -283,7 +288,11 @@ class ModelWriter:
         spec, rows = work
         node, begins = job.settings.node, job.plan.action is not Action.INCREMENT
         properties = {"dbt.invocation": job.invocation, "dbt.node": node}
-        taken = self.streams.take(node, job.relation.table_name, begins=begins, whole=staged is not None)
+        name = job.relation.table_name
+        taken, steps = None, unread_steps(self._engine().find_table(name), begins=begins)
+        if not is_empty(self._config):
+            taken = self.streams.take(node, name, begins=begins, whole=staged is not None)
+            steps = self.inputs.steps(node, begins=begins) if taken is None else dict(taken.steps)
         spec = replace(
             spec,
             stage=None if staged is None else staged.name,
@@ -292,9 +301,8 @@ class ModelWriter:
             commit_user=self._pending.user_of(job.invocation, node),
             commit_identifier=job.identifier + (0 if taken is None else taken.number),
             properties=properties if staged is None else {**properties, **staged.properties},
-            positions=self.inputs.steps(node, begins=begins) if taken is None else taken.steps,
+            positions=steps,
         )
-        name = job.relation.table_name
         versions = (
             self._versions_but(node, job.relation)
             if job.batch is None
@@ -325,8 +333,7 @@ class ModelWriter:
 
     def full_refresh_difference(self, manifest: Any, relation: TablestoreRelation, test: str) -> str:  # noqa: ANN401
         """SQL of the rows that a model's table and its query do not share. Raises FixRequest TS1840."""
-        table, target = relation.table_name, self._target
-        version = self._as_of.get(table)
+        table, target, version = relation.table_name, self._target, self._as_of.get(relation.table_name)
         node, query = find_query(manifest, target, table, self.inputs.digest(table, version))
         self.inputs.pin_test(test, node, table, query, version)
         return difference(query, table, [one.name for one in self._engine().columns(table)])
