@@ -140,6 +140,28 @@ def test_a_long_way_is_gone_in_steps(feed: Shop) -> None:
     assert sorted(found) == sorted([(1, "+I", 1, "a"), (1, "+I", 2, "b"), *changes])
 
 
+def test_steps_over_a_change_of_columns(feed: Shop) -> None:
+    """A column that comes in the middle of a long way: no step is stuck before it, rows of before have none of it."""
+    config = "'streaming', max_snapshots_per_batch=1, on_schema_change='append_new_columns'"
+    feed.write(
+        "models/copy.sql", COPY.replace("'streaming'", config).replace("id, v, _row_kind, _snapshot_id", "*")
+    )
+    run(feed)
+    put(feed, (2, "c"))
+    put(feed, (3, "d"))
+    feed.engine.sql("alter table demo.feed add column w int")
+    feed.engine.sql("update demo.feed set w = 5 where id = 1")
+    run(feed)
+    expected = [(1, "a", 5), (2, "c", None), (3, "d", None)]
+    assert feed.rows("select id, v, w from demo.copy order by id") == expected
+    feed.engine.sql("update demo.feed set w = 6 where id = 2")
+    feed.engine.sql("update demo.feed set w = 7 where id = 3")
+    run(feed)
+    assert feed.response("copy")["batches"] == 2
+    expected = [(1, "a", 5), (2, "c", 6), (3, "d", 7)]
+    assert feed.rows("select id, v, w from demo.copy order by id") == expected
+
+
 def test_steps_that_a_killed_run_has_made_stay(feed: Shop) -> None:
     """A run ends between two of its commits; the next one goes on behind the last, no change twice."""
     feed.write("models/journal.sql", JOURNAL.replace("row_kinds", "max_snapshots_per_batch=1, row_kinds"))

@@ -47,12 +47,15 @@ def source_of(store: TableStore) -> str:
 def plan_changes(
     store: TableStore, position: str | None, *, branch: str | None = None, most: int | None = None
 ) -> ChangesInput:
-    """`most`: of main's snapshots behind the position. Raises FixRequest TS1474 (position), NotFound TS1317, TS1310."""
+    """`most`: of main's snapshots behind the position; a change of columns is never before the end, since readers know
+    those of today. Raises FixRequest TS1474 (position), NotFound TS1317 (branch), TS1310.
+    """
     newest = store.latest()
     end = newest if branch is None else store.on_staged(branch).latest()
     since = None if position is None else _find(store, newest, position)
     if branch is None and since is not None and most is not None and newest is not None:
-        end = store.snapshots.get(min(newest.id, since + most))
+        cut = store.snapshots.get(min(newest.id, since + most))
+        end = cut if store.schema_at(cut).id == store.schema_at(newest).id else newest
     after = position if end is None else _encode(end)
     until = 0 if end is None else end.id
     step = None if after == position or after is None else PositionStep(position, after)
