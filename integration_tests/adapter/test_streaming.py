@@ -45,7 +45,7 @@ def put(shop: Shop, *pairs: tuple[int, str | None]) -> None:
 
 def copied(shop: Shop) -> list[tuple[object, ...]]:
     """The rows of the model."""
-    return shop.rows("select id, v from demo.copy order by id")
+    return shop.rows("select id, v from demo.copy order by id, v")
 
 
 def newest(shop: Shop, table: str = "demo.copy") -> int | None:

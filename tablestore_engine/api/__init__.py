@@ -2,6 +2,7 @@
 
 from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, TableFacts
+from tablestore_engine.api.stateful_streams import StatefulRun, StatefulStreams
 from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.catalog.leftover_folders import LeftoverFolder
 from tablestore_engine.catalog.versions_read import ReadLog, TableRead
@@ -28,6 +29,7 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.spark_errors import translate as explain_failure
+from tablestore_engine.spark.stateful_query import OutputMode
 from tablestore_engine.sql.table_version import ChangesBetween, TableVersion, find_version, versioned_database
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
@@ -102,6 +104,7 @@ __all__ = [
     "OrderedLock",
     "OrphanReport",
     "Outcome",
+    "OutputMode",
     "PartitionReport",
     "PositionStep",
     "Publication",
@@ -116,6 +119,8 @@ __all__ = [
     "Staged",
     "StagedInfo",
     "StartMode",
+    "StatefulRun",
+    "StatefulStreams",
     "Table",
     "TableFacts",
     "TableRead",

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tablestore_engine.api.environment_check import check_environment
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo
 from tablestore_engine.api.running_operations import Operations
+from tablestore_engine.api.stateful_streams import StatefulStreams
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import Overrides
@@ -169,6 +170,13 @@ class Engine:
         names = [Identifier.parse(name) for name in streams]
         frame = self._warehouse.resolver.query(sql, _overrides(versions))
         return outline_streams(frame, [(one.database, one.name) for one in names]).clause
+
+    @property
+    def stateful(self) -> StatefulStreams:
+        """Queries over streams that one range cannot answer."""
+        return StatefulStreams(
+            self._warehouse, lambda: self._running(needs_spark=True), self._operations.check
+        )
 
     def stop(self, thread: threading.Thread) -> None:
         """End what `thread` does with this engine and refuse what it asks for next; returns at once."""

@@ -4,6 +4,7 @@
     <db>.db/.tablestore-clone-<uuid>          a clone before it has its name
     <db>.db/<table>/.tablestore-replaced      what a table took the place of
     .tablestore/staged/<query>                rows that tasks of Spark wrote, of a query that never came back
+    .tablestore/states/<db>.<table>           what a query remembered whose table is gone
 
 Names      LeftoverFolder     one of them
            list_leftover_folders, delete_leftover_folder
@@ -25,6 +26,7 @@ from tablestore_engine.format.layout import (
     CLONE_PREFIX,
     DROPPED_PREFIX,
     database_location,
+    query_states_location,
     staged_rows_location,
     table_location,
 )
@@ -65,6 +67,10 @@ def _candidates(catalog: FilesystemCatalog) -> Iterator[tuple[FileStatus, str, i
     yield from _dropped(catalog, warehouse, "dropped database")
     for status in fileio.list(staged_rows_location(warehouse)):
         yield status, "rows of a query that were never committed", newest_in(fileio, status)[0]
+    for status in fileio.list(query_states_location(warehouse)):
+        database, _, name = status.name.partition(".")
+        if not fileio.exists(table_location(warehouse, database, name)):
+            yield status, "state of a query without a table", newest_in(fileio, status)[0]
     for database in catalog.list_databases():
         place = database_location(warehouse, database)
         yield from _dropped(catalog, place, "dropped table")

@@ -30,6 +30,7 @@ CONSUMER_PREFIX = "consumer-"
 FLOOR_PREFIX, KEEP_PREFIX, SWEEP_PREFIX = "floor-", "keep-", "sweep-"
 DROPPED_PREFIX, CLONE_PREFIX = ".tablestore-dropped-", ".tablestore-clone-"
 STAGED_ROWS = ".tablestore/staged"
+QUERY_STATES = ".tablestore/states"
 POSTPONE_BUCKET = -2
 UNAWARE_BUCKET = -1
 _NAME = re.compile(r"[^/\\\x00-\x1f]+")
@@ -203,6 +204,11 @@ def table_location(warehouse: str, database: str, table: str) -> str:
 def staged_rows_location(warehouse: str) -> str:
     """Rows that tasks of Spark wrote and nobody has committed yet: in no table's folder, so no table's leftovers."""
     return f"{warehouse}/{STAGED_ROWS}"
+
+
+def query_states_location(warehouse: str) -> str:
+    """What queries with state remember, a folder for each table that one writes."""
+    return f"{warehouse}/{QUERY_STATES}"
 
 
 def successors_location(warehouse: str, database: str) -> str:

@@ -148,6 +148,12 @@ class Resolver:
             pruner = self._tables.pruner()
         return pruner.pruned(frame), dict(statement.meanings)
 
+    def query_in(self, session: SparkSession, text: str, overrides: Overrides) -> DataFrame:
+        """The same in another session over the same catalog, whose temporary views `text` may name too."""
+        with self._registry.lock:
+            statement = _Statement(self._names, overrides)
+            return self._analyse(self._prepare(text, statement, depth=0), statement, session=session)
+
     def forget(self, database: str, name: str) -> None:
         """Remove a plain name from the session (its table or view was dropped or renamed)."""
         with self._registry.lock:
@@ -170,11 +176,17 @@ class Resolver:
             self._ensure((DEFAULT_DATABASE, name), statement, depth=depth)
         return text
 
-    def _analyse(self, text: str, statement: _Statement, args: dict[str, object] | None = None) -> DataFrame:
+    def _analyse(
+        self,
+        text: str,
+        statement: _Statement,
+        args: dict[str, object] | None = None,
+        session: SparkSession | None = None,
+    ) -> DataFrame:
         """Step 3."""
         for _ in range(_ROUNDS_MAX):
             try:
-                return self._session.sql(text, args)
+                return (session or self._session).sql(text, args)
             except AnalysisException as error:
                 if error.getCondition() != _MISSING:
                     raise spark_errors.translate(error) from None

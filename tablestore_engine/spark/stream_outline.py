@@ -3,6 +3,7 @@
 Names      StreamOutline   what stands in the way, in SQL's words, or None
            read_streams    Spark's numbered text, and the names that are streams → outline
            outline_streams the same of a frame
+           find_stale      what over a total would leave rows behind, when totals are put as they change; or None
 Rule       the rows of a stream may be filtered, projected, unfolded, joined with tables that keep each of them, and
            united with other streams: then the query over all changes is the queries over their ranges, one after the
            other. Whatever else stands above a stream would have to know earlier ranges.
@@ -45,6 +46,12 @@ _CLAUSES = {
 }
 
 
+_SAFE_OVER_TOTALS = frozenset({
+    "Project", "SubqueryAlias", "View", "WithCTE", "CTERelationDef", "PipeOperator", "Union", "Repartition",
+    "RepartitionByExpression", "RebalancePartitions", "ResolvedHint", "UnresolvedHint",
+})  # fmt: skip
+
+
 @dataclass(frozen=True)
 class StreamOutline:
     """`clause`: what needs more than one range at a time; None: nothing does."""
@@ -76,6 +83,21 @@ def outline_streams(frame: DataFrame, streams: Collection[tuple[str, str]]) -> S
     """`streams`: (database, name) of what the query follows, as Spark knows it; names have no case."""
     text = str(frame._jdf.queryExecution().analyzed().numberedTreeString())
     return read_streams(text, streams)
+
+
+def find_stale(frame: DataFrame) -> str | None:
+    """A query whose rows are put whenever they change says nothing of a row that it gives no more: its clause."""
+    text = str(frame._jdf.queryExecution().analyzed().numberedTreeString())
+    return read_stale(text)
+
+
+def read_stale(numbered: str) -> str | None:
+    """Of `numberedTreeString` of the analysed plan of a streaming frame, in which `~` marks what streams."""
+    try:
+        _TotalsWalk().follow(_read_tree(numbered))
+    except _Refused as refused:
+        return str(refused.args[0])
+    return None
 
 
 def read_streams(numbered: str, streams: Collection[tuple[str, str]]) -> StreamOutline:
@@ -144,6 +166,30 @@ class _Walk:
         if node.kind == "WithCTE":
             return sides[-1]
         return True
+
+
+class _TotalsWalk:
+    """Looks for what stands over an aggregate of a stream."""
+
+    def __init__(self) -> None:
+        self._totals: set[str] = set()  # definitions that give totals
+
+    def follow(self, node: _Node) -> bool:
+        """Whether totals of a stream come out of it. Raises _Refused."""
+        text = node.text.removeprefix("~")
+        referred = _REFERRED.match(text)
+        if referred is not None:
+            return referred[1] in self._totals
+        has_totals = any(list(map(self.follow, node.children)))  # definitions stand in all of them
+        kind = re.match(r"\w+", text)
+        name = kind[0] if kind else text
+        if has_totals and name not in _SAFE_OVER_TOTALS:
+            clause = "HAVING, or WHERE" if name == "Filter" else _CLAUSES.get(name, name)
+            raise _Refused(f"{clause} over an aggregate")
+        defined = _DEFINED.match(text)
+        if defined is not None and has_totals:
+            self._totals.add(defined[1])
+        return has_totals or (name in ("Aggregate", "Distinct", "Deduplicate") and node.text.startswith("~"))
 
 
 def _check(node: _Node, sides: Sequence[bool]) -> None:

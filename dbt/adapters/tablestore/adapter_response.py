@@ -19,7 +19,7 @@ from tablestore_engine.api import PENDING, PUBLISHED, Publication, WriteReport
 
 _COUNTS = (
     *("rows_affected", "rows_inserted", "rows_updated", "rows_deleted", "rows_unchanged", "changelog_rows"),
-    *("files_added", "bytes_added", "rows_read"),
+    *("files_added", "bytes_added", "rows_read", "rows_late"),
 )
 
 
@@ -29,7 +29,8 @@ class TablestoreResponse(AdapterResponse):
 
     `published`: "true", "false" or "pending" (the table has it, its log does not yet); `reason` says why not true.
     Of a model that follows streams: `batches` it committed, `rows_read` of their changelogs (None: of all rows),
-    `followed`: table → behind this snapshot (None: the beginning), up to this one or a staged one's name.
+    `followed`: table → behind this snapshot (None: the beginning), up to this one or a staged one's name. Of SQL that
+    remembers rows: `rows_late` came behind the watermark and count no more, `state_rows` and `state_bytes` are kept.
     """
 
     snapshot_id: int | None = None
@@ -48,6 +49,9 @@ class TablestoreResponse(AdapterResponse):
     batches: int | None = None
     rows_read: int | None = None
     followed: dict[str, list[int | str | None]] | None = None
+    rows_late: int | None = None
+    state_rows: int | None = None
+    state_bytes: int | None = None
 
     def __post_init__(self) -> None:
         self._live: dict[str, Any] | None = None
@@ -73,6 +77,10 @@ class TablestoreResponse(AdapterResponse):
         self.batches, self.rows_read = 1, rows
         self.followed = {name: [since, until] for name, (since, until) in ranges.items()}
         self._message = f"{self._message} · {text}"
+
+    def tell_state(self, late: int, rows: int, size: int) -> None:
+        """What it remembers behind that commit."""
+        self.rows_late, self.state_rows, self.state_bytes = late, rows, size
 
     def join(self, later: TablestoreResponse) -> None:
         """The next commit of the same model."""

@@ -12,6 +12,7 @@ from dbt.adapters.tablestore.config.keys_of_other_adapters import explain_ignore
 from dbt.adapters.tablestore.config.model_config import OWN_KEYS, TableSettings, read_settings
 from dbt.adapters.tablestore.config.streaming_keys import Streaming
 from dbt.adapters.tablestore.credentials import TablestoreCredentials
+from tablestore_engine.api import OutputMode
 from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
 from tablestore_engine.options import OPTIONS
 
@@ -102,11 +103,12 @@ def test_every_own_key_may_stand_under_meta(key: str) -> None:
         "affected_limit": 0.5,
         "row_kinds": "all",
         "max_snapshots_per_batch": 7,
+        "output_mode": "append",
     }
     logged = {"log_system": "kafka", "kafka_topic": "t"} if key.startswith(("log_", "kafka")) else {}
     if key.startswith("affected_"):
         logged = {"incremental_strategy": "changed_keys"}
-    kind = "streaming" if key in ("row_kinds", "max_snapshots_per_batch") else "tablestore"
+    kind = "streaming" if key in ("row_kinds", "max_snapshots_per_batch", "output_mode") else "tablestore"
     top = {"materialized": kind, "primary_key": ["id"], **logged, key: values[key]}
     nested = {
         "materialized": kind,
@@ -339,10 +341,15 @@ def test_a_streaming_model_says_how_it_follows() -> None:
     """Its words arrive; by default rows are appended or put by key, in one step."""
     config = {"materialized": "streaming", "unique_key": "id"}
     found = read(config)
-    assert (found.strategy, found.streaming) == ("merge", Streaming())
+    keyed = (OutputMode.UPDATE, OutputMode.APPEND)
+    assert (found.strategy, found.streaming) == ("merge", Streaming(output_modes=keyed))
     more = {"row_kinds": "all", "max_snapshots_per_batch": 5, "on_configuration_change": "fail"}
-    assert read({**config, **more}).streaming == Streaming("all", 5, "fail")
-    assert read({"materialized": "streaming"}).strategy == "append"
+    assert read({**config, **more}).streaming == Streaming("all", 5, "fail", keyed)
+    plain = read({"materialized": "streaming"})
+    assert (plain.strategy, plain.streaming) == ("append", Streaming())
+    final = read({**config, "output_mode": "append"}).streaming
+    assert final is not None
+    assert final.output_modes == (OutputMode.APPEND,)
 
 
 @pytest.mark.parametrize(
@@ -357,6 +364,9 @@ def test_a_streaming_model_says_how_it_follows() -> None:
             "TS1842",
         ),
         ({"materialized": "streaming", "row_kinds": "upserts"}, "TS1811"),
+        ({"materialized": "streaming", "output_mode": "update"}, "TS1842"),
+        ({"materialized": "streaming", "output_mode": "complete"}, "TS1811"),
+        ({"materialized": "incremental", "output_mode": "append"}, "TS1842"),
         ({"materialized": "streaming", "on_configuration_change": "sometimes"}, "TS1811"),
     ],
 )

@@ -90,6 +90,7 @@ class TablestoreConfig(AdapterConfig):
     affected_limit: float | None = None
     row_kinds: str | None = None
     max_snapshots_per_batch: int | None = None
+    output_mode: str | None = None
 
 
 OWN_KEYS = tuple(key for key in TablestoreConfig.__dataclass_fields__ if not key.startswith("_"))
@@ -152,7 +153,7 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
         exclude_columns=read_columns(name, "merge_exclude_columns", values.get("merge_exclude_columns")),
         predicates=read_predicates(name, values.get("incremental_predicates")),
         affected=read_affected(name, values, primary_key, strategy),
-        streaming=read_streaming(name, values, config, strategy),
+        streaming=read_streaming(name, values, config, strategy, is_keyed=bool(primary_key)),
     )
     _refuse_contradictions(name, settings, values, brokers)
     _refuse_unbuilt(name, settings)

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.tablestore.config.value_shapes import read_choice
+from tablestore_engine.api import OutputMode
 from tablestore_engine.errors import FixRequest
 
 STREAMING = "streaming"
 STREAMING_STRATEGIES = ("merge", "append")
 ROW_KINDS = ("appends", "all")
-_KEYS = ("row_kinds", "max_snapshots_per_batch")
+OUTPUT_MODES = ("update", "append")
+_KEYS = ("row_kinds", "max_snapshots_per_batch", "output_mode")
 _CHANGED = ("apply", "continue", "fail")
 
 
@@ -24,15 +26,17 @@ _CHANGED = ("apply", "continue", "fail")
 class Streaming:
     """`row_kinds`, of a query whose result has no `_row_kind`: appends: any other kind than +I is an error; all: its
     rows are rows. `most_snapshots`: of an input in one commit; None: all there are. `on_change`: of the SQL.
+    `output_modes`: of SQL that needs earlier rows, the first that Spark can run.
     """
 
     row_kinds: str = "appends"
     most_snapshots: int | None = None
     on_change: str = "apply"
+    output_modes: tuple[OutputMode, ...] = (OutputMode.APPEND,)
 
 
 def read_streaming(
-    name: str, values: Mapping[str, Any], config: Mapping[str, Any], strategy: str
+    name: str, values: Mapping[str, Any], config: Mapping[str, Any], strategy: str, *, is_keyed: bool
 ) -> Streaming | None:
     """Raises FixRequest TS1842, TS1811."""
     if config.get("materialized") != STREAMING:
@@ -60,7 +64,21 @@ def read_streaming(
         read_choice(name, "row_kinds", values, ROW_KINDS, "appends"),
         most,
         read_choice(name, "on_configuration_change", {"on_configuration_change": changed}, _CHANGED, "apply"),
+        _output_modes(name, values, is_keyed=is_keyed),
     )
+
+
+def _output_modes(name: str, values: Mapping[str, Any], *, is_keyed: bool) -> tuple[OutputMode, ...]:
+    if "output_mode" not in values:
+        return (OutputMode.UPDATE, OutputMode.APPEND) if is_keyed else (OutputMode.APPEND,)
+    mode = OutputMode(read_choice(name, "output_mode", values, OUTPUT_MODES, "update"))
+    if mode is OutputMode.UPDATE and not is_keyed:
+        raise _wrong(
+            name,
+            "output_mode 'update' has no unique_key",
+            "name the key that a row is put by, or set output_mode='append': only rows that are final are added",
+        )
+    return (mode,)
 
 
 def _wrong(name: str, what: str, fix: str) -> FixRequest:

@@ -13,16 +13,27 @@ WHY        the commit is known by what it reads: a range that was committed is f
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbt.adapters.tablestore.config.streaming_keys import STREAMING, Streaming
 from dbt.adapters.tablestore.inputs.changed_rows_sql import ROW_KIND
 from dbt.adapters.tablestore.inputs.followed_tables import QUERY, digest_of, exchanged, forgotten
+from dbt.adapters.tablestore.inputs.stateful_models import (
+    STATE,
+    RangeOfState,
+    StateFigures,
+    StatefulModel,
+    other_query,
+    plan_stateful,
+)
 from dbt.adapters.tablestore.plan.build_plan import Columns
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import (
+    TABLE_SOURCE,
     ChangesBetween,
     ChangesInput,
     Engine,
@@ -32,7 +43,7 @@ from tablestore_engine.api import (
     Table,
     TableVersion,
 )
-from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.errors import FixRequest
 
 VersionsFor = Callable[[str], Mapping[str, TableVersion]]
 _TO_NOW = TableVersion(changes=ChangesBetween(None))
@@ -47,6 +58,7 @@ class Taken:
     ranges: Mapping[str, tuple[int | None, int | str]]
     rows: int | None
     has_more: bool
+    figures: StateFigures | None = None
 
     @property
     def number(self) -> int:
@@ -55,11 +67,12 @@ class Taken:
         return int(hashlib.sha256(text.encode()).hexdigest()[:13], 16) if self.steps else 0
 
     def __str__(self) -> str:
-        """`orders 5→9`."""
-        return ", ".join(
+        """`orders 5→9 · 120 rows remembered`."""
+        ranges = ", ".join(
             f"{name.rpartition('.')[2]} {'start' if since is None else since}→{until}"
             for name, (since, until) in sorted(self.ranges.items())
         )
+        return ranges if self.figures is None else f"{ranges} · {self.figures}"
 
 
 @dataclass
@@ -71,6 +84,7 @@ class _Model:
     digest: str = ""
     settings: Streaming = field(default_factory=Streaming)
     has_kinds: bool = False
+    stateful: StatefulModel | None = None
     taken: Taken | None = None
 
 
@@ -104,10 +118,14 @@ class StreamInputs:
         """Whether the model has to stay as it is, since its SQL changed. Raises FixRequest TS1846."""
         how = "apply" if settings is None else settings.on_change
         known = self._positions(table).get(QUERY)
-        if known is None or known == digest_of(sql) or how == "apply":
+        if known is None or known == digest_of(sql):
             return False
         if how == "continue":
             return True
+        if how == "apply" and STATE not in self._positions(table):
+            return False
+        if how == "apply":
+            raise other_query(node)
         raise FixRequest(
             "TS1846",
             f"the SQL of model {node.rsplit('.', maxsplit=1)[-1]} is another than that of its rows",
@@ -116,8 +134,10 @@ class StreamInputs:
             "the new SQL",
         )
 
-    def plan(self, node: str, settings: Streaming, query: str, compiled: str, columns: Columns) -> None:
+    def plan(self, settings: ModelSettings, query: str, compiled: str, columns: Columns) -> None:
         """Before anything is written. Raises FixRequest TS1843, Unsupported TS1844."""
+        assert settings.table.streaming is not None
+        node = settings.node
         with self._lock:
             model = self._models.get(node)
         short = node.rsplit(".", maxsplit=1)[-1]
@@ -136,18 +156,16 @@ class StreamInputs:
                     "it is no table of the warehouse: only tables have changes",
                     "build it first, as a table; a topic becomes one by `tablestore ingest`",
                 )
-        names = [_name(one) for one in model.streams.values()]
-        clause = self._engine().stateful_clause(query, names, versions=self._versions_for(node))
-        if clause is not None:
-            raise Unsupported(
-                "TS1844",
-                f"model {short} cannot be kept up range by range",
-                why=f"over a stream it has {clause}, whose result depends on rows of earlier ranges",
-                fix="incremental_strategy='changed_keys' keeps such a query equal to its full refresh; or read that "
-                "input without stream()",
-            )
-        model.settings, model.digest = settings, digest_of(compiled)
+        names = tuple(_name(one) for one in model.streams.values())
+        versions = self._versions_for(node)
+        clause = self._engine().stateful_clause(query, names, versions=versions)
+        model.settings, model.digest = settings.table.streaming, digest_of(compiled)
         model.has_kinds = ROW_KIND in {name.lower() for name, _ in columns}
+        model.stateful = None
+        if clause is not None:
+            model.stateful = plan_stateful(
+                self._engine(), settings, query, names, clause, versions, has_kinds=model.has_kinds
+            )
 
     def staged(self, node: str, pins: Mapping[str, TableVersion]) -> dict[str, TableVersion]:
         """What streams of a model mean while their tables wait in a staged snapshot."""
@@ -180,6 +198,8 @@ class StreamInputs:
             found[name] = table.plan_changes(known.get(table.source), branch=branch, most=most)
             table.hold_changes(model.consumer, found[name])
         steps = _steps(node, model, known, found, begins=begins)
+        if begins and model.stateful is None and STATE in self._old_positions(target):
+            steps[STATE] = PositionStep(None, None, is_reset=True)
         for name, one in found.items():
             self._check_kinds(node, model, self._engine().table(name), one)
         model.taken = Taken(
@@ -199,6 +219,37 @@ class StreamInputs:
         with self._lock:
             model = self._models.get(node)
         return None if model is None else model.taken
+
+    @contextmanager
+    def stated(
+        self,
+        node: str,
+        target: str,
+        rows: Any,  # noqa: ANN401 - what a write takes
+        versions: Mapping[str, TableVersion],
+        key: Sequence[str],
+    ) -> Iterator[tuple[Any, Mapping[str, PositionStep]]]:
+        """The rows to write, and the step of what the query remembers; as they are for one that needs no state."""
+        with self._lock:
+            model = self._models.get(node)
+        if model is None or model.stateful is None or model.taken is None:
+            yield rows, {}
+            return
+        begins = any(one.is_reset for one in model.taken.steps.values())
+        known = {} if begins else self._positions(target)
+        if QUERY in known and STATE not in known:
+            raise other_query(node)
+        taken = RangeOfState(target, versions, key, known.get(STATE), begins=begins)
+        has_news = begins or any(name.startswith(TABLE_SOURCE) for name in model.taken.steps)
+        with model.stateful.rows(self._engine(), str(rows), taken, has_news=has_news) as made:
+            model.taken = replace(model.taken, figures=made.figures)
+            yield made.rows, made.steps
+
+    def _old_positions(self, target: str) -> Mapping[str, str]:
+        try:
+            return self._positions(target)
+        except FixRequest:  # nobody can tell
+            return {}
 
     def _positions(self, target: str) -> Mapping[str, str]:
         own = self._engine().find_table(target)

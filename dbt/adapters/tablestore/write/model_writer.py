@@ -24,11 +24,9 @@ from dbt.adapters.tablestore.gate.microbatches import unit_of
 from dbt.adapters.tablestore.gate.replanning import Rebuild
 from dbt.adapters.tablestore.gate.staging_desk import StagePlan, StagingDesk
 from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
-from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
-from dbt.adapters.tablestore.inputs.partial_runs import is_empty, no_keys, refuse_sample, unread_steps
-from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
+from dbt.adapters.tablestore.inputs.partial_runs import is_empty, no_keys, refuse_sample
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.pinned_reads import check_as_of_names, read_as_of, versions_of
@@ -36,8 +34,9 @@ from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Columns, 
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, table_spec
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
-from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, Work, job_of
-from dbt.adapters.tablestore.write.replacement import must_replace, replace_table
+from dbt.adapters.tablestore.write.model_commits import ModelCommits
+from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, job_of
+from dbt.adapters.tablestore.write.replacement import must_replace
 from dbt.adapters.tablestore.write.seeds import seed_to_arrow
 from dbt.adapters.tablestore.write.situations import read_situation
 from tablestore_engine.api import (
@@ -48,12 +47,10 @@ from tablestore_engine.api import (
     Outcome,
     Rank,
     ReadLog,
-    TableVersion,
     WriteMode,
-    WriteReport,
     WriteSpec,
 )
-from tablestore_engine.errors import PublishPending, RetryError
+from tablestore_engine.errors import RetryError
 
 logger = Messages("Tablestore")
 
@@ -79,8 +76,8 @@ class ModelWriter:
         self._plans: dict[str, PlannedModel] = {}
         self._jobs: dict[str, list[ModelJob]] = {}
         self._lock = OrderedLock("models of this run", Rank.PROCESS)
-        self.inputs = ChangedInputs(engine, self.versions_for)
-        self.streams = StreamInputs(engine, self.versions_for)
+        self._commits = ModelCommits(engine, config, self._pending, self.versions_for)
+        self.inputs, self.streams = self._commits.inputs, self._commits.streams
         self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
 
     # --- config and plan ---
@@ -116,7 +113,7 @@ class ModelWriter:
             refuse_sample(self._config, settings.node)
         if settings.table.streaming is not None and not is_empty(self._config):
             compiled = str(facts.get("compiled") or sql)
-            self.streams.plan(settings.node, settings.table.streaming, sql, compiled, columns)
+            self.streams.plan(settings, sql, compiled, columns)
         if follows:
             query, own = applied_select(relation.table_name, sql, columns, settings.table.primary_key)
         zone = self._config.credentials.session_zone
@@ -187,17 +184,11 @@ class ModelWriter:
                 fix=f"dbt build --select {settings.node.split('.')[-1]}",
             )
         sql = self.inputs.planned_again(settings.node, known.sql)
-        found = self._engine().query_columns(sql, versions=self._versions_but(settings.node, relation))
+        found = self._engine().query_columns(
+            sql, versions=self._commits.versions_but(settings.node, relation)
+        )
         columns = tuple((column.name, column.type_text) for column in found)
         return self.plan(relation, settings, sql, columns, known.facts)
-
-    def _versions_but(self, node: str, relation: TablestoreRelation) -> dict[str, TableVersion]:
-        """What the model reads; its own table as others see it, not as it was staged before."""
-        return {
-            table: version
-            for table, version in self.versions_for(node).items()
-            if table != relation.table_name
-        }
 
     def write_seed(
         self,
@@ -253,10 +244,12 @@ class ModelWriter:
             is_staged=staged is not None,
             is_batch=job.batch is not None,
         )
-        response = describe_commit(self._write_once(job, staged, job.work, replaces=replaces))
+        response = describe_commit(self._commits.write(job, staged, job.work, replaces=replaces))
         taken = self.streams.taken(job.settings.node)
         if taken is not None:
             response.tell_ranges(taken.ranges, taken.rows, str(taken))
+            if taken.figures is not None:
+                response.tell_state(taken.figures.late, taken.figures.state_rows, taken.figures.state_bytes)
         if staged is None or response.staged is None:  # nothing changed: there is nothing to hold back
             if staged is None or job.batch is None:  # other batches may wait, or come
                 self._desk.forget(name, is_unchanged=staged is not None)
@@ -276,46 +269,11 @@ class ModelWriter:
             fresh = self._desk.plan_again(staged)
             for each in tuple(jobs):
                 again = replace(each, identifier=each.identifier + number)
-                response = describe_commit(self._write_once(again, fresh, each.again(), replaces=replaces))
+                response = describe_commit(self._commits.write(again, fresh, each.again(), replaces=replaces))
                 if response.staged is not None or each.batch is None:
                     self._desk.add(fresh, response, rebuild)
 
         return rebuild
-
-    def _write_once(
-        self, job: ModelJob, staged: StagePlan | None, work: Work, *, replaces: bool = False
-    ) -> WriteReport:
-        spec, rows = work
-        node, begins = job.settings.node, job.plan.action is not Action.INCREMENT
-        properties = {"dbt.invocation": job.invocation, "dbt.node": node}
-        name = job.relation.table_name
-        taken, steps = None, unread_steps(self._engine().find_table(name), begins=begins)
-        if not is_empty(self._config):
-            taken = self.streams.take(node, name, begins=begins, whole=staged is not None)
-            steps = self.inputs.steps(node, begins=begins) if taken is None else dict(taken.steps)
-        spec = replace(
-            spec,
-            stage=None if staged is None else staged.name,
-            beside=replaces and staged is not None,
-            builds_on_stage=staged is not None and job.batch is not None,
-            commit_user=self._pending.user_of(job.invocation, node),
-            commit_identifier=job.identifier + (0 if taken is None else taken.number),
-            properties=properties if staged is None else {**properties, **staged.properties},
-            positions=steps,
-        )
-        versions = (
-            self._versions_but(node, job.relation)
-            if job.batch is None
-            else self.versions_for(node)  # a batch sees the batches before it
-        )
-        versions = {**versions, **self.inputs.pins(node), **({} if taken is None else taken.versions)}
-        try:
-            if replaces and staged is None:
-                return replace_table(self._engine(), name, rows, spec, versions)
-            return self._engine().write(name, rows, spec, versions=versions)
-        except PublishPending:
-            self._pending.keep(job.invocation, node, spec.commit_user)
-            raise
 
     def upsert(
         self, relation: TablestoreRelation, sql: str, invocation: str, node: str

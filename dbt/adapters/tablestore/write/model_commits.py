@@ -1,0 +1,87 @@
+"""One commit of a model: what it reads at which state, what it moves, who it is known by.
+
+Names      ModelCommits   write(): a job's rows → a snapshot, staged or not; versions_but(): what a model reads
+Steps      positions of inputs and streams → the write's spec → rows, of a query with state by its own run → the engine
+INVARIANT  rows, positions and state are one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dbt.adapters.tablestore.gate.staging_desk import StagePlan
+from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
+from dbt.adapters.tablestore.inputs.partial_runs import is_empty, unread_steps
+from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
+from dbt.adapters.tablestore.plan.build_plan import Action
+from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.write.dbt_retry import PendingWrites
+from dbt.adapters.tablestore.write.model_job import ModelJob, Work
+from dbt.adapters.tablestore.write.replacement import replace_table
+from tablestore_engine.api import Engine, TableVersion, WriteReport
+from tablestore_engine.errors import PublishPending
+
+
+class ModelCommits:
+    """Of one invocation; `config` is dbt's."""
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        config: Any,  # noqa: ANN401 - dbt's untyped config
+        pending: PendingWrites,
+        versions_for: Callable[[str], Mapping[str, TableVersion]],
+    ) -> None:
+        self._engine, self._config, self._pending = engine, config, pending
+        self._versions_for = versions_for
+        self.inputs = ChangedInputs(engine, versions_for)
+        self.streams = StreamInputs(engine, versions_for)
+
+    def versions_but(self, node: str, relation: TablestoreRelation) -> dict[str, TableVersion]:
+        """What the model reads; its own table as others see it, not as it was staged before."""
+        return {
+            table: version
+            for table, version in self._versions_for(node).items()
+            if table != relation.table_name
+        }
+
+    def write(
+        self, job: ModelJob, staged: StagePlan | None, work: Work, *, replaces: bool = False
+    ) -> WriteReport:
+        """`replaces`: the table gives its place to a new one. Raises what writes raise."""
+        spec, rows = work
+        node, begins = job.settings.node, job.plan.action is not Action.INCREMENT
+        properties = {"dbt.invocation": job.invocation, "dbt.node": node}
+        name = job.relation.table_name
+        taken, steps = None, unread_steps(self._engine().find_table(name), begins=begins)
+        if not is_empty(self._config):
+            taken = self.streams.take(node, name, begins=begins, whole=staged is not None)
+            steps = self.inputs.steps(node, begins=begins) if taken is None else dict(taken.steps)
+        spec = replace(
+            spec,
+            stage=None if staged is None else staged.name,
+            beside=replaces and staged is not None,
+            builds_on_stage=staged is not None and job.batch is not None,
+            commit_user=self._pending.user_of(job.invocation, node),
+            commit_identifier=job.identifier + (0 if taken is None else taken.number),
+            properties=properties if staged is None else {**properties, **staged.properties},
+            positions=steps,
+        )
+        versions = (
+            self.versions_but(node, job.relation)
+            if job.batch is None
+            else self._versions_for(node)  # a batch sees the batches before it
+        )
+        versions = {**versions, **self.inputs.pins(node), **({} if taken is None else taken.versions)}
+        key = job.settings.table.primary_key
+        try:
+            with self.streams.stated(node, name, rows, versions, key) as (rows, moved):
+                spec = replace(spec, positions={**steps, **moved})
+                if replaces and staged is None:
+                    return replace_table(self._engine(), name, rows, spec, versions)
+                return self._engine().write(name, rows, spec, versions=versions)
+        except PublishPending:
+            self._pending.keep(job.invocation, node, spec.commit_user)
+            raise

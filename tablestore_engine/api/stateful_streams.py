@@ -1,0 +1,121 @@
+"""Queries over streams that remember earlier rows: which can be run, and the next run of one.
+
+Names      StatefulStreams   of one engine: choose_mode(), run()
+           StatefulRun       rows that came out, the state behind them, figures
+Steps      choose_mode: may Spark stream it, and which rows come out · run: state → folder of the session → Spark's
+           query over one range of each stream → rows in files, of each key the newest → the new state, by its name
+INVARIANT  a run changes nothing that anybody sees: whoever commits its rows names its state in the same commit.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.resolved_names import Overrides
+from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.spark.stateful_query import OutputMode, StatefulQuery, show_rows
+from tablestore_engine.sql.table_version import TableVersion
+from tablestore_engine.warehouse.query_states import QueryStates
+from tablestore_engine.warehouse.warehouse import Warehouse
+
+Running = Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True)
+class StatefulRun:
+    """`select`: SQL of the rows, as long as the run is open; `state`: for the commit of them. `late`: rows that came
+    behind the watermark and count no more.
+    """
+
+    select: str
+    state: str
+    rows: int
+    late: int
+    state_rows: int
+    state_bytes: int
+
+
+class StatefulStreams:
+    """`running`: while the thread works, so that it can be stopped; `check` raises where it was."""
+
+    def __init__(self, warehouse: Warehouse, running: Running, check: Callable[[], None]) -> None:
+        self._warehouse, self._running, self._check = warehouse, running, check
+
+    def choose_mode(
+        self,
+        sql: str,
+        streams: Collection[str],
+        *,
+        wanted: Sequence[OutputMode],
+        versions: Mapping[str, TableVersion],
+    ) -> OutputMode:
+        """The first of `wanted` in which Spark can run the query. Raises Unsupported TS1454 with its sentence."""
+        refusals: list[str] = []
+        try:
+            with self._query(sql, streams, versions) as query:
+                for mode in wanted:
+                    refusal = query.refusal(mode)
+                    if refusal is None:
+                        return mode
+                    refusals.append(refusal)
+        except FixRequest as error:  # read as tables, the query is right
+            refusals.append(error.why)
+        raise Unsupported(
+            "TS1454",
+            f"Spark cannot stream the query ({wanted[0].value} mode)",
+            why=refusals[0],
+            fix="leave that out, or read the table itself instead of its stream",
+        )
+
+    @contextmanager
+    def run(
+        self,
+        table: str,
+        sql: str,
+        streams: Collection[str],
+        *,
+        mode: OutputMode,
+        state: str | None,
+        key: Sequence[str],
+        versions: Mapping[str, TableVersion],
+    ) -> Iterator[StatefulRun]:
+        """Over what `versions` say of the `streams`. `state`: of the run before, None: from nothing; `key`: of each,
+        the rows of the newest batch count. Raises FixRequest TS1455, TS1456.
+        """
+        states = QueryStates(self._warehouse.catalog, Identifier.parse(table))
+        folder = self._warehouse.session.scratch() / "queries" / self._warehouse.catalog.runtime.new_uuid()
+        checkpoint, rows = folder / "checkpoint", folder / "rows"
+        try:
+            checkpoint.mkdir(parents=True)
+            states.clean(state)
+            if state is not None:
+                states.unpack(state, checkpoint)
+            with self._running(), self._query(sql, streams, versions) as query:
+                done = query.run(mode, checkpoint, rows, self._check)
+            name = states.pack(checkpoint)
+            shutil.rmtree(checkpoint)
+            with show_rows(self._warehouse.session.get(), folder.name, done, key) as select:
+                yield StatefulRun(select, name, done.rows, done.late, done.state_rows, done.state_bytes)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextmanager
+    def _query(
+        self, sql: str, streams: Collection[str], versions: Mapping[str, TableVersion]
+    ) -> Iterator[StatefulQuery]:
+        names = [Identifier.parse(name) for name in streams]
+        states = {}
+        for name, version in versions.items():
+            identifier = Identifier.parse(name)
+            states[identifier.database, identifier.name] = version
+        query = StatefulQuery(
+            self._warehouse.resolver, sql, [(one.database, one.name) for one in names], Overrides(states)
+        )
+        try:
+            yield query
+        finally:
+            query.close()

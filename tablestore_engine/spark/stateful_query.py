@@ -1,0 +1,204 @@
+"""A query that remembers rows of earlier ranges, run over the next range of each stream by Spark's own streaming.
+
+Names      StatefulQuery   refusal(): why Spark cannot stream it in a mode; run(): one range → rows in files, figures
+           OutputMode      which rows come out: those that changed (update), or only those that are final (append)
+           RangeRun        what a run did; show_rows: its rows as SQL, of each key those of the newest batch
+Steps      a clock of Spark's that gives one row in a run, joined with the range as it is read natively: a streaming
+           relation of just these rows → the model's SQL over views of these → all there is, then end → a folder of
+           parquet for each batch
+INVARIANT  everything that the next run needs is in the checkpoint's folder, and nothing in it says where it lies: a
+           run is repeated by a copy of the folder before it, over the same ranges.
+DANGER     Spark optimizes a run by what it knows of its rows, and has remembered others: columns are opaque to it.
+INVARIANT  it has a session of its own over the common catalog: views and settings of it are nobody else's.
+WHY        a source of Spark would remember by itself how far it is, apart from the table; the clock only counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812 - pyspark's own usage
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tablestore_engine.catalog.resolved_names import Overrides
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.resolver import Resolver
+from tablestore_engine.spark.stream_outline import find_stale
+from tablestore_engine.sql.renamed_tables import rename_tables
+from tablestore_engine.sql.scanner import quote_name
+
+_CHECKER = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker$"
+_MODES = "org.apache.spark.sql.streaming.OutputMode"
+_SETTINGS = {
+    "spark.sql.streaming.minBatchesToRetain": "2",
+    "spark.sql.streaming.stopTimeout": "60s",
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.FoldablePropagation",
+}
+_POLL_SECONDS = 0.2
+_FOREIGN_STATE = ("STATE_STORE", "STATEFUL_OPERATOR", "STREAM_CHECKPOINT", "STREAMING_STATE")
+_BATCH, _NEWEST, _TICK = "__tablestore_batch", "__tablestore_newest", "__tablestore_tick"
+Name = tuple[str, str]
+
+
+class OutputMode(StrEnum):
+    """As Spark has it; complete is no mode of a table that rows are put into."""
+
+    UPDATE = "update"
+    APPEND = "append"
+
+
+@dataclass(frozen=True)
+class RangeRun:
+    """`folders`: of batches with rows, in their order; one at least. `late`: rows behind the watermark."""
+
+    folders: tuple[str, ...]
+    rows: int
+    late: int
+    state_rows: int
+    state_bytes: int
+
+
+class StatefulQuery:
+    """One query; `streams`: (database, name) as the text has them, which `overrides` put on a range."""
+
+    def __init__(self, resolver: Resolver, text: str, streams: Sequence[Name], overrides: Overrides) -> None:
+        self._resolver, self._overrides = resolver, overrides
+        self._session = _own_session(resolver.session)
+        self._views = _view_names(streams)
+        for stream, view in self._views.items():
+            self._follow(stream, view)
+        names = {(database.lower(), name.lower()): view for (database, name), view in self._views.items()}
+        self._frame = resolver.query_in(self._session, rename_tables(text, names), overrides)
+
+    def refusal(self, mode: OutputMode) -> str | None:
+        """A sentence; None: Spark can run it. Nothing is started."""
+        stale = find_stale(self._frame) if mode is OutputMode.UPDATE else None
+        if stale is not None:
+            return f"{stale}: a row that it gives no more would stay in the table"
+        jvm: Any = self._session._jvm
+        try:
+            modes = getattr(jvm, _MODES)
+            wanted = modes.Update() if mode is OutputMode.UPDATE else modes.Append()
+            plan = self._frame._jdf.queryExecution().analyzed()
+            getattr(getattr(jvm, _CHECKER), "MODULE$").checkForStreaming(plan, wanted)
+        except (PySparkException, Py4JError) as error:
+            return spark_errors.translate(error).why
+        return None
+
+    def run(self, mode: OutputMode, checkpoint: Path, rows: Path, check: Callable[[], None]) -> RangeRun:
+        """`checkpoint` as the run before left it, or empty; `rows`: a new folder. `check` raises to end it."""
+
+        def write(batch: DataFrame, number: int) -> None:
+            batch.write.parquet(str(rows / str(number)))
+
+        try:
+            writer = self._frame.writeStream.outputMode(mode.value).foreachBatch(write)
+            query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+            try:
+                while not query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]  # a part of a second is fine
+                    check()
+            finally:
+                query.stop()
+        except (PySparkException, Py4JError) as error:
+            raise _explained(error) from None
+        return _run_of(query, rows)
+
+    def close(self) -> None:
+        """Its views go."""
+        for view in self._views.values():
+            self._session.catalog.dropTempView(view)
+
+    def _follow(self, stream: Name, view: str) -> None:
+        """A view of the range that streams."""
+        name = f"{quote_name(stream[0])}.{quote_name(stream[1])}"
+        found = self._resolver.query_in(self._session, f"select * from {name}", self._overrides)
+        clock = self._session.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
+        tick = F.broadcast(clock.select(F.col("value").alias(_TICK)))
+        columns = [_opaque(name).alias(name) for name in found.columns]
+        tick.crossJoin(found).select(*columns).createOrReplaceTempView(view)
+
+
+def _opaque(name: str) -> Column:
+    """The column, as Spark's optimizer cannot look into it: what it knows of these rows (none at all, all of one
+    snapshot) it would ask of the rows of the other side of a join as well, and they would never be remembered.
+    """
+    return F.when(F.col(_TICK) < 0, F.raise_error("a clock goes backward")).otherwise(F.col(quote_name(name)))
+
+
+def _own_session(session: SparkSession) -> SparkSession:
+    """With the settings, functions and views of `session` as they are now."""
+    own = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
+    for key, value in _SETTINGS.items():
+        own.conf.set(key, value)
+    return own
+
+
+def _view_names(streams: Sequence[Name]) -> dict[Name, str]:
+    """The table's own name, which columns may be written with, as far as no two streams have it."""
+    names = [name.lower() for _, name in streams]
+    return {
+        (database, name): name if names.count(name.lower()) == 1 else f"{database}__{name}"
+        for database, name in streams
+    }
+
+
+@contextmanager
+def show_rows(session: SparkSession, name: str, run: RangeRun, key: Sequence[str]) -> Iterator[str]:
+    """SQL that gives them, meanwhile; `name` is nobody else's."""
+    frames = [
+        session.read.parquet(folder).withColumn(_BATCH, F.lit(n)) for n, folder in enumerate(run.folders)
+    ]
+    frame = reduce(DataFrame.unionByName, frames)
+    if key and len(frames) > 1:
+        newest = F.max(_BATCH).over(Window.partitionBy(*[quote_name(one) for one in key]))
+        frame = frame.withColumn(_NEWEST, newest).where(F.col(_NEWEST) == F.col(_BATCH)).drop(_NEWEST)
+    view = f"tablestore_rows_{name.replace('-', '_')}"
+    frame.drop(_BATCH).createOrReplaceTempView(view)
+    try:
+        yield f"select * from {view}"
+    finally:
+        session.catalog.dropTempView(view)
+
+
+def _run_of(query: StreamingQuery, rows: Path) -> RangeRun:
+    progress = [json.loads(str(one.json())) for one in query._jsq.recentProgress()]
+    states = [one.get("stateOperators") or [] for one in progress]
+    counts = {
+        str(folder): sum(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
+        for folder in sorted(rows.iterdir(), key=lambda one: int(one.name))
+    }
+    newest: Sequence[Mapping[str, Any]] = states[-1] if states else []
+    return RangeRun(
+        tuple(folder for folder, count in counts.items() if count) or tuple(counts)[:1],
+        sum(counts.values()),
+        sum(int(one.get("numRowsDroppedByWatermark") or 0) for batch in states for one in batch),
+        sum(int(one.get("numRowsTotal") or 0) for one in newest),
+        sum(int(one.get("memoryUsedBytes") or 0) for one in newest),
+    )
+
+
+def _explained(error: PySparkException | Py4JError) -> Exception:
+    found = spark_errors.translate(error)
+    text = str(error)
+    if not any(word in text for word in _FOREIGN_STATE):
+        return found
+    return FixRequest(
+        "TS1456",
+        "the query cannot go on with what it remembers",
+        why=found.why,
+        fix="a column or a key of it has changed, or the settings of its state: build the table anew (a full refresh), "
+        "or take the change back",
+    )

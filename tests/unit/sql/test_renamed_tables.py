@@ -1,0 +1,30 @@
+"""Names of tables in a text are replaced, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablestore_engine.sql.renamed_tables import rename_tables
+
+NAMES = {("demo__new", "orders"): "orders"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("select * from demo__new.orders", "select * from `orders`"),
+        ("select * from `demo__new`.`orders` o", "select * from `orders` o"),
+        ("select demo__new.orders.id from Demo__New . Orders", "select `orders`.id from `orders`"),
+        ("select 'demo__new.orders' -- demo__new.orders", "select 'demo__new.orders' -- demo__new.orders"),
+        (
+            "select * from demo.orders, other.demo__new.orders",
+            "select * from demo.orders, other.demo__new.orders",
+        ),
+        ("select a.demo__new.orders from a", "select a.demo__new.orders from a"),
+        ("from demo__new.orders join demo__new.orders b", "from `orders` join `orders` b"),
+        ("demo__new.", "demo__new."),
+    ],
+)
+def test_only_names_of_tables_change(text: str, expected: str) -> None:
+    """Quoted or not, in any case; strings, comments, columns and other names stay."""
+    assert rename_tables(text, NAMES) == expected
