@@ -150,12 +150,14 @@ class Engine:
         self, sql: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None
     ) -> tuple[ColumnInfo, ...]:
         """Columns of a query; it is analysed, not run. `reads` is told which tables it would read."""
-        schema = self._warehouse.resolver.query(sql, _overrides(versions, reads)).schema
+        with self._warehouse.resolver.in_use():
+            schema = self._warehouse.resolver.pinned_query(sql, _overrides(versions, reads))[0].schema
         return tuple(ColumnInfo(f.name, f.dataType.simpleString(), f.nullable) for f in schema.fields)
 
     def query_names(self, sql: str, *, versions: Versions = NO_VERSIONS) -> frozenset[str]:
         """Tables and views that a query reads, through views too, as `database.name` in lower case; it is not run."""
-        _, meanings = self._warehouse.resolver.pinned_query(sql, _overrides(versions))
+        with self._warehouse.resolver.in_use():
+            _, meanings = self._warehouse.resolver.pinned_query(sql, _overrides(versions))
         return frozenset(
             f"{database}.{name}" for (database, name), found in meanings.items() if found is not None
         )
@@ -168,8 +170,9 @@ class Engine:
         Then its result over all changes is that of their ranges, one after the other. It is analysed, not run.
         """
         names = [Identifier.parse(name) for name in streams]
-        frame = self._warehouse.resolver.query(sql, _overrides(versions))
-        return outline_streams(frame, [(one.database, one.name) for one in names]).clause
+        with self._warehouse.resolver.in_use():
+            frame, _ = self._warehouse.resolver.pinned_query(sql, _overrides(versions))
+            return outline_streams(frame, [(one.database, one.name) for one in names]).clause
 
     @property
     def stateful(self) -> StatefulStreams:
@@ -195,7 +198,7 @@ class Engine:
                 return
             session = self._warehouse.session.get()
             self._operations.check()  # starting Spark takes seconds
-            with fetch_rows.job_tag(session, operation.tag):
+            with fetch_rows.job_tag(session, operation.tag), self._warehouse.resolver.in_use():
                 yield
 
     # names ---------------------------------------------------------------------------------------
@@ -310,7 +313,8 @@ class Engine:
             if spec.beside:
                 identifier, spec = Successors(self._warehouse).begin(identifier, spec)
             if isinstance(rows, str):
-                incoming = from_frame(self.query(rows, versions=versions), spec.delete_when, spec.checks)
+                frame, _ = self._warehouse.resolver.pinned_query(rows, _overrides(versions))
+                incoming = from_frame(frame, spec.delete_when, spec.checks)
             else:
                 incoming = to_incoming(rows, spec, lambda: self._warehouse.resolver.session)
             report = self._warehouse.write_incoming(identifier, incoming, spec)

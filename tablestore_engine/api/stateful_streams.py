@@ -56,7 +56,7 @@ class StatefulStreams:
         """The first of `wanted` in which Spark can run the query. Raises Unsupported TS1454 with its sentence."""
         refusals: list[str] = []
         try:
-            with self._query(sql, streams, versions) as query:
+            with self._running(), self._query(sql, streams, versions) as query:
                 for mode in wanted:
                     refusal = query.refusal(mode)
                     if refusal is None:

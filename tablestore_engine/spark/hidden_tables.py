@@ -1,16 +1,18 @@
 """Hidden Parquet tables: one per (table state, file schema, with or without deletions), made of links.
 
-Names      HiddenTables   register(): files and view of one state, under any database and name; pruner(): what leaves
-                          files of these out of a plan
+Names      HiddenTables   register(): files and view of one state, under any database and name; drop(): of states that
+                          nobody needs; pruner(): what leaves files of these out of a plan
 Steps      links to the group's files in a folder of the session's scratch → CREATE TABLE … USING parquet over the
            folder → one-row table of the words of dead rows → CREATE OR REPLACE VIEW
-INVARIANT  a folder never changes after its table exists: running queries keep reading what they were analysed with.
+INVARIANT  a folder never changes after its table exists: running queries keep reading what they were analysed with. It
+           goes when no work needs it (session_names).
 INVARIANT  everything lies in the session's scratch and the in-memory catalog: it ends with the process.
 """
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -23,6 +25,7 @@ from tablestore_engine.spark.deletion_words import DeadWords
 from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
 from tablestore_engine.spark.plan_pruning import PlanPruner
+from tablestore_engine.spark.session_names import Idle, MadeState, SessionNames
 from tablestore_engine.spark.spark_internals import SparkInner
 from tablestore_engine.spark.spark_types import columns_ddl
 from tablestore_engine.spark.view_sql import (
@@ -43,8 +46,9 @@ _CHECKED_PAGES = "'parquet.page.verify-checksum.enabled' 'true'"  # part of the 
 class HiddenTables:
     """Makes the views of one session. REQUIRES callers hold the resolver's lock."""
 
-    def __init__(self, session: SparkSession, scratch: Path) -> None:
-        self._session = session
+    def __init__(self, session: SparkSession, scratch: Path, names: SessionNames) -> None:
+        self._session, self._names = session, names
+        self._making: set[str] = set()
         self._scratch = scratch
         self._databases: set[str] = set()
         self._queries: dict[str, str] = {}
@@ -56,7 +60,7 @@ class HiddenTables:
     def register(self, database: str, name: str, table: ResolvedTable) -> None:
         """CREATE OR REPLACE VIEW database.name over the files of this state."""
         self.ensure_database(database)
-        query = self._queries.get(table.key)
+        query = self._queries.get(table.key) if table.key in self._names.made else None
         if query is None:
             query = self._queries[table.key] = self._make(table)
         comment = f" comment {quote_string(table.schema.comment)}" if table.schema.comment else ""
@@ -64,6 +68,19 @@ class HiddenTables:
         self._session.sql(
             f"create or replace view {quote_name(database)}.{quote_name(name)} {columns}{comment} as {query}"
         )
+
+    def drop(self, idle: Idle) -> None:
+        """Views and hidden tables leave the catalog, links the disk."""
+        for database, name in idle.views:
+            self._session.sql(f"drop view if exists {quote_name(database)}.{quote_name(name)}")
+        for state in idle.states:
+            for table in state.tables:
+                self._session.sql(f"drop table if exists {table}")
+                self._files.pop(table.partition(".")[2], None)
+            for pattern in state.folders:
+                for folder in pattern.parent.glob(pattern.name):
+                    shutil.rmtree(folder, ignore_errors=True)  # what stays there ends with the session
+        self._queries = {key: query for key, query in self._queries.items() if key in self._names.made}
 
     def pruner(self) -> PlanPruner:
         """For the tables that there are now."""
@@ -83,9 +100,18 @@ class HiddenTables:
         self.ensure_database(HIDDEN_DATABASE)
         plan = table.load_plan()
         digest = hashlib.sha256(table.key.encode()).hexdigest()[:20]
+        self._making.clear()
         if isinstance(plan, ChangesPlan):
-            return view_query(self._changes.query(plan, digest), table.schema)
-        return self._scan(plan, digest)
+            query = view_query(self._changes.query(plan, digest), table.schema)
+        else:
+            query = self._scan(plan, digest)
+        self._names.made[table.key] = MadeState(frozenset(self._making), self._folders(digest))
+        return query
+
+    def _folders(self, digest: str) -> frozenset[Path]:
+        """Of one state, by patterns: plans make more of them, of some of its files (LinkedFiles.only)."""
+        places = (("files", f"f_{digest}_*"), ("words", f"m_{digest}_*"), ("changes", f"{digest}_*"))
+        return frozenset(self._scratch / place / pattern for place, pattern in places)
 
     def _scan(self, plan: ScanPlan, digest: str) -> str:
         selects: list[str] = []
@@ -122,4 +148,5 @@ class HiddenTables:
         full = f"{HIDDEN_DATABASE}.{name}"
         options = f"path {quote_string(folder.as_uri())}, {_CHECKED_PAGES}"
         self._session.sql(f"create table if not exists {full} ({columns}) using parquet options ({options})")
+        self._making.add(full)
         return full

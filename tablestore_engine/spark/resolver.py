@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -33,6 +34,7 @@ from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
+from tablestore_engine.spark.session_names import Name, SessionNames
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.sql.as_of_clause import plain_words, qualified_names, rewrite
 from tablestore_engine.sql.scanner import quote_name, quote_string
@@ -42,24 +44,15 @@ DEFAULT_DATABASE = "default"
 _ROUNDS_MAX = 200
 _VIEW_DEPTH_MAX = 50
 _MISSING = "TABLE_OR_VIEW_NOT_FOUND"
-Name = tuple[str, str]
 
 
-class _Registry:
-    """What a session's catalog holds for us: name -> version. Shared by all resolvers of the session."""
-
-    def __init__(self) -> None:
-        self.lock = OrderedLock("names of a session", Rank.SESSION_NAMES)
-        self.versions: dict[Name, str] = {}
+_SESSIONS: dict[str, SessionNames] = {}
+_SESSIONS_LOCK = OrderedLock("sessions of the process", Rank.PROCESS)
 
 
-_REGISTRIES: dict[str, _Registry] = {}
-_REGISTRIES_LOCK = OrderedLock("sessions of the process", Rank.PROCESS)
-
-
-def _registry(session: SparkSession) -> _Registry:
-    with _REGISTRIES_LOCK:
-        return _REGISTRIES.setdefault(session.sparkContext.applicationId, _Registry())
+def _names_of(session: SparkSession) -> SessionNames:
+    with _SESSIONS_LOCK:
+        return _SESSIONS.setdefault(session.sparkContext.applicationId, SessionNames())
 
 
 class _Statement:
@@ -115,8 +108,8 @@ class Resolver:
         self._session = session
         self._names = names
         self.stored_sql = StoredSql(session, is_trusted=trusted_sql)
-        self._registry = _registry(session)
-        self._tables = HiddenTables(session, scratch)
+        self._registry = _names_of(session)
+        self._tables = HiddenTables(session, scratch, self._registry)
 
     @property
     def session(self) -> SparkSession:
@@ -129,18 +122,37 @@ class Resolver:
             schema = self._register_state(database, name, state)
             frame = self._session.table(f"{quote_name(schema)}.{quote_name(name)}")
             pruner = self._tables.pruner()
+            self._registry.hand_out([state.key])
         return pruner.pruned(frame)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Work whose frames end with it. What nobody needs any more goes behind it."""
+        with self._registry.in_use():
+            yield
+        with self._registry.lock:
+            self._tables.drop(self._registry.take_idle())
 
     def query(
         self, text: str, overrides: Overrides = NO_OVERRIDES, args: Mapping[str, object] | None = None
     ) -> DataFrame:
-        """The analysed rows of a query; nothing has run yet, but every name is bound to one state."""
-        return self.pinned_query(text, overrides, args)[0]
+        """The analysed rows of a query, for whoever and as long as he likes; nothing has run yet, but every name is
+        bound to one state.
+        """
+        frame, meanings = self.pinned_query(text, overrides, args)
+        with self._registry.lock:
+            self._registry.hand_out(
+                [found.key for found in meanings.values() if isinstance(found, ResolvedTable)]
+            )
+        return frame
 
     def pinned_query(
         self, text: str, overrides: Overrides = NO_OVERRIDES, args: Mapping[str, object] | None = None
     ) -> tuple[DataFrame, Mapping[Name, ResolvedName | None]]:
-        """The rows, and what each (database, name) in lower case of the statement meant; None: nothing of ours."""
+        """The rows, and what each (database, name) in lower case of the statement meant; None: nothing of ours.
+
+        REQUIRES in_use() as long as the rows are used.
+        """
         with self._registry.lock:
             statement = _Statement(self._names, overrides)
             text = self._prepare(text, statement, depth=0)
@@ -149,7 +161,10 @@ class Resolver:
         return pruner.pruned(frame), dict(statement.meanings)
 
     def query_in(self, session: SparkSession, text: str, overrides: Overrides) -> DataFrame:
-        """The same in another session over the same catalog, whose temporary views `text` may name too."""
+        """The same in another session over the same catalog, whose temporary views `text` may name too.
+
+        REQUIRES in_use() as long as the rows are used.
+        """
         with self._registry.lock:
             statement = _Statement(self._names, overrides)
             return self._analyse(self._prepare(text, statement, depth=0), statement, session=session)
@@ -157,7 +172,7 @@ class Resolver:
     def forget(self, database: str, name: str) -> None:
         """Remove a plain name from the session (its table or view was dropped or renamed)."""
         with self._registry.lock:
-            if self._registry.versions.pop((database.lower(), name.lower()), None) is not None:
+            if self._registry.remove((database.lower(), name.lower())):
                 self._session.sql(f"drop view if exists {quote_name(database)}.{quote_name(name)}")
 
     # --- steps ---
@@ -223,7 +238,7 @@ class Resolver:
                 self._tables.register(*name, found)
         else:
             version = registered = self._ensure_view(name, found, statement, depth=depth)
-        self._registry.versions[name] = registered
+        self._registry.put(name, registered)
         statement.done[name] = version
         return version
 
@@ -285,7 +300,7 @@ class Resolver:
         schema, key = f"{database}__{state.label}".lower(), name.lower()
         if self._registry.versions.get((schema, key)) != state.key:
             self._tables.register(schema, name, state)
-            self._registry.versions[schema, key] = state.key
+        self._registry.put((schema, key), state.key, is_fixed=True)
         return schema
 
     def session_zone(self) -> ZoneInfo:

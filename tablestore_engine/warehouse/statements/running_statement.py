@@ -52,7 +52,7 @@ class RunningStatement:
 
     def frame(self, text: str) -> DataFrame:
         """A query, analysed."""
-        return self.resolver.query(text, self.overrides)
+        return self.resolver.pinned_query(text, self.overrides)[0]
 
     def place(self, name: sql.TableName) -> tuple[str, str]:
         """Database and table of a name; one without a database belongs to `default`."""
