@@ -28,6 +28,7 @@ from integration_tests.soak.planted_secrets import play_secrets
 from integration_tests.soak.random_tables import attack_table, random_table
 from integration_tests.soak.six_histories import random_history
 from integration_tests.soak.six_ways import SixWays, read_six_ways
+from integration_tests.soak.stream_minutes import stream_minutes
 from integration_tests.soak.writer_kills import KillReport, kill_writers
 from tablestore_engine.log.dev_broker import start_broker, stop_broker
 
@@ -131,12 +132,19 @@ def run_six_ways(seed: int, count: int) -> Counts:
     return {"histories": count, **total}
 
 
+def run_stream(seed: int, count: int) -> Counts:
+    """`count` minutes of run-stream under a steady load."""
+    with _folder() as folder:
+        return stream_minutes(count, seed, folder)
+
+
 ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "tables": (run_tables, 100),
     "kills": (run_kills, 500),
     "dbt": (run_dbt, 20),
     "secrets": (run_secrets, 3),
     "six-ways": (run_six_ways, 200),
+    "stream": (run_stream, 30),
     "large": (run_large, 300_000),
 }
 
