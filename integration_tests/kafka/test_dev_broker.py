@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import RetryError
 from tablestore_engine.log.dev_broker import find_broker, start_broker, stop_broker
-from tablestore_engine.log.dev_broker_artifacts import ensure_kafka, kafka_folder
+from tablestore_engine.log.java_bundles import KAFKA, ensure_bundle
 from tablestore_engine.runtime.java import find_java
 
 _START = (
@@ -86,7 +86,7 @@ def test_a_failed_download_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("TABLESTORE_IVY_SETTINGS", str(mirror))
     said: list[str] = []
     with pytest.raises(RetryError, match="TS1911"):
-        ensure_kafka(find_java().home, say=said.append)
+        ensure_bundle(KAFKA, find_java().home, say=said.append)
     assert str(tmp_path / "cache") in said[0]
     assert "44 MiB" in said[0]
     left = [
@@ -98,7 +98,7 @@ def test_a_failed_download_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_warm_cache_needs_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A complete folder is used as it is, without a word and without Ivy."""
     monkeypatch.setenv("TABLESTORE_CACHE", str(tmp_path))
-    kafka_folder().mkdir()
+    KAFKA.folder.mkdir()
     said: list[str] = []
-    assert ensure_kafka("no java is started", say=said.append) == kafka_folder()
+    assert ensure_bundle(KAFKA, "no java is started", say=said.append) == KAFKA.folder
     assert said == []

@@ -26,7 +26,10 @@ import pyarrow as pa
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 
 KEYS, ROWS = 20_000, 1_000
-_OPTIONS = {"bucket": "1", "snapshot.num-retained.min": "5", "snapshot.num-retained.max": "30"}
+_OPTIONS = {
+    "bucket": "1", "snapshot.num-retained.min": "5", "snapshot.num-retained.max": "30",
+    "tablestore.expire-grace": "30 s",
+}  # fmt: skip
 FILES = {
     "dbt_project.yml": "name: follow\nversion: '1.0'\nprofile: follow\nflags: {send_anonymous_usage_stats: false}\n",
     "profiles.yml": """follow:

@@ -48,6 +48,8 @@ def test_states_that_were_read_go(engine: Engine) -> None:
         assert changed.rows[0][0] == 3
         past = engine.sql(f"select count(*) from demo.orders version as of {before}").rows
         assert past == ((number - 1,),)
+        written = engine.sql(f"select count(*) from demo__changes_{before}_to_now.orders").rows
+        assert written == ((3,),)
         counts.append(held(engine))
     assert max(counts[60:]) <= max(counts[:60])
     assert sorted(tuple(row) for row in mine.collect()) == [(1, "1"), (2, "2")]

@@ -15,16 +15,13 @@ INVARIANT  every listener is bound to 127.0.0.1; a folder keeps its client port 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,10 +29,11 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.dev_broker_artifacts import ensure_kafka
 from tablestore_engine.log.dev_broker_certificates import Certificates, ensure_certificates
 from tablestore_engine.log.dev_broker_properties import Ports, server_properties
 from tablestore_engine.log.dev_broker_users import UserFiles, ensure_users, internal_client, write_private
+from tablestore_engine.log.dev_process import end_process, free_port, is_free, last_words, locked, start_time
+from tablestore_engine.log.java_bundles import KAFKA, ensure_bundle
 from tablestore_engine.runtime.java import cache_folder, find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.ownership import check_owner, make_private
@@ -85,7 +83,7 @@ def start_broker(
     """
     folder = _folder(data_dir, runtime)
     make_private(folder, _DATA, _DATA_FIX, users=runtime.users)
-    with _locked(folder):
+    with locked(folder):
         running = find_broker(folder, runtime=runtime)
         if running is not None and _is_ready(folder):
             _check_kind(running, secure=secure)
@@ -93,7 +91,7 @@ def start_broker(
         if running is not None:  # who started it died before it was ready
             stop_broker(folder, runtime=runtime)
         java_home = find_java().home
-        jars = ensure_kafka(java_home, say=say, runtime=runtime)
+        jars = ensure_bundle(KAFKA, java_home, say=say, runtime=runtime)
         made = ensure_certificates(folder / "certificates", java_home, runtime) if secure else None
         started, attempts = None, 0
         while started is None:  # a free port is looked up, then used: another may take it between
@@ -142,7 +140,7 @@ def find_broker(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> B
         state = json.loads(_state_file(folder).read_text("utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return None
-    if _start_time(state["pid"]) != state["started"]:
+    if start_time(state["pid"]) != state["started"]:
         return None
     files = UserFiles(folder) if state.get("secure") else None
     return _info(folder, state["url"], state["pid"], files)
@@ -170,14 +168,6 @@ def _state_file(folder: Path) -> Path:
     return folder / "broker.json"
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Two starts of one folder: the second waits, then finds the first one's broker."""
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 @dataclass(frozen=True)
 class _Tools:
     """What a broker is started with."""
@@ -201,7 +191,7 @@ class _Tools:
 
 def _start_once(folder: Path, tools: _Tools, *, last: bool, runtime: Runtime) -> BrokerInfo | None:
     """One try; None when a port was taken meanwhile and another try makes sense."""
-    ports = Ports(_keep_port(folder), _free_port(), _free_port(), tools.advertised)
+    ports = Ports(_keep_port(folder), free_port(), free_port(), tools.advertised)
     properties = folder / "server.properties"
     write_private(properties, server_properties(ports, folder / "kafka", tools.certificates))
     if not (folder / "kafka" / "meta.properties").exists():
@@ -217,7 +207,7 @@ def _start_once(folder: Path, tools: _Tools, *, last: bool, runtime: Runtime) ->
             start_new_session=True,
         )
     url = f"127.0.0.1:{ports.client}"
-    state = {"pid": process.pid, "started": _start_time(process.pid), "url": url}
+    state = {"pid": process.pid, "started": start_time(process.pid), "url": url}
     state["secure"] = tools.certificates is not None
     _write_state(folder, {**state, "ready": False})
     trouble, files = _wait_ready(process, tools, ports, folder, runtime)
@@ -225,7 +215,7 @@ def _start_once(folder: Path, tools: _Tools, *, last: bool, runtime: Runtime) ->
         _write_state(folder, {**state, "ready": True})
         process.returncode = 0  # it outlives this handle: from here on the state file speaks for it
         return _info(folder, url, process.pid, files)
-    _end(process)
+    end_process(process)
     with (folder / "broker.log").open("rb") as log:
         log.seek(begin)
         said = log.read().decode("utf-8", "replace")
@@ -238,14 +228,9 @@ def _not_started(folder: Path, trouble: str, said: str) -> RetryError:
     return RetryError(
         "TS1913",
         "the development broker did not start",
-        why=f"{trouble}; its last lines: {_interesting(said)}",
+        why=f"{trouble}; its last lines: {last_words(said)}",
         fix=f"read {folder / 'broker.log'}; if the data may go, remove {folder} and start again",
     )
-
-
-def _interesting(said: str) -> str:
-    lines = [line for line in said.splitlines() if re.search(r"ERROR|FATAL|Exception", line)]
-    return " | ".join(line[:200] for line in (lines or said.splitlines())[-3:]) or "none"
 
 
 def _format(java: list[str], properties: Path) -> None:
@@ -298,15 +283,6 @@ def _wait_ready(
         return f"its users cannot be made: {error}", None
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
 def _write_state(folder: Path, state: dict[str, object]) -> None:
     aside = folder / ".broker.json"
     aside.write_text(json.dumps(state), "utf-8")
@@ -321,37 +297,6 @@ def _keep_port(folder: Path) -> int:
         )
     except FileNotFoundError:
         said = None
-    if said is not None and _is_free(int(said.group(1))):
+    if said is not None and is_free(int(said.group(1))):
         return int(said.group(1))
-    return _free_port()
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
-def _free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _start_time(pid: int) -> str | None:
-    """When a process began, as text that tells it from a later one with the same id; None when it is gone."""
-    stat = Path(f"/proc/{pid}/stat")
-    if Path("/proc/self/stat").exists():
-        try:
-            fields = stat.read_text("utf-8").rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            return None
-        return None if fields[0] in "ZX" else fields[19]  # a zombie has ended, nobody collected it yet
-    told = subprocess.run(
-        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return told.stdout.strip() or None
+    return free_port()

@@ -38,7 +38,7 @@ from tablestore_engine.spark.session_names import Name, SessionNames
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.sql.as_of_clause import plain_words, qualified_names, rewrite
 from tablestore_engine.sql.scanner import quote_name, quote_string
-from tablestore_engine.sql.table_version import TableVersion
+from tablestore_engine.sql.table_version import TableVersion, split_database
 
 DEFAULT_DATABASE = "default"
 _ROUNDS_MAX = 200
@@ -238,7 +238,7 @@ class Resolver:
                 self._tables.register(*name, found)
         else:
             version = registered = self._ensure_view(name, found, statement, depth=depth)
-        self._registry.put(name, registered)
+        self._registry.put(name, registered, is_fixed=split_database(name[0])[1] is not None)
         statement.done[name] = version
         return version
 

@@ -3,7 +3,7 @@
 Names      SessionNames   of one session, shared by all resolvers of it: put(), in_use(), take_idle()
            MadeState      hidden tables and folders of one state
 Steps      a name gets another state → the one before is retired → it may go once all work has ended that was going on
-           then · of versioned names (`demo__s7.orders`) the newest MOST_FIXED stay
+           then · of names of states (`demo__s7.orders`) the newest MOST_FIXED stay
 INVARIANT  a state that work may still read stays: work that has begun before it was retired, and for ever where a frame
            of it was handed to somebody, since nobody can tell when that is used.
 INVARIANT  everything here is asked and changed under `lock`.
@@ -55,7 +55,7 @@ class SessionNames:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def put(self, name: Name, version: str, *, is_fixed: bool = False) -> None:
-        """What a name stands for now; also says that it is used. `is_fixed`: it can stand for nothing else."""
+        """What a name stands for now; also says that it is used. `is_fixed`: a state's name, of which there is no end."""
         before = self.versions.pop(name, None)
         self.versions[name] = version
         if is_fixed:

@@ -1,12 +1,12 @@
-"""The 46 jars of a development Kafka, fetched once as published artifacts and then used offline.
+"""Programs in Java that are fetched once as published jars and then used offline: Kafka, and Connect with Debezium.
 
-Names      KAFKA_VERSION    pinned: newer releases are not complete in every repository
-           kafka_folder()   where the jars lie; the folder exists only when it is complete
-           ensure_kafka()   the only entry: the folder, fetched on first use
+Names      JavaBundle       what one is made of; KAFKA, CONNECT: the two there are
+           ensure_bundle()  the only entry: the folder of its jars, fetched on first use
 Steps      1 say what comes, how much and where to  2 Ivy (a jar inside pyspark) resolves and retrieves into a
            folder of our own  3 one rename puts it in place; who loses that race drops its copy
 INVARIANT  no host is named here: Ivy's default repository is used, or the settings file that
            TABLESTORE_IVY_SETTINGS names (a site with a mirror).
+INVARIANT  a folder is there only when it is complete; Ivy checks each jar against its published checksum.
 CRASH      a killed fetch leaves only a folder with a leading dot, which the next fetch removes after a day.
 """
 
@@ -19,46 +19,83 @@ import subprocess
 import uuid
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.runtime.java import cache_folder, make_in_cache
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
-KAFKA_VERSION = "4.3.1"
+KAFKA_VERSION, DEBEZIUM_VERSION = (
+    "4.3.1",
+    "3.5.0.Final",
+)  # newer releases are not complete in every repository
 SETTINGS_ENV = "TABLESTORE_IVY_SETTINGS"
-_JARS = 46
-_MEBIBYTES = 44
 _LEFTOVER_MS = 86_400_000
-# log4j is only a compile dependency of Kafka, so its two run-time parts are named by hand
-_MODULES = (
-    ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+_LOG4J = (
     ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
     ("org.apache.logging.log4j", "log4j-core", "2.24.3"),
+)  # only a compile dependency of Kafka's, so its two run-time parts are named by hand
+
+
+@dataclass(frozen=True)
+class JavaBundle:
+    """`jars`: how many at least; `main`: the file without which it is nothing; `name` as in a sentence."""
+
+    name: str
+    folder_name: str
+    modules: tuple[tuple[str, str, str], ...]
+    jars: int
+    mebibytes: int
+    main: str
+
+    @property
+    def folder(self) -> Path:
+        """Where the jars lie, whether they are there or not."""
+        return cache_folder() / self.folder_name
+
+
+KAFKA = JavaBundle(
+    f"Apache Kafka {KAFKA_VERSION}",
+    f"kafka-{KAFKA_VERSION}",
+    (("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), *_LOG4J),
+    46,
+    44,
+    f"kafka_2.13-{KAFKA_VERSION}.jar",
+)
+CONNECT = JavaBundle(
+    f"Kafka Connect {KAFKA_VERSION} with Debezium {DEBEZIUM_VERSION}",
+    f"connect-{KAFKA_VERSION}-debezium-{DEBEZIUM_VERSION}",
+    (
+        ("org.apache.kafka", "connect-runtime", KAFKA_VERSION),
+        ("org.apache.kafka", "connect-json", KAFKA_VERSION),
+        ("io.debezium", "debezium-connector-postgres", DEBEZIUM_VERSION),
+        *_LOG4J,
+    ),
+    69,
+    41,
+    f"debezium-connector-postgres-{DEBEZIUM_VERSION}.jar",
 )
 
 
-def kafka_folder() -> Path:
-    """The folder of the jars, whether it is there or not."""
-    return cache_folder() / f"kafka-{KAFKA_VERSION}"
-
-
-def ensure_kafka(java_home: str, *, say: Callable[[str], None], runtime: Runtime = SYSTEM) -> Path:
+def ensure_bundle(
+    bundle: JavaBundle, java_home: str, *, say: Callable[[str], None], runtime: Runtime = SYSTEM
+) -> Path:
     """The folder of the jars; downloads it when missing. Raises FixRequest TS1910, RetryError TS1911."""
-    folder = kafka_folder()
+    folder = bundle.folder
     if folder.is_dir():
         return folder
     make_in_cache(folder.parent)
     _remove_leftovers(folder.parent, runtime.now_ms())
-    say(f"Downloading Apache Kafka {KAFKA_VERSION} once: {_JARS} jars, about {_MEBIBYTES} MiB, into {folder}")
-    work = folder.parent / f".kafka-{KAFKA_VERSION}-{uuid.uuid4().hex}"
+    say(f"Downloading {bundle.name} once: {bundle.jars} jars, about {bundle.mebibytes} MiB, into {folder}")
+    work = folder.parent / f".{bundle.folder_name}-{uuid.uuid4().hex}"
     make_in_cache(work / "lib")
     try:
-        _retrieve(java_home, work, say)
+        _retrieve(bundle, java_home, work, say)
         _put_in_place(work / "lib", folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    say(f"Apache Kafka {KAFKA_VERSION} is in place; it will not be downloaded again")
+    say(f"{bundle.name} is in place; it will not be downloaded again")
     return folder
 
 
@@ -70,32 +107,32 @@ def _find_ivy() -> Path:
     if not jars:
         raise FixRequest(
             "TS1910",
-            "the development broker cannot be fetched",
+            "programs in Java cannot be fetched",
             why="expected ivy-*.jar in pyspark's folder `jars`, found none",
             fix="install pyspark with its jars (pip install pyspark), or use a broker of your own",
         )
     return jars[-1]
 
 
-def _retrieve(java_home: str, work: Path, say: Callable[[str], None]) -> None:
+def _retrieve(bundle: JavaBundle, java_home: str, work: Path, say: Callable[[str], None]) -> None:
     """Run Ivy; every few modules and jars are one line of progress."""
     dependencies = "".join(
         f'<dependency org="{org}" name="{name}" rev="{rev}" conf="default->default"/>'
-        for org, name, rev in _MODULES
+        for org, name, rev in bundle.modules
     )
     (work / "ivy.xml").write_text(
-        '<ivy-module version="2.0"><info organisation="local" module="dev-broker"/>'
+        '<ivy-module version="2.0"><info organisation="local" module="bundle"/>'
         f'<configurations><conf name="default"/></configurations><dependencies>{dependencies}</dependencies>'
         "</ivy-module>",
         "utf-8",
     )
-    tail = _run_ivy(_ivy_command(java_home, work), say)
+    tail = _run_ivy(bundle, _ivy_command(java_home, work), say)
     jars = list((work / "lib").glob("*.jar"))
-    if not any(jar.name == f"kafka_2.13-{KAFKA_VERSION}.jar" for jar in jars) or len(jars) < _JARS:
+    if not any(jar.name == bundle.main for jar in jars) or len(jars) < bundle.jars:
         raise RetryError(
             "TS1911",
-            f"Apache Kafka {KAFKA_VERSION} could not be downloaded",
-            why=f"expected {_JARS} jars, got {len(jars)}; Ivy's last lines: " + " | ".join(tail),
+            f"{bundle.name} could not be downloaded",
+            why=f"expected {bundle.jars} jars, got {len(jars)}; Ivy's last lines: " + " | ".join(tail),
             fix=f"check the network and repeat; behind a mirror name an Ivy settings file in {SETTINGS_ENV}",
         )
 
@@ -115,7 +152,7 @@ def _ivy_command(java_home: str, work: Path) -> list[str]:
     ]
 
 
-def _run_ivy(command: list[str], say: Callable[[str], None]) -> list[str]:
+def _run_ivy(bundle: JavaBundle, command: list[str], say: Callable[[str], None]) -> list[str]:
     """The last lines of Ivy's output; what it retrieved is judged by the caller, not its exit status."""
     tail: deque[str] = deque(maxlen=6)
     found = done = 0
@@ -128,11 +165,11 @@ def _run_ivy(command: list[str], say: Callable[[str], None]) -> list[str]:
             if line.startswith("\tfound "):
                 found += 1
                 if found % 8 == 0:
-                    say(f"  resolving: {min(found, _JARS)} of {_JARS}")
+                    say(f"  resolving: {min(found, bundle.jars)} of {bundle.jars}")
             if "[SUCCESSFUL ]" in line:
                 done += 1
                 if done % 4 == 0:
-                    say(f"  {min(done, _JARS)} of {_JARS} jars")
+                    say(f"  {min(done, bundle.jars)} of {bundle.jars} jars")
     return list(tail)
 
 
@@ -145,6 +182,6 @@ def _put_in_place(lib: Path, folder: Path) -> None:
 
 
 def _remove_leftovers(parent: Path, now_ms: int) -> None:
-    for path in parent.glob(".kafka-*"):
+    for path in (*parent.glob(".kafka-*"), *parent.glob(".connect-*")):
         if now_ms - path.stat().st_mtime_ns // 1_000_000 > _LEFTOVER_MS:
             shutil.rmtree(path, ignore_errors=True)

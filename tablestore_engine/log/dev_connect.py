@@ -1,0 +1,242 @@
+"""Kafka Connect with the real Debezium in it, on loopback: changes of one PostgreSQL database into topics.
+
+Names      ConnectInfo        what runs: name, REST address, pid, data folder, log file
+           ConnectorStatus    what Connect says of its connector
+           start_connect()    fetch once, start, wait until it works; returns a running one as it is
+           stop_connect()     SIGTERM to the process that we started, and to no other; find_connect(): it, or None
+Steps      1 lock the folder  2 jars and Java  3 two files of properties  4 start in a session of its own  5 state file
+           6 wait until connector and task run
+INVARIANT  a connector whose task has failed is never "running", whatever its process does.
+INVARIANT  the folder is this user's alone (0700) and belongs to one source: how far it is lies there.
+WHY        standalone, in one process: `tablestore connect` is for one machine. Elsewhere people have a Connect of theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.database_source import (
+    PASSWORD_ENV,
+    DatabaseSource,
+    connector_properties,
+    worker_properties,
+)
+from tablestore_engine.log.dev_broker_users import write_private
+from tablestore_engine.log.dev_process import end_process, free_port, last_words, locked, start_time
+from tablestore_engine.log.java_bundles import CONNECT, ensure_bundle
+from tablestore_engine.runtime.java import cache_folder, find_java
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
+from tablestore_engine.runtime.ownership import check_owner, make_private
+
+_JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
+_READY_SECONDS, _STOP_SECONDS = 180.0, 30.0
+_DATA, _DATA_FIX = "data folder of Connect", "name a folder of your own"
+
+
+@dataclass(frozen=True)
+class ConnectInfo:
+    """`url`: its REST interface; `log`: the file with its output."""
+
+    source: DatabaseSource
+    brokers: str
+    url: str
+    pid: int
+    data_dir: str
+    log: str
+
+
+@dataclass(frozen=True)
+class ConnectorStatus:
+    """Words of Connect: RUNNING, FAILED, …; `error`: the first line of what went wrong."""
+
+    connector: str
+    task: str
+    error: str = ""
+
+    @property
+    def is_running(self) -> bool:
+        """Connector and task."""
+        return self.connector == self.task == "RUNNING"
+
+    @property
+    def is_failed(self) -> bool:
+        """One of them."""
+        return "FAILED" in (self.connector, self.task)
+
+
+def connect_folder(name: str) -> Path:
+    """The data folder of a source when none is named."""
+    return cache_folder() / "connect" / name
+
+
+def start_connect(
+    source: DatabaseSource,
+    brokers: str,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    data_dir: Path | None = None,
+    say: Callable[[str], None],
+    runtime: Runtime = SYSTEM,
+) -> ConnectInfo:
+    """A connector that works. The password comes from `environ`.
+
+    Raises FixRequest TS1475 (another source runs there), TS1902, TS1910, RetryError TS1911, TS1476 (it fails).
+    """
+    folder = _folder(source.name, data_dir, runtime)
+    make_private(folder, _DATA, _DATA_FIX, users=runtime.users)
+    with locked(folder):
+        running = find_connect(source.name, data_dir, runtime=runtime)
+        if running is not None:
+            _check_same(running, source, brokers)
+            return running
+        java_home = find_java().home
+        jars = ensure_bundle(CONNECT, java_home, say=say, runtime=runtime)
+        port = free_port()
+        files = folder / "worker.properties", folder / "connector.properties"
+        write_private(files[0], worker_properties(brokers, port, folder))
+        write_private(files[1], connector_properties(source))
+        command = [str(Path(java_home) / "bin" / "java"), *_JVM_FLAGS, "-cp", f"{jars}/*"]
+        command += ["org.apache.kafka.connect.cli.ConnectStandalone", *map(str, files)]
+        return _start(
+            command,
+            ConnectInfo(source, brokers, f"http://127.0.0.1:{port}", 0, str(folder), ""),
+            environ,
+            runtime,
+        )
+
+
+def _start(
+    command: list[str], wanted: ConnectInfo, environ: Mapping[str, str], runtime: Runtime
+) -> ConnectInfo:
+    folder = Path(wanted.data_dir)
+    path = folder / "connect.log"
+    with path.open("ab") as log:
+        begin = log.tell()
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env={PASSWORD_ENV: "", **environ},
+            start_new_session=True,
+        )
+    info = ConnectInfo(wanted.source, wanted.brokers, wanted.url, process.pid, wanted.data_dir, str(path))
+    trouble = _wait_ready(process, info, runtime)
+    if trouble is None:
+        _write_state(folder, info)
+        process.returncode = 0  # it outlives this handle: from here on the state file speaks for it
+        return info
+    end_process(process)
+    with path.open("rb") as log:
+        log.seek(begin)
+        said = log.read().decode("utf-8", "replace")
+    raise RetryError(
+        "TS1476",
+        f"changes of {wanted.source.url} cannot be followed",
+        why=f"{trouble}; the last lines of Connect: {last_words(said)}",
+        fix=f"read {path}; the database needs wal_level=logical and a user with REPLICATION, whose password is taken "
+        f"from {PASSWORD_ENV}",
+    )
+
+
+def _wait_ready(process: subprocess.Popen[bytes], info: ConnectInfo, runtime: Runtime) -> str | None:
+    """What went wrong; None once it works."""
+    deadline = runtime.now_ms() + int(_READY_SECONDS * 1000)
+    while runtime.now_ms() < deadline:
+        if process.poll() is not None:
+            return f"its process ended with status {process.returncode}"
+        status = connector_status(info)
+        if status is not None and status.is_failed:
+            return status.error
+        if status is not None and status.is_running:
+            return None
+        runtime.sleep(0.2)
+    return f"its connector did not run within {_READY_SECONDS:.0f} s"
+
+
+def connector_status(info: ConnectInfo) -> ConnectorStatus | None:
+    """What Connect says; None where it does not answer."""
+    try:
+        with urllib.request.urlopen(f"{info.url}/connectors/{info.source.name}/status", timeout=5) as answer:  # noqa: S310 - http, of loopback
+            said = json.load(answer)
+    except (urllib.error.URLError, OSError, ValueError):
+        return None
+    tasks = said.get("tasks") or [{}]
+    traces = [one.get("trace") or "" for one in (said.get("connector") or {}, *tasks)]
+    errors = [line.strip() for trace in traces for line in trace.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in errors if line.startswith("Caused by: ")]
+    return ConnectorStatus(
+        str((said.get("connector") or {}).get("state")),
+        str(tasks[0].get("state", "UNASSIGNED")),
+        (causes or errors or [""])[-1 if causes else 0][:400],
+    )
+
+
+def stop_connect(name: str, data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> bool:
+    """False when none runs. Its slot and its place stay: a later start goes on. Raises RetryError TS1477."""
+    info = find_connect(name, data_dir, runtime=runtime)
+    if info is None:
+        return False
+    os.kill(info.pid, signal.SIGTERM)
+    deadline = runtime.now_ms() + int(_STOP_SECONDS * 1000)
+    while find_connect(name, data_dir, runtime=runtime) is not None:
+        if runtime.now_ms() > deadline:
+            raise RetryError(
+                "TS1477",
+                f"Connect with process id {info.pid} did not stop",
+                why=f"expected its end within {_STOP_SECONDS:.0f} s of SIGTERM",
+                fix=f"look into {info.log}, then stop again",
+            )
+        runtime.sleep(0.05)
+    _state_file(Path(info.data_dir)).unlink(missing_ok=True)
+    return True
+
+
+def find_connect(name: str, data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> ConnectInfo | None:
+    """What the state file names, if that very process still runs. Raises FixRequest TS1992."""
+    folder = _folder(name, data_dir, runtime)
+    try:
+        state = json.loads(_state_file(folder).read_text("utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    started = state.pop("started")
+    if start_time(state["pid"]) != started:
+        return None
+    source = state.pop("source")
+    return ConnectInfo(DatabaseSource(**{**source, "tables": tuple(source["tables"])}), **state)
+
+
+def _check_same(running: ConnectInfo, source: DatabaseSource, brokers: str) -> None:
+    if (running.source, running.brokers) != (source, brokers):
+        raise FixRequest(
+            "TS1475",
+            f"another source of the name {source.name} runs",
+            why=f"it follows {running.source.url} ({', '.join(running.source.tables) or 'all tables'}) into {running.brokers}",
+            fix=f"stop it first (tablestore connect stop {source.name}), or give this one another name",
+        )
+
+
+def _folder(name: str, data_dir: Path | None, runtime: Runtime) -> Path:
+    folder = (data_dir or connect_folder(name)).absolute()
+    check_owner(folder, _DATA, _DATA_FIX, users=runtime.users)
+    return folder
+
+
+def _state_file(folder: Path) -> Path:
+    return folder / "connect.json"
+
+
+def _write_state(folder: Path, info: ConnectInfo) -> None:
+    aside = folder / ".connect.json"
+    aside.write_text(json.dumps({**asdict(info), "started": start_time(info.pid)}), "utf-8")
+    aside.replace(_state_file(folder))

@@ -1,0 +1,77 @@
+"""Servers that we start for development, and know again: what a broker and Connect have in common.
+
+Names      start_time   tells a process from a later one with the same id
+           locked       one start of a folder at a time
+           free_port, is_free   of loopback
+           end_process  of a child; last_words   of what it said
+INVARIANT  a process is only signalled when its pid AND its start time are those that were written down.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_STOP_SECONDS = 20.0
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Two starts of one folder: the second waits, then finds the first one's process."""
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def last_words(said: str) -> str:
+    """Of an output: its errors, else its end."""
+    lines = [line for line in said.splitlines() if re.search(r"ERROR|FATAL|Exception", line)]
+    return " | ".join(line[:200] for line in (lines or said.splitlines())[-3:]) or "none"
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """Asked first."""
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def is_free(port: int) -> bool:
+    """Of this machine, now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port() -> int:
+    """One that nobody has now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start_time(pid: int) -> str | None:
+    """When a process began, as text that tells it from a later one with the same id; None when it is gone."""
+    stat = Path(f"/proc/{pid}/stat")
+    if Path("/proc/self/stat").exists():
+        try:
+            fields = stat.read_text("utf-8").rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        return None if fields[0] in "ZX" else fields[19]  # a zombie has ended, nobody collected it yet
+    told = subprocess.run(
+        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return told.stdout.strip() or None
