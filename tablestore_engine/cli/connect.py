@@ -1,0 +1,155 @@
+"""`tablestore connect start|stop|status` and `tablestore sync`: a whole PostgreSQL into tables.
+
+Steps      connect: fetch Connect and Debezium once, start them, say how they are · sync: what the database has
+           committed by now → the topics of its tables → tables
+Ends       sync: behind what was committed when it began; with --follow it begins again, until SIGTERM or Ctrl-C
+INVARIANT  a table that could not be brought up to now makes the status 1; so does a connector that has failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from tablestore_engine.api import (
+    BROKERS,
+    ConnectInfo,
+    OnError,
+    OnTruncate,
+    SyncReport,
+    SyncSpec,
+    client_settings,
+    connector_status,
+    find_connect,
+    parse_source,
+    start_connect,
+    stop_connect,
+    stopped_by_signals,
+    sync_database,
+)
+from tablestore_engine.cli.output import print_json, say, write_out
+from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
+from tablestore_engine.errors import FixRequest, RetryError
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def _register_connect(parser: argparse.ArgumentParser) -> Run:
+    parser.add_argument("action", choices=["start", "stop", "status"])
+    parser.add_argument("name", help="of the source; its topics and its replication slot are named by it")
+    text = "start: postgresql://user@host:port/database; the password comes from TABLESTORE_DATABASE_PASSWORD"
+    parser.add_argument("--database", metavar="URL", help=text)
+    text = "start: a table, schema.table with * for anything; may come again (default: all)"
+    parser.add_argument("--table", metavar="PATTERN", action="append", default=[], help=text)
+    parser.add_argument("--data-dir", help="folder of what Connect remembers (default: in the cache folder)")
+    parser.add_argument(
+        "--bootstrap", metavar="HOST:PORT", help="start: Kafka brokers (default: $TABLESTORE_KAFKA)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return _connect
+
+
+def _connect(arguments: argparse.Namespace) -> int:
+    folder = Path(arguments.data_dir) if arguments.data_dir else None
+    if arguments.action == "stop":
+        stopped = stop_connect(arguments.name, folder)
+        if arguments.json:
+            print_json({"stopped": stopped})
+        else:
+            write_out("stopped" if stopped else f"{arguments.name} was not running")
+        return 0
+    if arguments.action == "start":
+        source = parse_source(arguments.name, arguments.database or "", arguments.table)
+        start_connect(source, _brokers(arguments), data_dir=folder, say=say)
+    return _tell(find_connect(arguments.name, folder), arguments)
+
+
+def _brokers(arguments: argparse.Namespace) -> str:
+    said = {BROKERS: arguments.bootstrap} if arguments.bootstrap else {}
+    found = client_settings(os.environ, said=said).get(BROKERS)
+    if not found:
+        raise FixRequest(
+            "TS1469",
+            "it is not clear where the changes go",
+            why="no brokers are named",
+            fix="give --bootstrap or TABLESTORE_KAFKA, for example that of: tablestore broker start",
+        )
+    return found
+
+
+def _tell(info: ConnectInfo | None, arguments: argparse.Namespace) -> int:
+    status = None if info is None else connector_status(info)
+    if arguments.json:
+        said = (
+            None if info is None else {**asdict(info), "status": None if status is None else asdict(status)}
+        )
+        print_json(said)
+    elif info is None:
+        write_out(f"{arguments.name}: not running")
+    elif status is None:
+        write_out(f"{arguments.name}: process {info.pid} does not answer; see {info.log}")
+    else:
+        how = (
+            "running" if status.is_running else f"{status.connector}, its task {status.task}: {status.error}"
+        )
+        write_out(
+            f"{arguments.name}: {how} · {info.source.url} → {info.brokers} · process {info.pid}, log {info.log}"
+        )
+    return 0 if status is not None and status.is_running else 1
+
+
+def _register_sync(parser: argparse.ArgumentParser) -> Run:
+    parser.add_argument("name", help="of a source that runs (tablestore connect start)")
+    parser.add_argument("--into", metavar="db", required=True, help="database of the warehouse")
+    add_place(parser, name=None)
+    add_brokers(parser)
+    parser.add_argument("--data-dir", help="folder of what Connect remembers (default: in the cache folder)")
+    text = "messages that cannot be read: an error (default), or kept in the table <into>__dead_letters"
+    parser.add_argument("--on-error", choices=list(OnError), default=OnError.FAIL, help=text)
+    text = "the database emptied a table: it is emptied too (default), nothing, or an error"
+    parser.add_argument("--on-truncate", choices=list(OnTruncate), default=OnTruncate.APPLY, help=text)
+    parser.add_argument("--follow", action="store_true", help="again and again, until SIGTERM or Ctrl-C")
+    text = "with --follow: how long to rest between two rounds (default 1.0)"
+    parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help=text)
+    return _sync
+
+
+def _sync(arguments: argparse.Namespace) -> int:
+    running = find_connect(arguments.name, Path(arguments.data_dir) if arguments.data_dir else None)
+    if running is None:
+        raise FixRequest(
+            "TS1468",
+            f"source {arguments.name} does not run",
+            why="nobody sends its changes, so it cannot be said what `up to now` is",
+            fix=f"tablestore connect start {arguments.name} --database postgresql://user@host:port/database",
+        )
+    spec = SyncSpec(arguments.into, OnError(arguments.on_error), OnTruncate(arguments.on_truncate))
+    with open_engine(arguments) as engine, stopped_by_signals() as stop:
+        while True:
+            try:
+                report = sync_database(engine, running, spec, stop=stop, say=say)
+            except RetryError as error:
+                if not arguments.follow:
+                    raise
+                say(str(error))
+            else:
+                _report(report, as_json=arguments.json)
+                if not arguments.follow:
+                    return 1 if report.errors else 0
+            if stop.wait(arguments.interval):
+                return 0
+
+
+def _report(report: SyncReport, *, as_json: bool) -> None:
+    if as_json:
+        print_json(report.record())
+        return
+    count = len(report.tables)
+    failed = f", {len(report.errors)} failed: {', '.join(report.errors)}" if report.errors else ""
+    write_out(f"{count} tables up to {report.place}{failed}")
+
+
+REGISTER = {"connect": _register_connect, "sync": _register_sync}

@@ -1,0 +1,156 @@
+"""How a database is named, what Connect and Debezium are told, and what is made of their answers."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from tablestore_engine.api.database_sync import table_topics
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.log.database_source import connector_properties, parse_source, worker_properties
+from tablestore_engine.log.dev_connect import ConnectInfo, ConnectorStatus, connector_status
+
+URL = "postgresql://app@db.example:5433/shop"
+
+
+def test_an_address_is_read() -> None:
+    """With its port, or PostgreSQL's own; the way back is the same."""
+    source = parse_source("shop", URL, ["public.orders", "crm.*", "crm.*"])
+    assert (source.host, source.port, source.user, source.database) == ("db.example", 5433, "app", "shop")
+    assert source.tables == ("public.orders", "crm.*")
+    assert source.url == URL
+    assert parse_source("shop", "postgres://a@b/c").port == 5432
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "tables"),
+    [
+        ("Shop", URL, []),
+        ("a-b", URL, []),
+        ("", URL, []),
+        ("shop", "postgresql://app:hunter2@db/shop", []),
+        ("shop", "mysql://app@db/shop", []),
+        ("shop", "postgresql://db/shop", []),
+        ("shop", "postgresql://app@db", []),
+        ("shop", "postgresql://app@db:port/shop", []),
+        ("shop", "", []),
+        ("shop", URL, ["orders"]),
+        ("shop", URL, ["a.b,c.d"]),
+    ],
+)
+def test_what_cannot_be_is_refused(name: str, url: str, tables: list[str]) -> None:
+    """TS1475, and a password is not said again."""
+    with pytest.raises(FixRequest) as error:
+        parse_source(name, url, tables)
+    assert error.value.code == "TS1475"
+    assert "hunter2" not in str(error.value)
+
+
+def test_no_file_has_a_password(tmp_path: Path) -> None:
+    """Connect is told where the word stands, and may look nowhere else."""
+    text = connector_properties(parse_source("shop", URL)) + worker_properties("127.0.0.1:1", 2, tmp_path)
+    assert "database.password=${env:TABLESTORE_DATABASE_PASSWORD}" in text
+    assert "allowlist.pattern=TABLESTORE_DATABASE_PASSWORD" in text
+    assert "listeners=http://127.0.0.1:2\n" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "meant", "not_meant"),
+    [
+        ("public.orders", ["public.orders"], ["public.orders2", "publicxorders"]),
+        ("crm.*", ["crm.a", "crm.b_c"], ["crm2.a", "x.crm.a"]),
+        ("*.orders", ["a.orders"], ["a.orders_old"]),
+    ],
+)
+def test_patterns_mean_whole_names(given: str, meant: list[str], not_meant: list[str]) -> None:
+    """As Debezium takes them: a regular expression over the whole name, once Java has read its properties."""
+    text = connector_properties(parse_source("shop", URL, [given]))
+    line = next(one for one in text.splitlines() if one.startswith("table.include.list="))
+    pattern = line.partition("=")[2].replace("\\\\", "\\")
+    assert all(re.fullmatch(pattern, one) for one in meant)
+    assert not any(re.fullmatch(pattern, one) for one in not_meant)
+
+
+def test_topics_become_tables() -> None:
+    """Those of this source alone; public tables keep their names; two that would become one are refused."""
+    topics = ["shop.public.orders", "shop.crm.people", "shop2.public.x", "shop", "shop.message", "other.a.b"]
+    assert table_topics("shop", "demo", topics) == {
+        "shop.crm.people": "demo.crm__people",
+        "shop.public.orders": "demo.orders",
+    }
+    with pytest.raises(FixRequest, match="TS1466"):
+        table_topics("shop", "demo", ["shop.a.b", "shop.public.a__b"])
+
+
+class _Answer(BaseHTTPRequestHandler):
+    said: bytes = b""
+
+    def do_GET(self) -> None:
+        """Always the same."""
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.said)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """Of a server that says what `_Answer.said` is."""
+    server = HTTPServer(("127.0.0.1", 0), _Answer)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+TRACE = "org.apache.kafka.ConnectException: wrapped\n\tat x.Y\nCaused by: org.postgresql.PSQLException: no slot\n\tat z"
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "running", "halted"),
+    [
+        (
+            {"connector": {"state": "RUNNING"}, "tasks": [{"state": "RUNNING"}]},
+            ("RUNNING", "RUNNING", ""),
+            True,
+            False,
+        ),
+        ({"connector": {"state": "RUNNING"}, "tasks": []}, ("RUNNING", "UNASSIGNED", ""), False, False),
+        (
+            {"connector": {"state": "RUNNING"}, "tasks": [{"state": "FAILED", "trace": TRACE}]},
+            ("RUNNING", "FAILED", "org.postgresql.PSQLException: no slot"),
+            False,
+            True,
+        ),
+        (
+            {"connector": {"state": "PAUSED"}, "tasks": [{"state": "PAUSED"}]},
+            ("PAUSED", "PAUSED", ""),
+            False,
+            True,
+        ),
+    ],
+)
+def test_a_failed_task_is_not_running(
+    url: str, said: object, status: tuple[str, str, str], running: bool, halted: bool
+) -> None:
+    """Whatever its connector says; the error is the cause, not what wraps it."""
+    _Answer.said = json.dumps(said).encode()
+    found = connector_status(ConnectInfo(parse_source("shop", URL), "127.0.0.1:1", url, 1, "/", "/log"))
+    assert found == ConnectorStatus(*status)
+    assert (found.is_running, found.is_halted) == (running, halted)
+
+
+def test_a_silent_connect_has_no_status() -> None:
+    """Nobody listens there."""
+    info = ConnectInfo(parse_source("shop", URL), "127.0.0.1:1", "http://127.0.0.1:1", 1, "/", "/log")
+    assert connector_status(info) is None
