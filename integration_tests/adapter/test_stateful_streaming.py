@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import threading
 from collections import Counter
 from collections.abc import Sequence
 
@@ -335,6 +336,11 @@ def test_random_runs_equal_one_query(clicks: Shop, seed: int) -> None:
         newest = table.latest_snapshot_id() or 1
         if newest > 2 and chosen.random() < 0.3:
             table.rollback(newest - 1)
-    run(clicks, "totals")
+    before = threading.active_count()
+    for _ in range(3):
+        click(clicks, (1, "a", 1))
+        rows.append((1, "a", 1))
+        run(clicks, "totals")
     assert totals(clicks) == totals_of(rows)
     assert len(states(clicks)) <= 7
+    assert threading.active_count() <= before + 1  # a run leaves no connection to the JVM behind

@@ -220,7 +220,7 @@ def test_a_wrong_password_is_told(connected: Connected, postgres: Postgres, tmp_
     running = connected(name, f"{name}.*")
     for path in (tmp_path / name).rglob("*"):
         assert not path.is_file() or PASSWORD.encode() not in path.read_bytes()
-    with pytest.raises(FixRequest, match="TS1465"):
+    with pytest.raises(FixRequest, match="TS1462"):
         connected(name, "other.*")
     assert find_connect(name, tmp_path / name) == running
 

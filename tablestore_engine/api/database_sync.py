@@ -71,7 +71,7 @@ def sync_database(
 ) -> SyncReport:
     """`stop` ends it behind the batch that is being written.
 
-    Raises FixRequest TS1466, TS1467, TS1478, RetryError TS1479 before anything is read.
+    Raises FixRequest TS1463, TS1467, TS1478, RetryError TS1479 before anything is read.
     """
     place = wait_sent(running.source, environ, runtime, check=lambda: _check_running(running))
     settings = client_settings(environ, said={"kafka.bootstrap.servers": running.brokers})
@@ -96,7 +96,7 @@ def sync_database(
 
 
 def table_topics(source: str, into: str, topics: Iterable[str]) -> dict[str, str]:
-    """Topic → table, of those that are `<source>.<schema>.<table>`. Raises FixRequest TS1466."""
+    """Topic → table, of those that are `<source>.<schema>.<table>`. Raises FixRequest TS1463."""
     found: dict[str, str] = {}
     for topic in sorted(topics):
         prefix, _, rest = topic.partition(".")
@@ -106,7 +106,7 @@ def table_topics(source: str, into: str, topics: Iterable[str]) -> dict[str, str
         name = f"{into}.{table if schema == _PUBLIC else f'{schema}__{table}'}".lower()
         if name in found.values():
             raise FixRequest(
-                "TS1466",
+                "TS1463",
                 f"two tables of source {source} would become {name}",
                 why=f"topics {next(one for one, known in found.items() if known == name)} and {topic}",
                 fix="sync them one by one, into databases of their own: tablestore ingest debezium-json --topic …",

@@ -89,7 +89,7 @@ def start_connect(
 ) -> ConnectInfo:
     """A connector that works. The password comes from `environ`.
 
-    Raises FixRequest TS1465 (another source runs there), TS1902, TS1910, RetryError TS1911, TS1476 (it fails).
+    Raises FixRequest TS1462 (another source runs there), TS1902, TS1910, RetryError TS1911, TS1476 (it fails).
     """
     folder = _folder(source.name, data_dir, runtime)
     make_private(folder, _DATA, _DATA_FIX, users=runtime.users)
@@ -224,7 +224,7 @@ def find_connect(name: str, data_dir: Path | None = None, *, runtime: Runtime = 
 def _check_same(running: ConnectInfo, source: DatabaseSource, brokers: str) -> None:
     if (running.source, running.brokers) != (source, brokers):
         raise FixRequest(
-            "TS1465",
+            "TS1462",
             f"another source of the name {source.name} runs",
             why=f"it follows {', '.join(running.source.tables) or 'all tables'} of {running.source.url} "
             f"into {running.brokers}",

@@ -16,8 +16,9 @@ WHY        a source of Spark would remember by itself how far it is, apart from 
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import reduce
@@ -100,8 +101,12 @@ class StatefulQuery:
 
     def run(self, mode: OutputMode, checkpoint: Path, rows: Path, check: Callable[[], None]) -> RangeRun:
         """`checkpoint` as the run before left it, or empty; `rows`: a new folder. `check` raises to end it."""
+        client: Any = self._session.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
+        connections: list[Any] = []
 
         def write(batch: DataFrame, number: int) -> None:
+            if hasattr(client, "get_thread_connection"):  # a connection for each thread of the JVM
+                connections.append(client.get_thread_connection())
             batch.write.parquet(str(rows / str(number)))
 
         try:
@@ -112,6 +117,8 @@ class StatefulQuery:
                     check()
             finally:
                 query.stop()
+                for one in connections:
+                    _hang_up(one)
         except (PySparkException, Py4JError) as error:
             raise _explained(error) from None
         return _run_of(query, rows)
@@ -129,6 +136,18 @@ class StatefulQuery:
         tick = F.broadcast(clock.select(F.col("value").alias(_TICK)))
         columns = [_opaque(name).alias(name) for name in found.columns]
         tick.crossJoin(found).select(*columns).createOrReplaceTempView(view)
+
+
+def _hang_up(connection: Any) -> None:  # noqa: ANN401 - py4j's
+    """Of the query's own thread, which has ended: py4j would keep it, and a thread that listens, for ever.
+
+    DANGER: its close() waits for that thread, which waits for the JVM. An end of the line lets it go by itself.
+    """
+    if connection is not None and connection.socket is not None:
+        with suppress(OSError):
+            connection.socket.shutdown(socket.SHUT_RDWR)
+        with connection.python_server.lock:
+            connection.python_server.connections.discard(connection)
 
 
 def _opaque(name: str) -> Column:

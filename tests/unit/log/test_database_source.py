@@ -84,7 +84,7 @@ def test_topics_become_tables() -> None:
         "shop.crm.people": "demo.crm__people",
         "shop.public.orders": "demo.orders",
     }
-    with pytest.raises(FixRequest, match="TS1466"):
+    with pytest.raises(FixRequest, match="TS1463"):
         table_topics("shop", "demo", ["shop.a.b", "shop.public.a__b"])
 
 
