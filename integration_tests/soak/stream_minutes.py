@@ -49,9 +49,7 @@ group by id % 100""",
           unique_key='part', affected_by={'feed': 'id % 100'}, affected_limit=1.0, @) }}
 select id % 100 as part, count(*) as n, sum(v) as total from {{ source('raw', 'feed') }} group by id % 100""",
 }  # fmt: skip
-_TABLE = (
-    "table_properties={'bucket': '1', 'snapshot.num-retained.min': '5', 'snapshot.num-retained.max': '30'}"
-)
+_TABLE = f"table_properties={_OPTIONS}"
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.succession import REPLACED_FOLDER
+from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.format.layout import (
     CLONE_PREFIX,
@@ -68,8 +69,7 @@ def _candidates(catalog: FilesystemCatalog) -> Iterator[tuple[FileStatus, str, i
     for status in fileio.list(staged_rows_location(warehouse)):
         yield status, "rows of a query that were never committed", newest_in(fileio, status)[0]
     for status in fileio.list(query_states_location(warehouse)):
-        database, _, name = status.name.partition(".")
-        if not fileio.exists(table_location(warehouse, database, name)):
+        if _is_gone(catalog, status.name):
             yield status, "state of a query without a table", newest_in(fileio, status)[0]
     for database in catalog.list_databases():
         place = database_location(warehouse, database)
@@ -83,6 +83,16 @@ def _candidates(catalog: FilesystemCatalog) -> Iterator[tuple[FileStatus, str, i
                 for status in fileio.list_hidden(table_location(warehouse, database, table.name)):
                     if status.name == REPLACED_FOLDER:  # it came with the folder that it lies in
                         yield status, "replaced table", table.modified_ms
+
+
+def _is_gone(catalog: FilesystemCatalog, name: str) -> bool:
+    """`name`: of a folder, <db>.<table>; another one is none of ours."""
+    database, _, table = name.partition(".")
+    try:
+        place = table_location(catalog.warehouse, database, table)
+    except FixRequest:
+        return False
+    return not catalog.fileio.exists(place)
 
 
 def _dropped(catalog: FilesystemCatalog, place: str, what: str) -> Iterator[tuple[FileStatus, str, int]]:

@@ -31,7 +31,7 @@ from tablestore_engine.log.database_source import (
     worker_properties,
 )
 from tablestore_engine.log.dev_broker_users import write_private
-from tablestore_engine.log.dev_process import end_process, free_port, last_words, locked, start_time
+from tablestore_engine.log.dev_process import end_process, first_words, free_port, locked, start_time
 from tablestore_engine.log.java_bundles import CONNECT, ensure_bundle
 from tablestore_engine.runtime.java import cache_folder, find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
@@ -143,7 +143,7 @@ def _start(
     raise RetryError(
         "TS1476",
         f"changes of {wanted.source.url} cannot be followed",
-        why=f"{trouble}; the last lines of Connect: {last_words(said)}",
+        why=f"{trouble}; what Connect said first: {first_words(said)}",
         fix=f"read {path}; the database needs wal_level=logical and a user with REPLICATION, whose password is taken "
         f"from {PASSWORD_ENV}",
     )

@@ -3,7 +3,7 @@
 Names      start_time   tells a process from a later one with the same id
            locked       one start of a folder at a time
            free_port, is_free   of loopback
-           end_process  of a child; last_words   of what it said
+           end_process  of a child; first_words, last_words   of the trouble that it told of
 INVARIANT  a process is only signalled when its pid AND its start time are those that were written down.
 """
 
@@ -32,6 +32,13 @@ def last_words(said: str) -> str:
     """Of an output: its errors, else its end."""
     lines = [line for line in said.splitlines() if re.search(r"ERROR|FATAL|Exception", line)]
     return " | ".join(line[:200] for line in (lines or said.splitlines())[-3:]) or "none"
+
+
+def first_words(said: str) -> str:
+    """Of an output: where its trouble begins. What a server says while it goes down hides it from `last_words`."""
+    lines = [line.strip() for line in said.splitlines() if not re.match(r"\s+(at |\.\.\. \d)", line)]
+    begin = next((n for n, line in enumerate(lines) if re.search(r"ERROR|FATAL|Exception", line)), len(lines))
+    return " | ".join(line[:300] for line in lines[begin : begin + 4]) or last_words(said)
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:

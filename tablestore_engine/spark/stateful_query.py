@@ -117,6 +117,8 @@ class StatefulQuery:
                     check()
             finally:
                 query.stop()
+                with suppress(Py4JError):  # a query has a session of its own again
+                    _leave(query._jsq.streamingQuery().sparkSessionForStream())
                 for one in connections:
                     _hang_up(one)
         except (PySparkException, Py4JError) as error:
@@ -124,9 +126,12 @@ class StatefulQuery:
         return _run_of(query, rows)
 
     def close(self) -> None:
-        """Its views go."""
+        """Its views go, and its session."""
         for view in self._views.values():
             self._session.catalog.dropTempView(view)
+        _leave(self._session._jsparkSession)
+        common = self._resolver.session
+        SparkSession(common.sparkContext, common._jsparkSession)  # whose making makes RDD.toDF the common one's again
 
     def _follow(self, stream: Name, view: str) -> None:
         """A view of the range that streams."""
@@ -163,6 +168,17 @@ def _own_session(session: SparkSession) -> SparkSession:
     for key, value in _SETTINGS.items():
         own.conf.set(key, value)
     return own
+
+
+def _leave(session: Any) -> None:  # noqa: ANN401 - py4j's
+    """Spark's context keeps a listener of each session's queries for ever, and by it the session: it is let go by
+    taking that listener away. A Spark that has it elsewhere keeps the session.
+    """
+    with suppress(Py4JError):
+        manager = session.sessionState().streamingQueryManager()
+        field = manager.getClass().getDeclaredField("listenerBus")
+        field.setAccessible(True)
+        session.sparkContext().listenerBus().removeListener(field.get(manager))
 
 
 def _view_names(streams: Sequence[Name]) -> dict[Name, str]:

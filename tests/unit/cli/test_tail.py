@@ -98,6 +98,8 @@ def following(warehouse: Path) -> Iterator[subprocess.Popen[str]]:
     """`tail` of all changes, which waits for more."""
     command = [
         sys.executable,
+        "-X",
+        "faulthandler",
         "-m",
         "tablestore_engine.cli.main",
         "tail",
@@ -121,7 +123,11 @@ def test_ctrl_c_ends_it_well(following: subprocess.Popen[str]) -> None:
     assert following.stdout is not None
     lines = [following.stdout.readline() for _ in CHANGES]
     following.send_signal(signal.SIGINT)
-    out, err = following.communicate(timeout=20)
+    try:
+        out, err = following.communicate(timeout=20)
+    except subprocess.TimeoutExpired:  # seen once in a hundred whole runs: where does it stand?
+        following.send_signal(signal.SIGABRT)
+        out, err = following.communicate()
     assert (following.returncode, [line.rstrip() for line in lines], out, err) == (0, CHANGES, "", "")
 
 

@@ -95,5 +95,8 @@ def test_states_of_a_table_that_is_gone_are_leftovers(states: QueryStates, tmp_p
     states.pack(folder(tmp_path / "run"))
     found = list_leftover_folders(states.catalog, 0, lambda _: False)
     assert [one.what for one in found] == ["state of a query without a table"]
+    for stranger in ("notes", ".x", "x."):
+        os.makedirs(f"{states.catalog.warehouse}/.tablestore/states/{stranger}")
+    assert [one.path for one in list_leftover_folders(states.catalog, 0, lambda _: False)] == [found[0].path]
     os.makedirs(f"{states.catalog.warehouse}/demo.db/totals")
     assert list_leftover_folders(states.catalog, 0, lambda _: False) == ()
