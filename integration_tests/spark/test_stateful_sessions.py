@@ -8,7 +8,15 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tablestore_engine.api import ChangesBetween, Engine, OutputMode, SparkSettings, TableSpec, TableVersion, WriteSpec
+from tablestore_engine.api import (
+    ChangesBetween,
+    Engine,
+    OutputMode,
+    SparkSettings,
+    TableSpec,
+    TableVersion,
+    WriteSpec,
+)
 
 STREAM = "demo__changes_start_to_now.clicks"
 PLAIN = TableSpec(options={"bucket": "-1"})
@@ -39,7 +47,10 @@ def test_no_session_stays_behind_a_run(spark: SparkSession, tmp_path: Path) -> N
             "demo.t", SQL, [STREAM], mode=OutputMode.UPDATE, state=state, key=["page"], versions=versions
         ) as run:
             state = run.state
-            assert sorted(map(tuple, engine.query(run.select).collect())) == [("a", snapshot), ("b", snapshot)]
+            assert sorted(map(tuple, engine.query(run.select).collect())) == [
+                ("a", snapshot),
+                ("b", snapshot),
+            ]
     assert listeners(spark) == before
     spark.conf.set("tablestore.test.mark", "common")
     frame = spark.sparkContext.parallelize([(1,)]).toDF(["id"])

@@ -131,7 +131,9 @@ class StatefulQuery:
             self._session.catalog.dropTempView(view)
         _leave(self._session._jsparkSession)
         common = self._resolver.session
-        SparkSession(common.sparkContext, common._jsparkSession)  # whose making makes RDD.toDF the common one's again
+        SparkSession(
+            common.sparkContext, common._jsparkSession
+        )  # whose making makes RDD.toDF the common one's again
 
     def _follow(self, stream: Name, view: str) -> None:
         """A view of the range that streams."""
