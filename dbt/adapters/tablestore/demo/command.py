@@ -13,10 +13,9 @@ import argparse
 import json
 import shlex
 import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,22 +23,27 @@ import polars as pl
 import pyarrow as pa
 
 from dbt.adapters.tablestore.demo.dbt_session import BuildResult, DbtSession
-from dbt.adapters.tablestore.demo.feed import check_extras, day_events, load_flights, poisoned
-from dbt.adapters.tablestore.demo.picture import bars
-from dbt.adapters.tablestore.demo.project_folder import BROKER, clear_folder, write_project
+from dbt.adapters.tablestore.demo.demo_broker import run_broker
+from dbt.adapters.tablestore.demo.feed import (
+    EXTRAS,
+    STREAM_EXTRAS,
+    check_extras,
+    day_events,
+    load_flights,
+    poisoned,
+)
+from dbt.adapters.tablestore.demo.picture import bars, tell
+from dbt.adapters.tablestore.demo.project_folder import write_project
 from dbt.adapters.tablestore.demo.readers import count_with_paimon_rust
-from dbt.adapters.tablestore.messages import shown
+from dbt.adapters.tablestore.demo.stream_command import clear_all, run_live
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import EngineBug, FixRequest
 
 FEED = "airline.flight_events"
 FLIGHTS = "demo.flights"
-DAYS_MAX = 364
+DAYS, DAYS_MAX = 14, 364
+ROUNDS = 8
 SEEDED = ("--exclude-resource-type", "seed")  # airports and airlines do not change from day to day
-
-
-def _print(text: str = "") -> None:
-    print(shown(text), flush=True)
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ def _build_day(demo: Demo, day: int) -> BuildResult:
         _check_growth(before, after, sum(counts))
     inserted, updated, deleted = counts
     topic = f"  topic {after:>6} (+{after - before})" if demo.has_kafka else ""
-    _print(
+    tell(
         f"  day {day:>3}  {events:>5} events  snapshot {demo.snapshot_id():>3}  "
         f"+{inserted:<5} ~{updated:<5} -{deleted:<4}{topic}  {time.monotonic() - started:4.1f} s"
     )
@@ -113,10 +117,10 @@ def _build_day(demo: Demo, day: int) -> BuildResult:
 def _red_day(demo: Demo, day: int) -> None:
     """A poisoned day: show that nothing moves, look at the staged rows, then correct it."""
     snapshot, messages = demo.snapshot_id(), demo.topic_rows()
-    _print(f"\nDay {day} arrives broken: a partner sends delays in seconds instead of minutes.")
+    tell(f"\nDay {day} arrives broken: a partner sends delays in seconds instead of minutes.")
     demo.write_day(day, poison=True)
     result = demo.dbt.invoke("build", *SEEDED)
-    _print(f"  dbt build is red: {', '.join(result.failed_tests())}")
+    tell(f"  dbt build is red: {', '.join(result.failed_tests())}")
     staged = demo.engine.staged(FLIGHTS)
     if result.success or demo.snapshot_id() != snapshot or demo.topic_rows() != messages or not staged:
         raise EngineBug(
@@ -128,13 +132,13 @@ def _red_day(demo: Demo, day: int) -> None:
     held = f"snapshot is still {snapshot}" + (
         f", the topic still has {messages} messages" if demo.has_kafka else ""
     )
-    _print(f"  {held}")
+    tell(f"  {held}")
     bad = demo.engine.sql(f"select max(dep_delay) from `demo__at_branch_{staged[-1].name}`.flights")
-    _print(f"  the staged rows can be looked at: longest delay there {bad.rows[0][0]} minutes")
-    _print("The partner sends the day again; its partition of the feed is overwritten.")
+    tell(f"  the staged rows can be looked at: longest delay there {bad.rows[0][0]} minutes")
+    tell("The partner sends the day again; its partition of the feed is overwritten.")
     demo.write_day(day, replace=True)
     after = demo.dbt.invoke("build", *SEEDED)
-    _print(
+    tell(
         f"  dbt build is {'green' if after.success else 'red'}: snapshot {demo.snapshot_id()}"
         + (f", topic {demo.topic_rows()} messages" if demo.has_kafka else "")
     )
@@ -147,13 +151,13 @@ def _look_around(demo: Demo) -> int:
     early = ids[min(2, len(ids) - 2)]
     old = demo.engine.sql(f"select count(*) from demo.flights version as of {early}").rows[0][0]
     now = demo.engine.sql("select count(*) from demo.flights").rows[0][0]
-    _print(f"\nTime travel: {old} flights at snapshot {early}, {now} now.")
+    tell(f"\nTime travel: {old} flights at snapshot {early}, {now} now.")
     changes = table.diff(early, ids[-1])
-    _print(
+    tell(
         f"Diff of snapshots {early} and {ids[-1]}: +{changes.inserted} ~{changes.updated} -{changes.deleted}"
     )
     other = count_with_paimon_rust(demo.folder / "warehouse", FLIGHTS)
-    _print(f"The same table opened by Apache Paimon's Rust reader: {other} flights")
+    tell(f"The same table opened by Apache Paimon's Rust reader: {other} flights")
     if other != now:
         raise EngineBug(
             "TS1855", "two readers disagree", why=f"ours {now}, Paimon's {other}", fix="report this"
@@ -171,67 +175,97 @@ from demo.airport_delays group by flight_date order by flight_date
 def _draw(demo: Demo) -> None:
     """Delays per day, from the published table."""
     rows = demo.engine.sql(_DELAYS).rows
-    _print("\nAverage departure delay per day, minutes (demo.airport_delays):")
+    tell("\nAverage departure delay per day, minutes (demo.airport_delays):")
     for line in bars([(str(day), float(str(value))) for day, value in rows]):
-        _print(f"  {line}")
+        tell(f"  {line}")
 
 
-def _next_steps(folder: Path, early: int) -> None:
-    _print("\nNow yours:")
+def _next_steps(folder: Path, commands: Sequence[str]) -> None:
+    tell("\nNow yours:")
     activate = Path(sys.executable).with_name("activate")
     found = shutil.which("tablestore")  # another environment's would open the tables with another version
     is_ours = found is not None and Path(found).parent == activate.parent
     for text in (
         *([] if is_ours or not activate.exists() else [f"source {shlex.quote(str(activate))}"]),
         f"cd {shlex.quote(str(folder))}",
+        *commands,
+    ):
+        tell(f"  {text}")
+
+
+def _of_days(early: int) -> Sequence[str]:
+    return (
         "tablestore snapshots demo.flights",
         f"tablestore diff demo.flights {early} {early + 1}",
         f"tablestore changelog demo.flights --since {early}",
         f'tablestore sql "select count(*) from demo.flights version as of {early}"',
         f"dbt test --select flights --vars '{{tablestore_as_of: {{flights: {early}}}}}'",
-    ):
-        _print(f"  {text}")
-
-
-def _broker(folder: Path, action: str) -> str:
-    """`tablestore broker ACTION` as anybody would type it; its JSON answer."""
-    command = [sys.executable, "-m", "tablestore_engine.cli.main", "broker", action, "--json"]
-    done = subprocess.run(
-        [*command, "--data-dir", str(folder / BROKER)], stdout=subprocess.PIPE, text=True, check=False
     )
-    if done.returncode != 0:
-        raise FixRequest(
-            "TS1856", f"broker {action} failed", why="see above", fix="tablestore demo --no-kafka"
+
+
+OF_STREAM = (
+    "tablestore snapshots demo.airport_delays",
+    "tablestore changelog demo.airport_delays --since 2",
+    "tablestore streams demo",
+    'tablestore sql "select origin, sum(delay_minutes) from demo.airport_delays group by origin"',
+    "dbt test --select airport_delays",
+)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Raises FixRequest TS1857."""
+    what, why, fix = "", "", ""
+    if arguments.days is not None and not 1 <= arguments.days <= DAYS_MAX:
+        what = f"the demo cannot run {arguments.days} days"
+        why = "the feed is the year 2013, and one more day is needed for the red one"
+        fix = f"give --days from 1 to {DAYS_MAX}"
+    elif arguments.rounds is not None and arguments.rounds < 1:
+        what, why = (
+            f"the demo cannot run {arguments.rounds} rounds",
+            "it ends with a red one and a comparison",
         )
-    return done.stdout
+        fix = "give --rounds 1 or more"
+    elif arguments.stream and (arguments.no_kafka or arguments.days is not None):
+        what, why = (
+            "the demo --stream has no days and no way without Kafka",
+            "changes come by it and go into it",
+        )
+        fix = "leave --days and --no-kafka out"
+    elif arguments.rounds is not None and not arguments.stream:
+        what, why, fix = (
+            "rounds are of --stream",
+            "the other demo goes by days",
+            "add --stream, or give --days",
+        )
+    if what:
+        raise FixRequest("TS1857", what, why=why, fix=fix)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     """The whole demo."""
     started = time.monotonic()
-    if not 1 <= arguments.days <= DAYS_MAX:
-        raise FixRequest(
-            "TS1857",
-            f"the demo cannot run {arguments.days} days",
-            why="the feed is the year 2013, and one more day is needed for the red one",
-            fix=f"give --days from 1 to {DAYS_MAX}",
-        )
-    check_extras()
+    _check(arguments)
+    check_extras(STREAM_EXTRAS if arguments.stream else EXTRAS)
     folder = Path(arguments.folder).absolute()
-    if (folder / BROKER).exists():
-        _broker(folder, "stop")  # left by a demo that died
-    clear_folder(folder)
+    clear_all(folder)
+    if arguments.stream:
+        run_live(folder, arguments.rounds or ROUNDS, keep_broker=arguments.keep_broker)
+        return _end(folder, OF_STREAM, started)
     url: str | None = None
     if not arguments.no_kafka:
-        _print("Starting a Kafka broker (fetched once) and loading 336,776 flights …")
-        url = json.loads(_broker(folder, "start"))["url"]
+        tell("Starting a Kafka broker (fetched once) and loading 336,776 flights …")
+        url = json.loads(run_broker(folder, "start"))["url"]
     try:
-        early = _demo(arguments.days, folder, url)
+        early = _demo(arguments.days or DAYS, folder, url)
     finally:
         if url is not None and not arguments.keep_broker:
-            _broker(folder, "stop")
-    _next_steps(folder, early)
-    _print(f"\nDone in {time.monotonic() - started:.0f} s.")
+            run_broker(folder, "stop")
+    return _end(folder, _of_days(early), started)
+
+
+def _end(folder: Path, commands: Sequence[str], started: float) -> int:
+    _next_steps(folder, commands)
+    tell(f"\nDone in {time.monotonic() - started:.0f} s.")
     return 0
 
 
@@ -241,9 +275,7 @@ def _demo(days: int, folder: Path, url: str | None) -> int:
     engine = Engine(str(folder / "warehouse"), spark=SparkSettings(master="local[2]"), log=log)
     demo = Demo(folder, engine, DbtSession(folder), load_flights(), url is not None)
     try:
-        _print(
-            f"Project in {folder}. One dbt build per day; each runs its tests before anything is published:"
-        )
+        tell(f"Project in {folder}. One dbt build per day; each runs its tests before anything is published:")
         for day in range(1, days + 1):
             _build_day(demo, day)
         _red_day(demo, days + 1)
@@ -259,7 +291,10 @@ def register(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], 
     parser.add_argument(
         "--folder", default="tablestore-demo", help="where the project goes (default: tablestore-demo)"
     )
-    parser.add_argument("--days", type=int, default=14, help="days of the feed (default 14, at most 364)")
+    parser.add_argument("--days", type=int, help=f"days of the feed (default {DAYS}, at most {DAYS_MAX})")
+    text = "a PostgreSQL that changes all the time, instead of days: CDC, streaming models, changed_keys, the topic"
+    parser.add_argument("--stream", action="store_true", help=text)
+    parser.add_argument("--rounds", type=int, help=f"of --stream (default {ROUNDS})")
     parser.add_argument("--no-kafka", action="store_true", help="files only: no broker is fetched or started")
     parser.add_argument("--keep-broker", action="store_true", help="leave the broker running")
     return _run

