@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,28 @@ def listeners(spark: SparkSession) -> list[str]:
     context: Any = spark.sparkContext._jsc.sc()
     found = context.listenerBus().listeners()
     return sorted(found.get(n).getClass().getSimpleName() for n in range(found.size()))
+
+
+def test_what_is_remembered_does_not_grow_with_each_run(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark merges its state once a minute, which a run of a second never sees: each left two files more, for ever, and
+    the next one read them all.
+    """
+    engine = Engine(str(tmp_path / "warehouse"), spark=SparkSettings("local[2]"))
+    engine.create_database("demo")
+    state, place, sizes = None, None, []
+    for number in range(1, 31):
+        engine.write("demo.clicks", pa.table({"page": [f"p{number % 7}", "a"]}), WriteSpec(table=PLAIN))
+        newest = engine.table("demo.clicks").latest_snapshot_id()
+        versions = {STREAM: TableVersion(changes=ChangesBetween(place, newest))}
+        with engine.stateful.run(
+            "demo.t", SQL, [STREAM], mode=OutputMode.UPDATE, state=state, key=["page"], versions=versions
+        ) as run:
+            state, place = run.state, newest
+            assert ("a", number) in set(map(tuple, engine.query(run.select).collect()))
+        path = tmp_path / "warehouse" / ".tablestore" / "states" / "demo.t" / f"{state}.tar"
+        with tarfile.open(path) as archive:
+            sizes.append(len(archive.getnames()))
+    assert max(sizes) < 100  # two partitions, each with a dozen files and their sums; 147 without
 
 
 def test_no_session_stays_behind_a_run(spark: SparkSession, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.resolver import Resolver
+from tablestore_engine.spark.state_stores import merge_stores
 from tablestore_engine.spark.stream_outline import find_stale
 from tablestore_engine.sql.renamed_tables import rename_tables
 from tablestore_engine.sql.scanner import quote_name
@@ -117,6 +118,7 @@ class StatefulQuery:
                     check()
             finally:
                 query.stop()
+                merge_stores(self._session, checkpoint, str(query.runId))
                 with suppress(Py4JError):  # a query has a session of its own again
                     _leave(query._jsq.streamingQuery().sparkSessionForStream())
                 for one in connections:
