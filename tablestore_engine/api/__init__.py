@@ -44,7 +44,7 @@ from tablestore_engine.sql.table_version import ChangesBetween, TableVersion, fi
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
 from tablestore_engine.store.leftovers.clean_orphans import DAY_MS, OrphanReport
-from tablestore_engine.store.metadata.source_positions import PositionStep
+from tablestore_engine.store.metadata.source_positions import PositionStep, encode_steps, steps_of
 from tablestore_engine.store.rows.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write.requested_compaction import FileTotals
 from tablestore_engine.store.write.write_request import WriteMode
@@ -152,6 +152,7 @@ __all__ = [
     "client_settings",
     "connector_status",
     "describe_damage",
+    "encode_steps",
     "explain",
     "explain_failure",
     "find_connect",
@@ -166,6 +167,7 @@ __all__ = [
     "shown",
     "stage_properties",
     "start_connect",
+    "steps_of",
     "stop_connect",
     "stopped_by_signals",
     "sync_database",

@@ -95,6 +95,11 @@ def test_words_of_a_round() -> None:
     assert dbt_command(parser.parse_args([]))[2:] == ["run", "--select", STREAMING_MODELS]
     words = dbt_command(parser.parse_args(["-s", "a", "b", "--test", "--target", "x", "--vars", "{k: 1}"]))
     assert words[2:] == ["build", "--select", "a", "b", "--target", "x", "--vars", "{k: 1}"]
-    for wrong in (["--interval", "-1"], ["--retries", "-1"]):
+    for wrong in (
+        ["--interval", "-1"],
+        ["--retries", "-1"],
+        ["--on-red", "hold"],
+        ["--on-red", "dead_letter"],
+    ):
         with pytest.raises(FixRequest, match="TS1847"):
             run_stream(parser.parse_args(wrong))

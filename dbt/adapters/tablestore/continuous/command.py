@@ -9,15 +9,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
+from dbt.adapters.factory import get_adapter_by_type
 from dbt.cli.main import dbtRunner
 
-from dbt.adapters.tablestore.continuous.rounds import Round, Rules, follow, read_round
+from dbt.adapters.tablestore.continuous.dead_letters import SUFFIX, Aside, put_red_aside
+from dbt.adapters.tablestore.continuous.rounds import RED, Round, Rules, follow, read_round
 from dbt.adapters.tablestore.messages import shown
 from tablestore_engine.api import stopped_by_signals
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.errors import FixRequest, TablestoreError
 
+DEAD_LETTER = "dead_letter"
 STREAMING_MODELS = "config.materialized:streaming"
 Run = Callable[[argparse.Namespace], int]
 
@@ -30,8 +35,11 @@ def register(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--interval", type=float, default=10.0, metavar="SECONDS", help=text)
     text = "each round is a `dbt build`: what it followed is tested before it is published"
     parser.add_argument("--test", action="store_true", help=text)
-    text = "a red test: end with status 1 (default), or hold its rows back and go on; the next round reads them again"
-    parser.add_argument("--on-red", choices=["stop", "hold"], default="stop", help=text)
+    text = (
+        "a red test: end with status 1 (default); hold its rows back and go on, the next round reads them again; "
+        f"or put them aside in <model>{SUFFIX} and go on behind them"
+    )
+    parser.add_argument("--on-red", choices=["stop", "hold", DEAD_LETTER], default="stop", help=text)
     text = "failed rounds in a row that are waited out, each twice as long, before it ends with status 1 (default 5)"
     parser.add_argument("--retries", type=int, default=5, metavar="N", help=text)
     for flag in ("--project-dir", "--profiles-dir", "--target", "--vars"):
@@ -41,6 +49,13 @@ def register(parser: argparse.ArgumentParser) -> Run:
 
 def run_stream(arguments: argparse.Namespace) -> int:
     """Raises FixRequest TS1847."""
+    if arguments.on_red != "stop" and not arguments.test:
+        raise FixRequest(
+            "TS1847",
+            f"--on-red {arguments.on_red} needs --test",
+            why="without it no round has a test that could be red",
+            fix="add --test, or leave --on-red out",
+        )
     if arguments.interval < 0 or arguments.retries < 0:
         raise FixRequest(
             "TS1847",
@@ -52,11 +67,25 @@ def run_stream(arguments: argparse.Namespace) -> int:
 
     def play() -> Round:
         done = dbtRunner().invoke(command)
-        return read_round(bool(done.success), done.exception, getattr(done.result, "results", None) or ())
+        results = getattr(done.result, "results", None) or ()
+        try:
+            aside = _put_aside(results) if arguments.on_red == DEAD_LETTER else Aside()
+        except TablestoreError as error:
+            return Round(failed=(str(error),))
+        left = [one for one in results if one.node.unique_id not in aside.tests]
+        found = read_round(bool(done.success) or bool(aside.tests), done.exception, left)
+        return replace(found, lines=(*found.lines, *aside.lines))
 
     rules = Rules(arguments.interval, arguments.on_red, arguments.retries)
     with stopped_by_signals() as stop:
         return follow(play, rules, stop, _say)
+
+
+def _put_aside(results: Sequence[Any]) -> Aside:
+    if all(str(one.status) not in RED for one in results):
+        return Aside()
+    adapter: Any = get_adapter_by_type("tablestore")  # type: ignore[no-untyped-call]  # dbt's; that of the round
+    return put_red_aside(adapter.engine, results)
 
 
 def dbt_command(arguments: argparse.Namespace) -> list[str]:

@@ -21,8 +21,8 @@ _LONGEST_WAIT_S = 60.0
 
 @dataclass(frozen=True)
 class Rules:
-    """`interval_s` between the end of a round and the next; `on_red`: stop or hold; `retries`: failures in a row that
-    are waited out.
+    """`interval_s` between the end of a round and the next; `on_red`: stop, hold, or dead_letter, where only tests are
+    red that could not be answered by putting rows aside; `retries`: failures in a row that are waited out.
     """
 
     interval_s: float = 10.0
@@ -32,7 +32,9 @@ class Rules:
 
 @dataclass(frozen=True)
 class Round:
-    """`lines`: of models that committed something; `red`: data tests; `failed`: anything else, with its reason."""
+    """`lines`: of models that committed something, or put something aside; `red`: data tests whose rows are held back;
+    `failed`: anything else, with its reason.
+    """
 
     lines: tuple[str, ...] = ()
     red: tuple[str, ...] = ()
@@ -78,7 +80,7 @@ def follow(play: Callable[[], Round], rules: Rules, stop: Stop, say: Callable[[s
         for line in now.failed:
             say(f"failed: {line}")
         is_good = not now.red and not now.failed
-        if now.red and rules.on_red == "stop":
+        if now.red and rules.on_red != "hold":
             say("stopped: what the red test has read is not published; the next run reads it again")
             return 1
         failures = failures + 1 if now.failed else 0
