@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from integration_tests.adapter.conftest import Shop
+from integration_tests.soak.random_batches import random_batches
 from tablestore_engine.api import TableSpec, WriteSpec
 
 ORDERS = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "2"}))
@@ -133,25 +134,10 @@ def test_the_generic_test_sees_a_wrong_row(feed: Shop) -> None:
     assert "TS1840" in feed.log
 
 
-def test_random_batches(feed: Shop) -> None:
-    """Puts, moves and deletes of both inputs in any order, some of them between two runs: always the full refresh."""
-    rng = random.Random(20261123)
-    run(feed)
-    for _ in range(8):
-        for _ in range(rng.randint(1, 3)):
-            some = [
-                (rng.randint(1, 40), rng.randint(1, 8), rng.randint(0, 3), rng.randint(0, 9) / 2)
-                for _ in range(4)
-            ]
-            orders(feed, *{one[0]: one for one in some}.values())
-            if rng.random() < 0.5:
-                feed.engine.sql(f"delete from demo.orders where id % 7 = {rng.randint(0, 6)}")
-            if rng.random() < 0.3:
-                feed.engine.sql(f"delete from demo.customers where id = {rng.randint(1, 8)}")
-            if rng.random() < 0.4:
-                customers(feed, (rng.randint(1, 8), f"c{rng.random():.3}"))
-        run(feed)
-        check(feed)
+def test_random_batches(tmp_path: Path) -> None:
+    """Puts, moves and deletes of both inputs in any order: always the full refresh, and what Python computes."""
+    counts = random_batches(20261124, 8, tmp_path)
+    assert counts["models tested against their full refresh"] == 24
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,32 @@ def test_compiling_needs_no_table(feed: Shop) -> None:
     assert compiled.read_text() == before
 
 
+def test_compiling_says_who_runs_the_query(feed: Shop) -> None:
+    """Range by range, or Spark's own streaming with its clause and mode; what cannot be kept up is refused by its
+    clause, also by two streams in one text; what cannot be known yet is said to be so.
+    """
+    stream = "{{ stream(source('raw', 'feed')) }}"
+    head = "{{ config(materialized='streaming', unique_key='v', row_kinds='all') }}"
+    feed.write("models/many.sql", f"{head} select v, count(*) as n from {stream} group by v")
+    feed.write(
+        "models/sorted.sql", f"{head} select v from {stream} union all select v from {stream} order by v"
+    )
+    feed.write("models/some.sql", "{{ config(materialized='ephemeral') }} select 1 as v")
+    feed.write(
+        "models/met.sql", f"{head} select s.v from {stream} s join {{{{ ref('some') }}}} o on o.v = s.v"
+    )
+    feed.dbt("compile", "--select", "copy", "many", "met")
+    said = "\n".join(feed.shown)
+    assert "copy: its query is asked of each range of changes alone" in said
+    assert "many: Spark's own streaming runs its query" in said
+    assert "an aggregate (GROUP BY, count, sum, …); rows come out in update mode" in said
+    assert "met: who runs its query is known when it runs: it reads an ephemeral model" in said
+    assert feed.tables() == {"feed"}
+    feed.dbt("compile", "--select", "sorted", ok=False)
+    assert "TS1844" in feed.log
+    assert "ORDER BY" in feed.log
+
+
 def test_a_long_way_is_gone_in_steps(feed: Shop) -> None:
     """max_snapshots_per_batch: a commit for so many snapshots; the answer adds them up; each change once."""
     feed.write("models/journal.sql", JOURNAL.replace("row_kinds", "max_snapshots_per_batch=2, row_kinds"))

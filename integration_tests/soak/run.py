@@ -23,8 +23,10 @@ from pathlib import Path
 from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.peers import Peer, rust_peer
 from integration_tests.soak.dbt_rounds import play_rounds
+from integration_tests.soak.killed_followers import killed_followers
 from integration_tests.soak.large_bucket import fill_bucket
 from integration_tests.soak.planted_secrets import play_secrets
+from integration_tests.soak.random_batches import random_batches
 from integration_tests.soak.random_tables import attack_table, random_table
 from integration_tests.soak.six_histories import random_history
 from integration_tests.soak.six_ways import SixWays, read_six_ways
@@ -138,6 +140,18 @@ def run_stream(seed: int, count: int) -> Counts:
         return stream_minutes(count, seed, folder)
 
 
+def run_followers(seed: int, count: int) -> Counts:
+    """`count` histories of tables, followed by dbt models whose runs are killed."""
+    with _folder() as folder:
+        return killed_followers(seed, count, folder)
+
+
+def run_batches(seed: int, count: int) -> Counts:
+    """`count` random batches below models by changed_keys."""
+    with _folder() as folder:
+        return random_batches(seed, count, folder)
+
+
 ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "tables": (run_tables, 100),
     "kills": (run_kills, 500),
@@ -145,6 +159,8 @@ ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "secrets": (run_secrets, 3),
     "six-ways": (run_six_ways, 200),
     "stream": (run_stream, 30),
+    "followers": (run_followers, 200),
+    "batches": (run_batches, 500),
     "large": (run_large, 300_000),
 }
 

@@ -302,7 +302,7 @@ class TablestoreAdapter(SparkAdapter):
     @as_dbt_errors()
     def tablestore_stream(self, relation: TablestoreRelation, **context: Any) -> TablestoreRelation:  # noqa: ANN401
         """What stands for an input that a streaming model follows."""
-        return self.writer.streams.stream(relation, **context)
+        return self.writer.stream(relation, self.get_column_schema_from_query, **context)
 
     @available.parse(lambda *_, **__: False)
     @as_dbt_errors()

@@ -57,11 +57,12 @@ class StatefulRows:
 
 @dataclass(frozen=True)
 class StatefulModel:
-    """`query` is the model's, with the names `streams` in it."""
+    """`query` is the model's, with the names `streams` in it; `clause`: why one range cannot answer it."""
 
     query: str
     streams: tuple[str, ...]
     mode: OutputMode
+    clause: str
 
     @contextmanager
     def rows(
@@ -114,7 +115,7 @@ def plan_stateful(
         )
     except Unsupported as refusal:
         raise _refused(name, clause, f"{refusal.what}: {refusal.why}") from None
-    return StatefulModel(query, streams, mode)
+    return StatefulModel(query, streams, mode, clause)
 
 
 def other_query(node: str) -> FixRequest:

@@ -94,6 +94,7 @@ class StreamInputs:
     def __init__(self, engine: Callable[[], Engine], versions_for: VersionsFor) -> None:
         self._engine, self._versions_for = engine, versions_for
         self._models: dict[str, _Model] = {}
+        self._explained: set[str] = set()
         self._lock = OrderedLock("streams of models", Rank.PROCESS)
 
     # compiling and planning ----------------------------------------------------------------------
@@ -113,6 +114,19 @@ class StreamInputs:
         """Whether the model asked for streams."""
         with self._lock:
             return node in self._models
+
+    def begins_explaining(self, node: str) -> bool:
+        """True the first time."""
+        with self._lock:
+            is_first = node not in self._explained
+            self._explained.add(node)
+        return is_first
+
+    def missing(self, node: str) -> list[str]:
+        """Streams of a model that are no tables yet."""
+        with self._lock:
+            streams = list(self._models[node].streams)
+        return [name for name in streams if self._engine().find_table(name) is None]
 
     def is_kept(self, node: str, table: str, sql: str, settings: Streaming | None) -> bool:
         """Whether the model has to stay as it is, since its SQL changed. Raises FixRequest TS1846."""
@@ -134,8 +148,10 @@ class StreamInputs:
             "the new SQL",
         )
 
-    def plan(self, settings: ModelSettings, query: str, compiled: str, columns: Columns) -> None:
-        """Before anything is written. Raises FixRequest TS1843, Unsupported TS1844."""
+    def plan(
+        self, settings: ModelSettings, query: str, compiled: str, columns: Columns
+    ) -> StatefulModel | None:
+        """Before anything is written; None: a query without state. Raises FixRequest TS1843, Unsupported TS1844."""
         assert settings.table.streaming is not None
         node = settings.node
         with self._lock:
@@ -148,14 +164,13 @@ class StreamInputs:
                 why="materialized='streaming' writes what came since its last commit, and its SQL has no stream",
                 fix="read an input as {{ stream(ref('…')) }}, or use another materialization",
             )
-        for name in model.streams:
-            if self._engine().find_table(name) is None:
-                raise _refused(
-                    {"name": short},
-                    f"stream() of {name}",
-                    "it is no table of the warehouse: only tables have changes",
-                    "build it first, as a table; a topic becomes one by `tablestore ingest`",
-                )
+        for name in self.missing(node):
+            raise _refused(
+                {"name": short},
+                f"stream() of {name}",
+                "it is no table of the warehouse: only tables have changes",
+                "build it first, as a table; a topic becomes one by `tablestore ingest`",
+            )
         names = tuple(_name(one) for one in model.streams.values())
         versions = self._versions_for(node)
         clause = self._engine().stateful_clause(query, names, versions=versions)
@@ -166,6 +181,7 @@ class StreamInputs:
             model.stateful = plan_stateful(
                 self._engine(), settings, query, names, clause, versions, has_kinds=model.has_kinds
             )
+        return model.stateful
 
     def staged(self, node: str, pins: Mapping[str, TableVersion]) -> dict[str, TableVersion]:
         """What streams of a model mean while their tables wait in a staged snapshot."""

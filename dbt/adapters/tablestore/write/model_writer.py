@@ -7,7 +7,7 @@ INVARIANT  nothing is written before read_settings and plan have accepted the wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, s
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty, no_keys, refuse_sample
+from dbt.adapters.tablestore.inputs.stream_explanation import NamedType, explain_streams
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.pinned_reads import check_as_of_names, read_as_of, versions_of
@@ -142,6 +143,25 @@ class ModelWriter:
         if situation.table_exists and not situation.full_refresh and found.reason:
             logger.info(f"{relation.table_name}: all rows are compared: {found.reason}")
         return replace(situation, affected=found.affected)
+
+    def stream(
+        self,
+        relation: TablestoreRelation,
+        columns_of: Callable[[str], Sequence[NamedType]],
+        *,
+        target: TablestoreRelation,
+        model: Mapping[str, Any],
+        nodes: Mapping[str, Any],
+        explained: Callable[[str], str] | None,
+    ) -> TablestoreRelation:
+        """What stands for an input that a streaming model follows. `explained`: dbt's render(), in `dbt compile`; then
+        it is said who runs the query. Raises FixRequest TS1843, Unsupported TS1844.
+        """
+        found = self.streams.stream(relation, target, model)
+        if explained is not None and self.streams.begins_explaining(str(model["unique_id"])):
+            settings, sql = self.read_settings(model, nodes), explained(str(model["raw_code"]))
+            logger.info(explain_streams(self.streams, settings, sql, columns_of))
+        return found
 
     # --- writing ---
 

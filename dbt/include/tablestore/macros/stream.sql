@@ -1,10 +1,12 @@
 {#-
   `{{ stream(ref('orders')) }}` in a model with materialized='streaming': what came behind the model's last commit, with
-  `_row_kind` and `_snapshot_id`; all rows, as +I, the first time. What it has read is kept in the model's own snapshot.
+  `_row_kind` and `_snapshot_id`; all rows, as +I, the first time. What it has read is kept in the model's own snapshot. `dbt compile`
+  says who runs the query, and refuses what cannot be kept up.
 -#}
 {%- macro stream(relation) -%}
   {%- if not execute or relation.is_cte -%} {#- the rows of a unit test are what came #}
     {{- return(relation) -}}
   {%- endif -%}
-  {{- return(adapter.tablestore_stream(relation, target=this, model=model)) -}}
+  {%- set explained = render if flags.WHICH == 'compile' else none -%}
+  {{- return(adapter.tablestore_stream(relation, target=this, model=model, nodes=graph.nodes, explained=explained)) -}}
 {%- endmacro -%}

@@ -1,0 +1,49 @@
+"""What `dbt compile` says of a streaming model: who runs its query, and what is refused before anything runs.
+
+Names      explain_streams   one line; raises where the query cannot be kept up
+Rule       a query that cannot be analysed yet (an input is not there, an ephemeral model's text comes later) compiles;
+           `dbt run` plans it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
+from tablestore_engine.errors import TablestoreError
+
+_REFUSALS = ("TS1843", "TS1844")
+_EPHEMERAL = "__dbt__cte__"
+
+
+class NamedType(Protocol):
+    """A column, as dbt has it."""
+
+    column: str
+    dtype: str
+
+
+def explain_streams(
+    streams: StreamInputs, settings: ModelSettings, sql: str, columns_of: Callable[[str], Sequence[NamedType]]
+) -> str:
+    """Raises FixRequest TS1843, Unsupported TS1844, as a run would."""
+    name = settings.node.rsplit(".", maxsplit=1)[-1]
+    missing = streams.missing(settings.node)
+    if missing or _EPHEMERAL in sql:
+        why = f"{missing[0]} is not there" if missing else "it reads an ephemeral model"
+        return f"{name}: who runs its query is known when it runs: {why}"
+    try:
+        columns = tuple((one.column, one.dtype) for one in columns_of(sql))
+        stateful = streams.plan(settings, sql, sql, columns)
+    except TablestoreError as error:
+        if error.code in _REFUSALS:
+            raise
+        return f"{name}: who runs its query is known when it runs: {error.what} ({error.code})"
+    if stateful is None:
+        return f"{name}: its query is asked of each range of changes alone, and remembers nothing"
+    return (
+        f"{name}: Spark's own streaming runs its query and remembers rows: over a stream it has {stateful.clause}; "
+        f"rows come out in {stateful.mode} mode"
+    )
