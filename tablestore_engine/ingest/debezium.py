@@ -4,13 +4,12 @@ Names      DebeziumJson    the reader of JSON; `split` tells a known schema from
            DebeziumAvro    the reader of Confluent's wire format
 Operations c, r, u: the row is put; an update of the key takes the old one · d: it is taken · t: all are · m: a logical
            message · a tombstone: its key is taken, which is no change behind the delete before it
-DANGER     a value that a database did not log (TOAST, unchanged) comes as a placeholder. It is taken from `before`;
-           where that has none the message cannot be read: written as it is, it would be a wrong row.
+DANGER     a value that a database did not log (TOAST, unchanged) comes as a placeholder (unchanged.py). It is taken
+           from `before`; where that has none the message cannot be read: written as it is, it would be a wrong row.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,16 +30,11 @@ from tablestore_engine.ingest.told import (
     parse_json,
     spelled,
 )
+from tablestore_engine.ingest.unchanged import UNAVAILABLE, is_null_unchanged, is_unchanged
 from tablestore_engine.ingest.wire_types import WireType
 from tablestore_engine.log.avro_decode import AvroReader
 
-UNAVAILABLE = "__debezium_unavailable_value"
-HIDDEN_TEXTS = (UNAVAILABLE, base64.b64encode(UNAVAILABLE.encode()).decode())
-_HIDDEN = (
-    *HIDDEN_TEXTS,
-    [UNAVAILABLE],
-    UNAVAILABLE.encode(),
-)
+_FULL = "ALTER TABLE … REPLICA IDENTITY FULL"
 _PUTS = frozenset({"c", "r", "u"})
 _MOMENTS = frozenset({"ts_ms", "ts_us", "ts_ns"})
 _BEGIN, _BETWEEN = b'{"schema":', b',"payload":'
@@ -73,7 +67,7 @@ def told_of(envelope: Envelope, names: tuple[str, ...]) -> Told:
     if op == "d":
         changes: tuple[Change, ...] = (Change(_gone(envelope, names), is_put=False),)
     elif op in _PUTS:
-        changes = _puts(payload, op, names)
+        changes = _puts(envelope, op, names)
     else:
         raise ValueError(f"unknown op {op!r}")
     return Told(changes, wires=envelope.wires, table=table, key=key)
@@ -87,12 +81,14 @@ def tombstone(key: Row | None, wires: Wires | None, names: tuple[str, ...]) -> T
     return Told((Change(key, is_put=False),), wires=wires, key=tuple(key))
 
 
-def _puts(payload: Mapping[str, Any], op: str, names: tuple[str, ...]) -> tuple[Change, ...]:
-    after: Row = object_of(payload.get("after"), f"after of op {op!r}")
-    before = payload.get("before")
+def _puts(envelope: Envelope, op: str, names: tuple[str, ...]) -> tuple[Change, ...]:
+    after: Row = object_of(envelope.payload.get("after"), f"after of op {op!r}")
+    before = envelope.payload.get("before")
     if before is not None:
         before = object_of(before, f"before of op {op!r}")
-    hidden = [name for name, value in after.items() if value in _HIDDEN]
+    elif op == "u":
+        _check_nulls(envelope, after)
+    hidden = [name for name, value in after.items() if is_unchanged(value)]
     if hidden:
         after = _revealed(before, after, hidden)
     return key_changes(before if op == "u" else None, after, names)
@@ -100,12 +96,23 @@ def _puts(payload: Mapping[str, Any], op: str, names: tuple[str, ...]) -> tuple[
 
 def _revealed(before: Row | None, after: Row, hidden: list[str]) -> Row:
     for name in hidden:
-        if before is None or before.get(name, UNAVAILABLE) in _HIDDEN:
-            raise ValueError(
-                f"column {name} is not in the message (unchanged TOAST): ALTER TABLE … REPLICA IDENTITY FULL"
-            )
+        if before is None or is_unchanged(before.get(name, UNAVAILABLE)):
+            raise ValueError(f"column {name} is not in the message (unchanged TOAST): {_FULL}")
     assert before is not None
     return {**after, **{name: before[name] for name in hidden}}
+
+
+def _check_nulls(envelope: Envelope, after: Row) -> None:
+    """An update without the row before, in whose NULLs a value may hide. Raises ValueError."""
+    source = envelope.payload.get("source")
+    if not envelope.wires or not isinstance(source, dict) or source.get("connector") != "postgresql":
+        return
+    for name, wire in envelope.wires.items():
+        if after.get(name, "") is None and is_null_unchanged(wire):
+            raise ValueError(
+                f"column {name} is NULL in the message, which is what Debezium writes for an unchanged TOAST value of "
+                f"its type as well: {_FULL}"
+            )
 
 
 def _gone(envelope: Envelope, names: tuple[str, ...]) -> Row:

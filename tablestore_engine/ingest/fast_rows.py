@@ -24,9 +24,10 @@ import pyarrow.json as pj
 from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataType
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.ingest.changes import Changes, Part
-from tablestore_engine.ingest.debezium import HIDDEN_TEXTS, DebeziumJson
+from tablestore_engine.ingest.debezium import DebeziumJson
 from tablestore_engine.ingest.plain_values import BASE64, TEXT, counted, plain_column
 from tablestore_engine.ingest.told import OTHER_TABLE, UNREADABLE, MessageReader, ReadRules, parse_json
+from tablestore_engine.ingest.unchanged import UNCHANGED_TEXTS
 from tablestore_engine.ingest.wire_types import Reading, WireType, decimals, wire_column
 from tablestore_engine.log.message_source import RawMessages
 
@@ -235,7 +236,7 @@ def _differ(before: pa.StructArray, after: pa.StructArray, keys: Sequence[str]) 
 def _refuse_hidden(columns: Sequence[_Column], after: pa.StructArray, put: npt.NDArray[np.bool_]) -> None:
     for column in columns:
         if pa.types.is_string(column.read):
-            hidden = np.asarray(pc.is_in(after.field(column.name), value_set=pa.array(HIDDEN_TEXTS)))
+            hidden = np.asarray(pc.is_in(after.field(column.name), value_set=pa.array(UNCHANGED_TEXTS)))
             if (hidden & put).any():
                 raise _StrangeError
 

@@ -15,11 +15,12 @@ from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.ingest.changes import Changes
-from tablestore_engine.ingest.debezium import UNAVAILABLE, DebeziumJson
+from tablestore_engine.ingest.debezium import DebeziumJson
 from tablestore_engine.ingest.decode import BatchDecoder
 from tablestore_engine.ingest.fast_rows import read_at_once
 from tablestore_engine.ingest.target_columns import Known, plan_columns, shape_rows
 from tablestore_engine.ingest.told import ReadRules
+from tablestore_engine.ingest.unchanged import UNAVAILABLE
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange
 from tests.unit.ingest.encoders import COLUMNS, SQL, Event, debezium_json
