@@ -31,6 +31,7 @@ from tablestore_engine.ingest.wire_types import (
 from tablestore_engine.log.avro_decode import AvroRecord, node_of, record_fields
 
 _DIGITS_MAX = 38
+_UNSAID = 64  # the digits that Avro's converter writes where nobody has said how many there are
 _NAMED: Mapping[str, WireType] = {
     "org.apache.kafka.connect.data.Date": DAYS,
     "org.apache.kafka.connect.data.Time": MILLIS_OF_DAY,
@@ -133,9 +134,9 @@ def _avro_named(node: Mapping[str, Any]) -> WireType | None:
     name, logical = str(node.get("connect.name")), str(node.get("logicalType"))
     if logical == "decimal" or name == _DECIMAL:
         told = node.get("connect.parameters") or {}
-        precision = node.get("precision", told.get("connect.decimal.precision", _DIGITS_MAX))
-        # the converter writes 64 where nobody has said how many digits there are
-        return decimals(min(int(precision), _DIGITS_MAX), int(node.get("scale", told.get("scale", 0))))
+        written = int(node.get("precision", _UNSAID))
+        digits = told.get("connect.decimal.precision", _DIGITS_MAX if written == _UNSAID else written)
+        return decimals(int(digits), int(node.get("scale", told.get("scale", 0))))
     if name in _NAMED:
         return _NAMED[name]
     if logical in _LOGICAL:

@@ -340,7 +340,8 @@ def _meant(read: pa.Array, column: _Column, rules: ReadRules) -> pa.Array:
     if wire is not None and wire.how is Reading.INSTANT:
         return read.cast(target)
     if column.type.root == "DECIMAL" and (wire is not None or rules.decimals == BASE64):
-        exact = _unscaled(read, column.type)
+        scale = column.type.scale if wire is None else wire.scale
+        exact = _unscaled(read, column.type) if scale == column.type.scale else None
         if exact is not None:
             return exact
         meaning = wire or decimals(column.type.precision or 0, column.type.scale or 0)

@@ -33,7 +33,8 @@ from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.log.json_decode import json_column
 
 LTZ = DataType("TIMESTAMP_LTZ", precision=6)
-_EXACT = Context(prec=100)  # more digits than any DECIMAL has
+_DIGITS_MAX = 38
+_EXACT = Context(prec=200_000)  # more digits than a numeric of any database has
 
 
 class Reading(StrEnum):
@@ -44,6 +45,7 @@ class Reading(StrEnum):
     CLOCK = "clock"  # so many microseconds or nanoseconds of a day → text, which keeps them all
     BYTES = "bytes"
     DECIMAL = "decimal"  # the unscaled number, big-endian
+    UNSCALED = "unscaled"  # the same, with more digits than a DECIMAL has → text
     SCALED = "scaled"  # {scale, value}: each value has a scale of its own → text
     INSTANT = "instant"  # text with a zone
     TEXT = "text"  # any scalar, written as text; its type says what it is
@@ -103,8 +105,12 @@ def moments(unit: str) -> WireType:
 
 
 def decimals(precision: int, scale: int) -> WireType:
-    """The unscaled number in bytes."""
-    return WireType(DataType("DECIMAL", precision=precision, scale=scale), Reading.DECIMAL, scale=scale)
+    """The unscaled number in bytes. A scale may be negative, or more than the digits; what no DECIMAL holds is text."""
+    digits = max(precision, scale, precision - scale)
+    if digits > _DIGITS_MAX:
+        return WireType(STRING, Reading.UNSCALED, scale=scale)
+    kind = DataType("DECIMAL", precision=digits, scale=max(scale, 0))
+    return WireType(kind, Reading.DECIMAL, scale=scale)
 
 
 def wire_column(raw: Sequence[Any], wire: WireType) -> pa.Array:
@@ -225,6 +231,7 @@ _TEXTS: dict[str, Callable[[str], Any]] = {
 _CONVERT: dict[Reading, Callable[[Any, WireType], Any]] = {
     Reading.BYTES: lambda value, _: to_bytes(value),
     Reading.DECIMAL: lambda value, wire: to_decimal(value, wire.scale),
+    Reading.UNSCALED: lambda value, wire: f"{to_decimal(value, wire.scale):f}",
     Reading.SCALED: _scaled,
     Reading.CLOCK: _clock,
     Reading.TEXT: _of_text,

@@ -29,6 +29,10 @@ DAY = dt.date(2020, 1, 31)
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
 
 
+LONG = int("9" * 50).to_bytes(21, "big")
+LONG_TEXT = "9" * 40 + "." + "9" * 10
+
+
 def b64(data: bytes) -> str:
     """As Connect's JSON has bytes."""
     return base64.b64encode(data).decode()
@@ -62,6 +66,16 @@ CONNECT = [
      "DECIMAL(38, 2)", Decimal("8.88")),
     ({"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal",
       "parameters": {"scale": "2", "connect.decimal.precision": "10"}}, b64(b"\xff"), "DECIMAL(10, 2)", Decimal("-0.01")),
+    ({"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal",
+      "parameters": {"scale": "10", "connect.decimal.precision": "50"}}, b64(LONG), "STRING", LONG_TEXT),
+    ({"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal",
+      "parameters": {"scale": "5", "connect.decimal.precision": "2"}}, b64(b"\x0c"), "DECIMAL(5, 5)", Decimal("0.00012")),
+    ({"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal",
+      "parameters": {"scale": "-2", "connect.decimal.precision": "5"}}, b64(b"\x0c"), "DECIMAL(7, 0)", Decimal(1200)),
+    ({"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal",
+      "parameters": {"scale": "40"}}, b64(b"\xf4"), "STRING", "-0." + 38 * "0" + "12"),
+    ({"type": "struct", "name": "io.debezium.data.VariableScaleDecimal", "fields": []},
+     {"scale": 2, "value": b64(int("7" * 1500).to_bytes(630, "big"))}, "STRING", "7" * 1498 + ".77"),
     ({"type": "struct", "name": "io.debezium.data.VariableScaleDecimal", "fields": []},
      {"scale": 1, "value": b64(b"\x7b")}, "STRING", "12.3"),
     ({"type": "array", "items": {"type": "int32"}}, [1, None], "ARRAY<INT>", [1, None]),
@@ -87,6 +101,11 @@ AVRO = [
     (["null", "long"], 5, "BIGINT", 5),
     ({"type": "int", "connect.type": "int16"}, 5, "SMALLINT", 5),
     ({"type": "bytes", "logicalType": "decimal", "precision": 64, "scale": 2}, b"\x03\x78", "DECIMAL(38, 2)", Decimal("8.88")),
+    ({"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 10}, LONG, "STRING", LONG_TEXT),
+    ({"type": "bytes", "logicalType": "decimal", "precision": 64, "scale": 10,
+      "connect.parameters": {"connect.decimal.precision": "64"}}, LONG, "STRING", LONG_TEXT),
+    ({"type": "bytes", "logicalType": "decimal", "precision": 64, "scale": 40}, b"\xf4", "STRING",
+     "-0." + 38 * "0" + "12"),
     ({"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}, 1, "TIMESTAMP(6)", _EPOCH.replace(microsecond=1)),
     ({"type": "long", "logicalType": "timestamp-millis"}, 0, "TIMESTAMP(3)", _EPOCH),
     ({"type": "int", "logicalType": "date"}, 18292, "DATE", DAY),
@@ -279,3 +298,24 @@ def test_what_is_no_row(reader: Any, value: Any, is_truncate: bool) -> None:
     assert told.changes == ()
     assert told.is_truncate == is_truncate
     assert (told.ignored is None) == is_truncate
+
+
+@pytest.mark.parametrize(
+    ("precision", "scale", "raw", "value"),
+    [("50", "10", b64(LONG), LONG_TEXT), ("5", "-2", b64(b"\x0c"), Decimal(1200)), ("2", "5", b64(b"\x0c"), Decimal("0.00012"))],
+)  # fmt: skip
+def test_numbers_among_many(tmp_path: Path, precision: str, scale: str, raw: str, value: Any) -> None:
+    """Where messages are read at once: the same digits."""
+    number = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "field": "v",
+              "parameters": {"scale": scale, "connect.decimal.precision": precision}}  # fmt: skip
+    row = {"type": "struct", "fields": [{"field": "id", "type": "int32"}, number]}
+    fields = [{**row, "field": "before"}, {**row, "field": "after"}, {"field": "op", "type": "string"}]
+    schema = {"type": "struct", "fields": fields}
+    engine, source = engine_at(tmp_path), MemorySource()
+    for key in range(600):
+        payload = {"before": None, "after": {"id": key, "v": raw}, "op": "c"}
+        source.put(
+            [(None, json.dumps({"schema": schema, "payload": payload}, separators=(",", ":")).encode())]
+        )
+    ingest(engine, source, spec_of("debezium-json"))
+    assert {row["v"] for row in table_of(engine).values()} == {value}
