@@ -2,6 +2,7 @@
 
 Steps      arguments → IngestSpec → Engine.ingest → what was done
 Ends       behind what is there now; with --follow at SIGTERM or Ctrl-C, behind the batch that is being written
+Status     0, 1 for an error and for a run that a signal stopped before it was up to now
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _ingest(arguments: argparse.Namespace) -> int:
         print_json(report.record())
     else:
         write_out(f"{spec.into}: {report.summary()}")
-    return 0
+    return 0 if report.is_complete else 1
 
 
 def _names(text: str) -> tuple[str, ...]:

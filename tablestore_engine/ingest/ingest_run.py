@@ -57,7 +57,10 @@ class IngestRun:
         self.report = IngestReport(self.spec.into, self.spec.topic or self.spec.path or "")
 
     def run(self, stop: threading.Event) -> IngestReport:
-        """Everything up to now. Raises what its parts raise; what is committed stays."""
+        """Everything up to now, or up to the batch in which `stop` was set, which the report says.
+
+        Raises what its parts raise; what is committed stays.
+        """
         source, reader = self.open_source()
         try:
             at = _Place(self, source, reader)
@@ -65,6 +68,7 @@ class IngestRun:
             with ThreadPoolExecutor(1, "ingest-read") as ahead:
                 self._to_end(at, source, end, ahead, stop)
             at.settle()
+            self.report.is_complete = source.is_at(at.position, end)
         finally:
             source.close()
         return self.report

@@ -162,6 +162,7 @@ def _unknown(name: str, value: object, expected: Any) -> FixRequest:  # noqa: AN
 class IngestReport:
     """`messages`: all that were read; each is in `upserts` or `deletes` (a change of a key in both), `ignored`, `dead`
     or among `truncates`. `commits`: snapshots of the table. `position`: behind all that is committed.
+    `is_complete`: False where a run up to now was stopped before it was there.
     """
 
     into: str
@@ -176,6 +177,7 @@ class IngestReport:
     ignored: Counter[str] = field(default_factory=Counter)
     snapshot_id: int | None = None
     position: str | None = None
+    is_complete: bool = True
 
     def summary(self) -> str:
         """`120 messages: 100 upserts, 15 deletes, 5 heartbeats · 2 commits, snapshot 7`."""
@@ -184,7 +186,8 @@ class IngestReport:
         parts += [f"{count} {name}" for name, count in sorted(self.ignored.items()) if count]
         parts += [f"{self.dead} dead"] if self.dead else []
         told = f"{self.messages} messages: {', '.join(parts)} · {self.commits} commits"
-        return told + ("" if self.snapshot_id is None else f", snapshot {self.snapshot_id}")
+        told += "" if self.snapshot_id is None else f", snapshot {self.snapshot_id}"
+        return told if self.is_complete else f"{told} · stopped before the end"
 
     def record(self) -> dict[str, object]:
         """As JSON has it."""
@@ -199,6 +202,7 @@ class IngestReport:
             "dead": self.dead,
             "commits": self.commits,
             "restarts": self.restarts,
+            "complete": self.is_complete,
             "snapshot": self.snapshot_id,
             "position": None if self.position is None else json.loads(self.position),
         }

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,25 @@ def test_a_file_into_a_table(run: Run, tmp_path: Path) -> None:
     assert (told.status, told.out) == (0, "demo.prices: 0 messages: 0 upserts, 0 deletes · 0 commits\n")
     shown = run("show", "demo.prices", "--json").json
     assert shown["options"]["bucket"] == "2"
+
+
+def test_a_signal_is_no_success(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run up to now that was stopped before has status 1; a follower that was stopped has 0."""
+
+    @contextmanager
+    def stopped() -> Iterator[threading.Event]:
+        stop = threading.Event()
+        stop.set()
+        yield stop
+
+    monkeypatch.setattr("tablestore_engine.cli.ingest.stopped_by_signals", stopped)
+    path = changes(tmp_path / "in.jsonl", {"id": 1})
+    words = ["ingest", "debezium-json", "--path", str(path), "--into", "demo.t", "--key", "id", "--infer"]
+    done = run(*words)
+    assert (done.status, done.out.endswith("stopped before the end\n")) == (1, True)
+    done = run(*words, "--json")
+    assert (done.status, done.json["complete"]) == (1, False)
+    assert run(*words, "--follow").status == 0
 
 
 @pytest.mark.parametrize(
