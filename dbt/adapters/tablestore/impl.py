@@ -308,7 +308,7 @@ class TablestoreAdapter(SparkAdapter):
     @as_dbt_errors()
     def tablestore_keeps_query(self, relation: TablestoreRelation, settings: ModelSettings, sql: str) -> bool:
         """Whether a streaming model stays as it is: its SQL is another now."""
-        return self.writer.streams.is_kept(settings.node, relation.table_name, sql, settings.table.streaming)
+        return self.writer.keeps_query(relation, settings, sql)
 
     @available.parse_none
     @as_dbt_errors()

@@ -18,14 +18,16 @@ from typing import Any
 
 from dbt.adapters.tablestore.config.affected_keys import Affected
 from dbt.adapters.tablestore.config.model_config import INCREMENTAL
-from dbt.adapters.tablestore.inputs.followed_tables import (
+from dbt.adapters.tablestore.inputs.followed_tables import Followed, digest_of, read_followed
+from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
-    Followed,
-    digest_of,
+    begun,
+    check_left,
     exchanged,
-    forgotten,
-    read_followed,
+    left,
+    unfollowed,
 )
+from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import ChangesInput, Engine, OrderedLock, PositionStep, Rank, Table, TableVersion
 from tablestore_engine.errors import FixRequest
@@ -41,6 +43,11 @@ class _Asked:
     found: ChangesInput
     position: str | None
     rendered: str
+
+    @property
+    def end(self) -> str | None:
+        """The position behind the range."""
+        return self.position if self.found.step is None else self.found.step.after
 
 
 class ChangedInputs:
@@ -84,22 +91,37 @@ class ChangedInputs:
         with self._lock:
             return bool(self._asked.get(node))
 
-    def steps(self, node: str, *, begins: bool) -> dict[str, PositionStep]:
-        """For the model's commit; `begins`: its rows replace all that was there. Raises FixRequest TS1841."""
+    def steps(self, node: str, target: str, action: Action) -> dict[str, PositionStep]:
+        """For the model's commit. Raises FixRequest TS1841."""
         with self._lock:
-            asked, known = self._asked.get(node, {}), self._known.get(node, {})
+            asked, known = dict(self._asked.get(node, {})), self._known.get(node, {})
             followed = self._followed.get(node)
         if followed is not None:
-            return _begun(followed[1].reached, followed[1].steps) if begins else dict(followed[1].steps)
+            steps = followed[1].steps
+            if not action.begins:
+                return dict(steps)
+            return begun(
+                {**followed[1].reached, **{source: step.after for source, step in steps.items()}},
+                replaces=action.replaces,
+            )
+        if action.begins:
+            ends = {one.found.source: one.end for one in asked.values()}
+            return begun(ends, replaces=action.replaces)
         steps = {one.found.source: one.found.step for one in asked.values() if one.found.step is not None}
-        gone = forgotten(known, [one.found.source for one in asked.values()])
+        gone = left(known, [one.found.source for one in asked.values()])
         new = [name for name, one in asked.items() if one.position is None]
-        if begins:
-            at = {one.found.source: one.position for one in asked.values() if one.position is not None}
-            return _begun(at, {**steps, **gone})
         if gone and new:
             raise exchanged(node, new[0])
+        check_left(node, known, {one.found.source: name for name, one in asked.items()})
+        if asked and len(new) == len(asked):
+            self._check_begin(node, target)
         return {**steps, **gone}
+
+    def _check_begin(self, node: str, target: str) -> None:
+        """Rows without a key would be added to those that are there. Raises FixRequest TS1841."""
+        own = self._engine().find_table(target)
+        if own is not None and not own.schema.primary_keys and own.facts().rows != 0:
+            raise unfollowed(node, target)
 
     def follow(
         self, node: str, target: TablestoreRelation, query: str, affected: Affected, tables: tuple[str, ...]
@@ -198,12 +220,6 @@ class ChangedInputs:
                 "build it first, as a table; of a view, name the tables that it reads",
             )
         return table
-
-
-def _begun(reached: Mapping[str, str], steps: Mapping[str, PositionStep]) -> dict[str, PositionStep]:
-    """Whatever the positions were before."""
-    ends = {**reached, **{source: step.after for source, step in steps.items()}}
-    return {source: PositionStep(None, after, is_reset=True) for source, after in ends.items()}
 
 
 def _check_model(model: Mapping[str, Any], relation: TablestoreRelation) -> None:

@@ -2,7 +2,6 @@
 
 Names      digest_of       a query as a short text
            Followed        what is known of the inputs: their changes, or why all rows have to be compared
-           forgotten       steps of inputs that are read no more; exchanged: what a model says that begins another
            read_followed   the tables that the model's query reads, and the model's own table → Followed
 Rule       all rows are compared when the model's query is another, when it has not read an input yet, when an input's
            history is gone, when more than a share of its rows has changed. That is always right, and said.
@@ -16,12 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbt.adapters.tablestore.config.affected_keys import Affected
+from dbt.adapters.tablestore.inputs.position_steps import QUERY, forgotten
 from dbt.adapters.tablestore.plan.affected_keys_sql import AffectedInput, affected_select
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from tablestore_engine.api import TABLE_SOURCE, ChangesInput, Engine, PositionStep, Table, TableVersion
+from tablestore_engine.api import ChangesInput, Engine, PositionStep, Table, TableVersion
 from tablestore_engine.errors import FixRequest, NotFound
-
-QUERY = "query"  # the name among positions of what the rows were made by
 
 
 @dataclass(frozen=True)
@@ -57,12 +55,15 @@ def read_followed(
     """`model`: its table; `tables`: what the query reads, as schema.table. Raises FixRequest TS1838, TS1470."""
     known = _positions(engine, model)
     digest = digest_of(query)
-    steps = {QUERY: PositionStep(known.get(QUERY), digest)} if known.get(QUERY) != digest else {}
+    is_other = known.get(QUERY) != digest
+    steps: dict[str, PositionStep] = {}
     inputs = [_input(engine.table(name), name, known, affected, branch_of(name)) for name in tables]
     for one in inputs:
         if one.found.step is not None:
             steps[one.found.source] = one.found.step
     steps |= forgotten(known, [one.found.source for one in inputs])
+    if steps or is_other:  # rows of one query behind each other: a full refresh meanwhile wins
+        steps[QUERY] = PositionStep(known.get(QUERY), digest)
     reached = {source: text for source, text in known.items() if source not in steps}
     reached |= {source: step.after for source, step in steps.items() if step.after is not None}
     sources = [_expressions(engine.table(name), name, affected, model) for name in tables]
@@ -72,7 +73,7 @@ def read_followed(
         if one.found.between.branch is None and one.found.between.until
     }
     held = tuple((one.table, one.found) for one in inputs)
-    reason = "its SQL is another than that of the rows" if QUERY in steps else ""
+    reason = "its SQL is another than that of the rows" if is_other else ""
     reason = reason or next((one.trouble for one in inputs if one.trouble), "")
     if reason:
         return Followed(None, reason, steps, pins, held, reached)
@@ -94,22 +95,6 @@ def _positions(engine: Engine, model: str) -> Mapping[str, str]:
         return {} if own is None else own.positions()
     except FixRequest:
         return {}
-
-
-def forgotten(known: Mapping[str, str], read: Sequence[str]) -> dict[str, PositionStep]:
-    """Of tables that a model has read before and reads no more, or that were made anew."""
-    gone = (one for one in known if one.startswith(TABLE_SOURCE) and one not in read)
-    return {one: PositionStep(known[one], None) for one in gone}
-
-
-def exchanged(node: str, new: str) -> FixRequest:
-    """A model that reads a table for the first time and another no more: whose rows are whose, nobody knows."""
-    return FixRequest(
-        "TS1841",
-        f"model {node.rsplit('.', maxsplit=1)[-1]} has not read {new} yet, but another table",
-        why="that was made anew, or the model's SQL names another: rows that only the old one had would stay",
-        fix="run the model once with --full-refresh",
-    )
 
 
 def _input(

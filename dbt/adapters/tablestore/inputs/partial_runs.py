@@ -2,7 +2,6 @@
 
 Names      is_empty        whether dbt gives every input without rows
            refuse_sample   of models that remember a place
-           unread_steps    positions of a model behind a run without rows
            no_keys         SQL of the keys that such a run affects
 """
 
@@ -12,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbt.adapters.tablestore.plan.select_sql import quote
-from tablestore_engine.api import PositionStep, Table
 from tablestore_engine.errors import FixRequest
 
 
@@ -31,17 +29,6 @@ def refuse_sample(config: Any, node: str) -> None:  # noqa: ANN401 - dbt's untyp
         why="it remembers how far it has read its inputs, and would take rows outside the sample for read",
         fix="leave it out of runs with --sample, or give that target a schema and sources of its own",
     )
-
-
-def unread_steps(own: Table | None, *, begins: bool) -> dict[str, PositionStep]:
-    """`begins`: the table is replaced by no rows, so it has read nothing; else it stands where it stood."""
-    if own is None or not begins:
-        return {}
-    try:
-        known = own.positions()
-    except FixRequest:  # nobody can tell, and nobody will go on there
-        return {}
-    return {source: PositionStep(None, None, is_reset=True) for source in known}
 
 
 def no_keys(table: str, key: Sequence[str]) -> str:

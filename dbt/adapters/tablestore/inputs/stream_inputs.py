@@ -20,7 +20,15 @@ from typing import Any
 
 from dbt.adapters.tablestore.config.streaming_keys import STREAMING, Streaming
 from dbt.adapters.tablestore.inputs.changed_rows_sql import ROW_KIND
-from dbt.adapters.tablestore.inputs.followed_tables import QUERY, digest_of, exchanged, forgotten
+from dbt.adapters.tablestore.inputs.followed_tables import digest_of
+from dbt.adapters.tablestore.inputs.position_steps import (
+    QUERY,
+    begun,
+    check_left,
+    exchanged,
+    left,
+    unfollowed,
+)
 from dbt.adapters.tablestore.inputs.stateful_models import (
     STATE,
     RangeOfState,
@@ -29,7 +37,7 @@ from dbt.adapters.tablestore.inputs.stateful_models import (
     other_query,
     plan_stateful,
 )
-from dbt.adapters.tablestore.plan.build_plan import Columns
+from dbt.adapters.tablestore.plan.build_plan import Action, Columns
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import (
@@ -58,6 +66,7 @@ class Taken:
     ranges: Mapping[str, tuple[int | None, int | str]]
     rows: int | None
     has_more: bool
+    action: Action
     figures: StateFigures | None = None
 
     @property
@@ -86,6 +95,7 @@ class _Model:
     has_kinds: bool = False
     stateful: StatefulModel | None = None
     taken: Taken | None = None
+    ends: dict[str, int] = field(default_factory=dict)
 
 
 class StreamInputs:
@@ -196,16 +206,17 @@ class StreamInputs:
 
     # writing -------------------------------------------------------------------------------------
 
-    def take(self, node: str, target: str, *, begins: bool, whole: bool) -> Taken | None:
-        """The next range of each stream; None of a model without. `begins`: its rows replace all that was there;
-        `whole`: up to the newest, in one commit. Raises FixRequest TS1474, TS1470, TS1841, TS1845.
+    def take(self, node: str, target: str, action: Action, *, whole: bool) -> Taken | None:
+        """The next range of each stream; None of a model without. `whole`: up to the newest, in one commit.
+
+        Raises FixRequest TS1474, TS1470, TS1841, TS1845.
         """
         with self._lock:
             model = self._models.get(node)
         if model is None:
             return None
         most = None if whole else model.settings.most_snapshots
-        known = {} if begins else self._positions(target)
+        known = {} if action.begins else self._positions(target)
         pins, found = self._versions_for(node), {}
         for name in model.streams:
             table = self._engine().table(name)
@@ -213,9 +224,10 @@ class StreamInputs:
             branch = None if pinned is None else pinned.branch
             found[name] = table.plan_changes(known.get(table.source), branch=branch, most=most)
             table.hold_changes(model.consumer, found[name])
-        steps = _steps(node, model, known, found, begins=begins)
-        if begins and model.stateful is None and STATE in self._old_positions(target):
-            steps[STATE] = PositionStep(None, None, is_reset=True)
+            model.ends.setdefault(name, table.latest_snapshot_id() or 0)
+        if not action.begins and not known:
+            self._check_begin(node, target)
+        steps = _steps(node, model, known, found, action)
         for name, one in found.items():
             self._check_kinds(node, model, self._engine().table(name), one)
         model.taken = Taken(
@@ -226,7 +238,8 @@ class StreamInputs:
                 for name, one in found.items()
             },
             _sum(self._engine().table(name).count_changed_rows(one) for name, one in found.items()),
-            any(_has_more(self._engine().table(name), one) for name, one in found.items()),
+            any(_has_more(model.ends[name], one) for name, one in found.items()),
+            action,
         )
         return model.taken
 
@@ -251,21 +264,21 @@ class StreamInputs:
         if model is None or model.stateful is None or model.taken is None:
             yield rows, {}
             return
-        begins = any(one.is_reset for one in model.taken.steps.values())
-        known = {} if begins else self._positions(target)
+        action = model.taken.action
+        known = {} if action.begins else self._positions(target)
         if QUERY in known and STATE not in known:
             raise other_query(node)
-        taken = RangeOfState(target, versions, key, known.get(STATE), begins=begins)
-        has_news = begins or any(name.startswith(TABLE_SOURCE) for name in model.taken.steps)
+        taken = RangeOfState(target, versions, key, known.get(STATE), begins=action.replaces)
+        has_news = action.begins or any(name.startswith(TABLE_SOURCE) for name in model.taken.steps)
         with model.stateful.rows(self._engine(), str(rows), taken, has_news=has_news) as made:
             model.taken = replace(model.taken, figures=made.figures)
             yield made.rows, made.steps
 
-    def _old_positions(self, target: str) -> Mapping[str, str]:
-        try:
-            return self._positions(target)
-        except FixRequest:  # nobody can tell
-            return {}
+    def _check_begin(self, node: str, target: str) -> None:
+        """Raises FixRequest TS1841."""
+        own = self._engine().find_table(target)
+        if own is not None and own.latest_snapshot_id() is not None and own.facts().rows != 0:
+            raise unfollowed(node, target)
 
     def _positions(self, target: str) -> Mapping[str, str]:
         own = self._engine().find_table(target)
@@ -273,8 +286,8 @@ class StreamInputs:
 
     def _check_kinds(self, node: str, model: _Model, table: Table, found: ChangesInput) -> None:
         """A query that does not give kinds counts any row as a new one."""
-        is_plain = found.between.since is None or not table.schema.primary_keys
-        if model.has_kinds or model.settings.row_kinds == "all" or is_plain or found.step is None:
+        takes_all = model.has_kinds or model.settings.row_kinds == "all"
+        if takes_all or found.between.since is None or found.step is None:
             return
         name = _name(
             TablestoreRelation.create(schema=table.identifier.database, identifier=table.identifier.name)
@@ -295,24 +308,25 @@ class StreamInputs:
 
 
 def _steps(
-    node: str, model: _Model, known: Mapping[str, str], found: Mapping[str, ChangesInput], *, begins: bool
+    node: str, model: _Model, known: Mapping[str, str], found: Mapping[str, ChangesInput], action: Action
 ) -> dict[str, PositionStep]:
     moved = {one.source: one.step for one in found.values() if one.step is not None}
-    if begins:
-        ends = {source: PositionStep(None, step.after, is_reset=True) for source, step in moved.items()}
-        return {**ends, QUERY: PositionStep(None, model.digest, is_reset=True)}
-    gone = forgotten(known, [one.source for one in found.values()])
+    if action.begins:
+        ends = {source: step.after for source, step in moved.items()}
+        return begun({**ends, QUERY: model.digest}, replaces=action.replaces)
+    gone = left(known, [one.source for one in found.values()])
     new = [name for name, one in found.items() if one.source not in known]
     if gone and new:
         raise exchanged(node, new[0])
-    if known.get(QUERY) != model.digest and (moved or gone):
+    check_left(node, known, {one.source: name for name, one in found.items()})
+    if moved or gone:  # also when it is the same: a full refresh by another query wins
         moved[QUERY] = PositionStep(known.get(QUERY), model.digest)
     return {**moved, **gone}
 
 
-def _has_more(table: Table, found: ChangesInput) -> bool:
-    newest = table.latest_snapshot_id() or 0
-    return found.between.branch is None and newest > (found.between.until or 0)
+def _has_more(end: int, found: ChangesInput) -> bool:
+    """`end`: the newest snapshot when the run began, so that it ends while others go on writing."""
+    return found.between.branch is None and end > (found.between.until or 0)
 
 
 def _sum(counts: Any) -> int | None:  # noqa: ANN401 - an iterator of int | None

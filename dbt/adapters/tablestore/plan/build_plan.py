@@ -32,6 +32,16 @@ class Action(StrEnum):
     RECREATE = "recreate"  # what rows lie by changed: another table takes the old one's place
     INCREMENT = "increment"
 
+    @property
+    def begins(self) -> bool:
+        """Its rows are all that there will be."""
+        return self is not Action.INCREMENT
+
+    @property
+    def replaces(self) -> bool:
+        """All rows that are there give way."""
+        return self in (Action.REPLACE, Action.RECREATE)
+
 
 @dataclass(frozen=True)
 class Batch:

@@ -13,9 +13,9 @@ from typing import Any
 
 from dbt.adapters.tablestore.gate.staging_desk import StagePlan
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
-from dbt.adapters.tablestore.inputs.partial_runs import is_empty, unread_steps
+from dbt.adapters.tablestore.inputs.partial_runs import is_empty
+from dbt.adapters.tablestore.inputs.position_steps import unread
 from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
-from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work
@@ -52,13 +52,13 @@ class ModelCommits:
     ) -> WriteReport:
         """`replaces`: the table gives its place to a new one. Raises what writes raise."""
         spec, rows = work
-        node, begins = job.settings.node, job.plan.action is not Action.INCREMENT
+        node, action = job.settings.node, job.plan.action
         properties = {"dbt.invocation": job.invocation, "dbt.node": node}
         name = job.relation.table_name
-        taken, steps = None, unread_steps(self._engine().find_table(name), begins=begins)
+        taken, steps = None, unread(self._engine().find_table(name), replaces=action.replaces)
         if not is_empty(self._config):
-            taken = self.streams.take(node, name, begins=begins, whole=staged is not None)
-            steps = self.inputs.steps(node, begins=begins) if taken is None else dict(taken.steps)
+            taken = self.streams.take(node, name, action, whole=staged is not None)
+            steps |= self.inputs.steps(node, name, action) if taken is None else taken.steps
         spec = replace(
             spec,
             stage=None if staged is None else staged.name,

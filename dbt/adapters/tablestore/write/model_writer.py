@@ -163,6 +163,12 @@ class ModelWriter:
             logger.info(explain_streams(self.streams, settings, sql, columns_of))
         return found
 
+    def keeps_query(self, relation: TablestoreRelation, settings: ModelSettings, sql: str) -> bool:
+        """Whether a streaming model stays as it is; not with --empty, whose text is another. Raises TS1846, TS1860."""
+        if is_empty(self._config):
+            return False
+        return self.streams.is_kept(settings.node, relation.table_name, sql, settings.table.streaming)
+
     # --- writing ---
 
     def write(

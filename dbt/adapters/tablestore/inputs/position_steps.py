@@ -1,0 +1,93 @@
+"""What a model's commit does to its positions: how far it has read each input, and by which query.
+
+Names      begun        rows that begin: a new table, or all rows that were there give way
+           unread       of a write that replaces all rows: what the table had read counts no more
+           forgotten    inputs that are read no more, or were made anew; left: the same, remembered as left
+           check_left   an input that was left and is read again
+           exchanged, unfollowed   what a model says that cannot go on
+INVARIANT  a new table has read nothing: who has made it meanwhile wins (TS1471). Only a write that replaces all rows
+           sets positions whatever they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from tablestore_engine.api import TABLE_SOURCE, PositionStep, Table
+from tablestore_engine.errors import FixRequest
+
+QUERY = "query"  # the name among positions of what the rows were made by
+_LEFT = "left "  # before the identity of an input, among positions
+
+
+def begun(ends: Mapping[str, str | None], *, replaces: bool) -> dict[str, PositionStep]:
+    """`ends`: source → the position behind these rows."""
+    return {
+        source: PositionStep(None, after, is_reset=replaces)
+        for source, after in ends.items()
+        if replaces or after is not None
+    }
+
+
+def unread(own: Table | None, *, replaces: bool) -> dict[str, PositionStep]:
+    """Of all that the table knows, if its rows are replaced."""
+    if own is None or not replaces:
+        return {}
+    try:
+        known = own.positions()
+    except FixRequest:  # nobody can tell, and nobody will go on there
+        return {}
+    return {source: PositionStep(None, None, is_reset=True) for source in known}
+
+
+def forgotten(known: Mapping[str, str], read: Collection[str]) -> dict[str, PositionStep]:
+    """Of tables that a model has read before and reads no more, or that were made anew."""
+    gone = (one for one in known if one.startswith(TABLE_SOURCE) and one not in read)
+    return {one: PositionStep(known[one], None) for one in gone}
+
+
+def left(known: Mapping[str, str], read: Collection[str]) -> dict[str, PositionStep]:
+    """forgotten(), and that their rows are in the table: read once more from the start they would come twice."""
+    gone = forgotten(known, read)
+    marks = {_mark(one): PositionStep(known.get(_mark(one)), step.before) for one, step in gone.items()}
+    return {**gone, **marks}
+
+
+def check_left(node: str, known: Mapping[str, str], read: Mapping[str, str]) -> None:
+    """`read`: source → table. Raises FixRequest TS1841."""
+    for source, table in read.items():
+        if source not in known and _mark(source) in known:
+            raise FixRequest(
+                "TS1841",
+                f"model {_short(node)} has read {table} before, then without it, and reads it again",
+                why="rows that it has of it would come twice, and changes since then are not known",
+                fix="run the model once with --full-refresh",
+            )
+
+
+def exchanged(node: str, new: str) -> FixRequest:
+    """A model that reads a table for the first time and another no more: whose rows are whose, nobody knows."""
+    return FixRequest(
+        "TS1841",
+        f"model {_short(node)} has not read {new} yet, but another table",
+        why="that was made anew, or the model's SQL names another: rows that only the old one had would stay",
+        fix="run the model once with --full-refresh",
+    )
+
+
+def unfollowed(node: str, target: str) -> FixRequest:
+    """A table that was made in another way."""
+    return FixRequest(
+        "TS1841",
+        f"model {_short(node)} has rows, and nothing says what they were read from",
+        why=f"{target} was not made by following: all rows of its inputs would be added to those that are there",
+        fix="run the model once with --full-refresh",
+    )
+
+
+def _mark(source: str) -> str:
+    return _LEFT + source.removeprefix(TABLE_SOURCE)
+
+
+def _short(node: str) -> str:
+    return node.rsplit(".", maxsplit=1)[-1]
