@@ -36,6 +36,7 @@ from benchmarks.ingest import measure_ingest
 from benchmarks.kafka import measure_kafka
 from benchmarks.log_readers import measure_log_readers
 from benchmarks.peers import run_pypaimon
+from benchmarks.streams import measure_streams
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
 
 T = TypeVar("T")
@@ -220,6 +221,9 @@ def main(argv: list[str]) -> int:
             measure_growth(sheet, folder, SMALL if arguments.small else POINTS)
         measure_dbt_build(sheet, folder)
         measure_changed_keys(sheet, folder, 100_000 if arguments.small else 2_000_000)
+        if not arguments.no_kafka:
+            rows = 200_000 if arguments.small else 4_000_000
+            measure_streams(sheet, folder / "streams", 10 if arguments.small else 60, rows)
         if not arguments.no_peer:
             run_pypaimon(sheet, folder, base, batches, peer_expected)
     result = {
