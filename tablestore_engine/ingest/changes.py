@@ -57,8 +57,9 @@ class Dead:
 
 @dataclass
 class Changes:
-    """`tables`: names of source tables → the first message of each. `untyped`: columns that nobody has described → the
-    first message with each. `truncates`: messages that empty the table.
+    """`tables`: names of source tables → the first message of each. `keys`: what messages say the key is → the first
+    one. `untyped`: columns that nobody has described → the first message with each. `truncates`: messages that empty
+    the table.
     """
 
     parts: list[Part] = field(default_factory=list)
@@ -66,12 +67,18 @@ class Changes:
     ignored: Counter[str] = field(default_factory=Counter)
     truncates: list[int] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
+    keys: dict[tuple[str, ...], int] = field(default_factory=dict)
     untyped: dict[str, int] = field(default_factory=dict)
 
     def meet(self, table: str | None, number: int) -> None:
         """A message of a source's table."""
         if table is not None:
             self.tables[table] = min(number, self.tables.get(table, number))
+
+    def meet_key(self, names: tuple[str, ...], number: int) -> None:
+        """A message with a row, and with such a key."""
+        if names:
+            self.keys[names] = min(number, self.keys.get(names, number))
 
     def add(self, other: Changes) -> None:
         """Of other messages of the batch."""
@@ -81,6 +88,8 @@ class Changes:
         self.truncates += other.truncates
         for table, number in other.tables.items():
             self.meet(table, number)
+        for names, number in other.keys.items():
+            self.meet_key(names, number)
 
 
 def note(error: BaseException) -> str:

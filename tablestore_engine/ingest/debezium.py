@@ -174,6 +174,14 @@ class DebeziumJson:
                 return wires, value[len(begin) : -1]
         return None
 
+    def begin_of(self, text: bytes) -> bytes | None:
+        """The text of its schema, where that is known."""
+        return next((begin for begin in self.known if text.startswith(begin)), None)
+
+    def key_names(self, key: bytes | None) -> tuple[str, ...]:
+        """Of a key that is an object."""
+        return tuple(self._key(key)[0] or ())
+
     def _key(self, key: bytes | None) -> tuple[Row | None, Wires | None]:
         """Keys that are no objects (a converter of strings) say nothing."""
         if key is None:

@@ -107,6 +107,8 @@ class BatchDecoder:
         elif told.is_truncate:
             changes.truncates.append(number)
         else:
+            if self.rules.finds_keys and told.changes:
+                changes.meet_key(told.key, number)
             self._keep(number, told, groups)
 
     @staticmethod

@@ -25,6 +25,7 @@ from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, D
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.ingest.changes import Changes, Part
 from tablestore_engine.ingest.debezium import DebeziumJson
+from tablestore_engine.ingest.message_keys import key_names
 from tablestore_engine.ingest.plain_values import BASE64, TEXT, counted, plain_column
 from tablestore_engine.ingest.told import OTHER_TABLE, UNREADABLE, MessageReader, ReadRules, parse_json
 from tablestore_engine.ingest.unchanged import UNCHANGED_TEXTS
@@ -66,7 +67,11 @@ def read_at_once(
     changes = Changes()
     try:
         for wires, numbers, texts in groups.values():
-            _Group(rules, changes, np.array(numbers, dtype=np.int64)).read(texts, wires)
+            group = _Group(rules, changes, np.array(numbers, dtype=np.int64))
+            rows = group.read(texts, wires)
+            if rules.finds_keys:
+                for names, number in key_names(raw.keys, group.numbers[rows], reader).items():
+                    changes.meet_key(names, number)
     except (_StrangeError, *UNREADABLE):
         return None, ()
     return changes, alone
@@ -100,8 +105,8 @@ class _Group:
     changes: Changes
     numbers: npt.NDArray[np.int64]
 
-    def read(self, texts: Sequence[bytes], wires: Mapping[str, WireType] | None) -> None:
-        """Adds to the changes. Raises _StrangeError, ArrowException."""
+    def read(self, texts: Sequence[bytes], wires: Mapping[str, WireType] | None) -> npt.NDArray[np.bool_]:
+        """Adds to the changes; which messages have a row. Raises _StrangeError, ArrowException."""
         columns = self._columns(texts, wires)
         names = {one.name for one in columns}
         row = pa.struct([pa.field(one.name, one.read) for one in columns])
@@ -115,6 +120,7 @@ class _Group:
         self._check_decimals(texts, columns, wires)
         takes = self._takes(found["source"].combine_chunks())
         self._rows(columns, places.to_numpy(), before, after, takes)
+        return takes
 
     def _columns(self, texts: Sequence[bytes], wires: Mapping[str, WireType] | None) -> list[_Column]:
         if wires is not None:

@@ -3,8 +3,6 @@
 Names      IngestRun   one source and one table; `run` ends where the source ended when it began, `follow` goes on
 Steps      position of the table → messages behind it → changes (decode.py) → columns (target_columns.py) → the last row
            of each key → dead letters, if there are any → one commit
-Order      of a key's changes: that of its partition. Keys of two partitions in one batch are an error (TS1428), since
-           nothing says which change is the later one
 Idle       messages from which no row follows move the position in memory; it is committed with the next rows, at the
            end, and once a minute
 INVARIANT  no state but the table's own: who is killed anywhere goes on at the table's position.
@@ -18,15 +16,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.errors import FixData, PublishPending, RetryError, Stopped
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.ingest.changes import Changes, Dead
+from tablestore_engine.ingest.batch_checks import check_keys, one_table, unreadable
+from tablestore_engine.ingest.changes import Changes
 from tablestore_engine.ingest.decode import BatchDecoder, find_key
 from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec, OnError, OnTruncate
+from tablestore_engine.ingest.last_rows import last_of_each_key
 from tablestore_engine.ingest.target import Batch, Target, TargetState, no_target
 from tablestore_engine.ingest.target_columns import Known, Shaped, plan_columns, shape_rows
 from tablestore_engine.ingest.told import TRUNCATE, MessageReader, ReadRules
@@ -217,8 +216,10 @@ class _Place:
             source_table=spec.source_table, decimals=spec.decimals, infer=spec.infer, types=known.types
         )
         key = state.key or spec.key or find_key(raw, self._reader, rules)
-        changes = BatchDecoder(self._reader, replace(rules, key=key)).decode(raw)
-        self._check_tables(changes, raw)
+        rules = replace(rules, key=key, finds_keys=not spec.key)
+        changes = BatchDecoder(self._reader, rules).decode(raw)
+        self._table = one_table(spec, self._source.title, self._table, changes, raw)
+        check_keys(spec, key, changes, raw)
         empties = self._empties(changes, raw)
         columns = plan_columns(changes, known, raw.place)
         if not key and any(len(part.numbers) for part in changes.parts):
@@ -229,7 +230,8 @@ class _Place:
         self._dead(changes, shaped, raw)
         if not len(shaped.numbers) and not empties:
             return None, changes
-        rows, is_put = _last_of_each_key(shaped, key, raw, self._source, empties=empties)
+        is_one_line = self._source.is_one_line()
+        rows, is_put = last_of_each_key(shaped, key, raw, is_one_line=is_one_line, empties=empties)
         step = PositionStep(self._committed, raw.reached)
         return Batch(columns, _spelled(key, columns), rows, is_put, step, empties), changes
 
@@ -242,34 +244,8 @@ class _Place:
         changes.dead = [dead[number] for number in sorted(dead)]
         changes.parts = [part.without(gone) for part in changes.parts]
         if self._run.spec.on_error is OnError.FAIL:
-            raise self._unreadable(changes.dead, raw)
+            raise unreadable(self._run.spec, self._source.title, changes.dead, raw)
         self._run.target.commit_dead_letters(self._source, raw, changes.dead)
-
-    def _unreadable(self, dead: Sequence[Dead], raw: RawMessages) -> FixData:
-        first = dead[0]
-        more = f"; {len(dead) - 1} more of this batch" if len(dead) > 1 else ""
-        return FixData(
-            "TS1421",
-            f"a message of {self._source.title} cannot be read as {self._run.spec.format}: {raw.place(first.number)}",
-            why=first.reason + more,
-            fix="correct the source or the call (columns, decimals, infer); or keep such messages in the table "
-            f"{self._run.spec.dead_letters} and go on (on_error='dead_letter')",
-        )
-
-    def _check_tables(self, changes: Changes, raw: RawMessages) -> None:
-        """One table of the source, unless a pattern says which. Raises FixData TS1427."""
-        if self._run.spec.source_table is not None:
-            return
-        tables = dict.fromkeys([*([] if self._table is None else [self._table]), *changes.tables])
-        if len(tables) > 1:
-            first, other = list(tables)[:2]
-            raise FixData(
-                "TS1427",
-                f"{self._source.title} has changes of several tables",
-                why=f"of {first}, and of {other} at {raw.place(changes.tables[other])}",
-                fix="say which are meant (source_table, --source-table): a name, or a pattern as shop.orders_*",
-            )
-        self._table = next(iter(tables), None)
 
     def _empties(self, changes: Changes, raw: RawMessages) -> bool:
         """Whether the table is emptied; then what lies before in the batch is gone. Raises FixData TS1429."""
@@ -301,45 +277,3 @@ def _spelled(key: tuple[str, ...], columns: Sequence[DataField]) -> tuple[str, .
     """The key's columns as the table writes them."""
     have = {one.name.lower(): one.name for one in columns}
     return tuple(have.get(name.lower(), name) for name in key)
-
-
-def _last_of_each_key(
-    shaped: Shaped, key: tuple[str, ...], raw: RawMessages, source: MessageSource, *, empties: bool
-) -> tuple[pa.Table, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """One row per key. Raises FixData TS1428."""
-    names = [name for name in shaped.rows.column_names if name.lower() in {one.lower() for one in key}]
-    frame = pl.from_arrow(shaped.rows.select(names))
-    assert isinstance(frame, pl.DataFrame)
-    at = frame.with_columns(__at=pl.int_range(pl.len()), __part=pl.Series(raw.partitions[shaped.numbers]))
-    if not source.is_one_line():
-        _check_partitions(at, names, raw, shaped)
-    last = (
-        at.unique(subset=names, keep="last", maintain_order=True)["__at"].to_numpy()
-        if names
-        else at["__at"].to_numpy()
-    )
-    if empties:
-        last = last[shaped.is_put[last]]
-    if len(last) == len(shaped.numbers):
-        return shaped.rows, shaped.is_put
-    return shaped.rows.take(pa.array(last)), shaped.is_put[last]
-
-
-def _check_partitions(at: pl.DataFrame, names: list[str], raw: RawMessages, shaped: Shaped) -> None:
-    per_part = at.unique(subset=[*names, "__part"], keep="first", maintain_order=True)
-    twice = per_part.filter(per_part.select(names).is_duplicated())
-    if not twice.height:
-        return
-    places = twice.filter(
-        pl.all_horizontal(
-            pl.col(name).eq_missing(pl.lit(twice[name][0], twice[name].dtype)) for name in names
-        )
-    )["__at"].to_list()
-    first, other = (raw.place(int(shaped.numbers[one])) for one in places[:2])
-    shown = ", ".join(f"{name}={twice[name][0]!r}" for name in names)
-    raise FixData(
-        "TS1428",
-        f"key {shown} has changes in two partitions",
-        why=f"at {first} and at {other}; nothing says which is the later one",
-        fix="let the source write a key into one partition always (by its primary key), or a topic of one partition",
-    )

@@ -76,9 +76,12 @@ class MessageReader(Protocol):
 
 @dataclass(frozen=True)
 class ReadRules:
-    """`source_table`: a pattern; messages of other tables are ignored. `key`: columns of the primary key."""
+    """`source_table`: a pattern; messages of other tables are ignored. `key`: columns of the primary key.
+    `finds_keys`: what messages say the key is is of interest.
+    """
 
     key: tuple[str, ...] = ()
+    finds_keys: bool = False
     source_table: str | None = None
     decimals: str | None = None
     infer: bool = False

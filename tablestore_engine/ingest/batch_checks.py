@@ -1,0 +1,63 @@
+"""What a batch may not be: of several tables, of another key, with messages that cannot be read.
+
+Names      one_table    the source's table that all messages are of
+           check_keys   the messages' key is the table's
+           unreadable   the error of a message that cannot be read
+INVARIANT  all is checked before anything is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.ingest.changes import Changes, Dead
+from tablestore_engine.ingest.ingest_spec import IngestSpec
+from tablestore_engine.log.message_source import RawMessages
+
+
+def one_table(
+    spec: IngestSpec, title: str, known: str | None, changes: Changes, raw: RawMessages
+) -> str | None:
+    """`known`: of earlier batches. Raises FixData TS1427, unless a pattern says which tables are meant."""
+    if spec.source_table is not None:
+        return known
+    tables = dict.fromkeys([*([] if known is None else [known]), *changes.tables])
+    if len(tables) > 1:
+        first, other = list(tables)[:2]
+        raise FixData(
+            "TS1427",
+            f"{title} has changes of several tables",
+            why=f"of {first}, and of {other} at {raw.place(changes.tables[other])}",
+            fix="say which are meant (source_table, --source-table): a name, or a pattern as shop.orders_*",
+        )
+    return next(iter(tables), None)
+
+
+def check_keys(spec: IngestSpec, key: tuple[str, ...], changes: Changes, raw: RawMessages) -> None:
+    """Where the caller has named no key, it is the messages' own. Raises FixRequest TS1420."""
+    names = {name.lower() for name in key}
+    for told, number in changes.keys.items():
+        if {name.lower() for name in told} == names:
+            continue
+        raise FixRequest(
+            "TS1420",
+            f"changes cannot go into {spec.into}",
+            why=f"its key is {', '.join(key)}, that of the message at {raw.place(number)} is {', '.join(told)}: rows "
+            "would fall together, or not find each other",
+            fix="ingest into a new table with the source's key; or name the key that is meant (key, --key), which then "
+            "counts whatever messages say",
+        )
+
+
+def unreadable(spec: IngestSpec, title: str, dead: Sequence[Dead], raw: RawMessages) -> FixData:
+    """TS1421, of the first one."""
+    first = dead[0]
+    more = f"; {len(dead) - 1} more of this batch" if len(dead) > 1 else ""
+    return FixData(
+        "TS1421",
+        f"a message of {title} cannot be read as {spec.format}: {raw.place(first.number)}",
+        why=first.reason + more,
+        fix="correct the source or the call (columns, decimals, infer); or keep such messages in the table "
+        f"{spec.dead_letters} and go on (on_error='dead_letter')",
+    )
