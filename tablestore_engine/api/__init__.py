@@ -40,6 +40,7 @@ from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.spark_errors import translate as explain_failure
 from tablestore_engine.spark.stateful_query import OutputMode
+from tablestore_engine.sql.changed_tables import changed_tables
 from tablestore_engine.sql.table_version import ChangesBetween, TableVersion, find_version, versioned_database
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
@@ -149,6 +150,7 @@ __all__ = [
     "WriteReport",
     "WriteSpec",
     "bound_group",
+    "changed_tables",
     "client_settings",
     "connector_status",
     "describe_damage",

@@ -1,9 +1,11 @@
 """What rows with `_row_kind` mean in a model made from changes: they are applied, not stored.
 
 Names      applied_select   the model's query → the rows to put and the keys to take away
+           check_order      kinds of more than one input are refused
 Rule       `_row_kind` and `_snapshot_id` of the query are no columns of the table. Of each key the newest snapshot
            counts; in one snapshot a row that is put (+I, +U) before one that is taken away (-U, -D): the row of a key
            that moved to another key goes, one that stays is written.
+INVARIANT  numbers of snapshots are those of one table: between rows of two inputs they say nothing (TS1836).
 INVARIANT  a query without `_row_kind` gives rows like any other; one with it and without `_snapshot_id` has no order
            (TS1836); a table without a key takes +I only (TS1312).
 """
@@ -14,6 +16,7 @@ from collections.abc import Sequence
 
 from dbt.adapters.tablestore.plan.build_plan import Columns
 from dbt.adapters.tablestore.plan.select_sql import quote
+from tablestore_engine.api import changed_tables
 from tablestore_engine.errors import FixRequest
 
 ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
@@ -32,6 +35,7 @@ def applied_select(model: str, sql: str, columns: Columns, key: Sequence[str]) -
             why="a key may have changed several times, and only the snapshot says which row is the newest",
             fix=f"select {SNAPSHOT_ID} as well; neither is stored",
         )
+    check_order(model, sql, key)
     kept = tuple(one for one in columns if one[0].lower() not in (ROW_KIND, SNAPSHOT_ID))
     items = ", ".join(quote(name) for name, _ in kept)
     is_put = f"{ROW_KIND} in ('+I', '+U')"
@@ -45,3 +49,18 @@ def applied_select(model: str, sql: str, columns: Columns, key: Sequence[str]) -
     )
     puts = f"cast(if({is_put}, 0, 3) as tinyint)"
     return f"select {items}, {puts} as {_KIND_COLUMN} from (\n{ranked}\n) where __tablestore_rank = 1", kept
+
+
+def check_order(model: str, sql: str, key: Sequence[str]) -> None:
+    """Of a query that gives kinds: rows of a key are put in their order. Raises FixRequest TS1836."""
+    inputs = changed_tables(sql)
+    if not key or len(inputs) < 2:
+        return
+    raise FixRequest(
+        "TS1836",
+        f"model {model} gives rows with {ROW_KIND} of more than one input: {', '.join(inputs)}",
+        why=f"{SNAPSHOT_ID} counts the snapshots of one table, so that of a key that is in both nobody can say which "
+        "change is the newest",
+        fix="make a model of each input; or give no _row_kind, so that rows are added; "
+        "or use incremental_strategy='changed_keys'",
+    )
