@@ -1,12 +1,14 @@
 """A round whose rows a red test has held back, put aside: they go into a table of their own, and the model goes on.
 
-    <model>__dead_letter   columns of the model · dead_letter_kind · dead_letter_tests · dead_letter_at
+    <model>__dead_letter   columns of the rows · dead_letter_kind · dead_letter_tests · dead_letter_at
 
 Names      put_red_aside   of all streaming models of a round; Aside: what to tell, tests that are answered by it
-Steps      the red staged snapshot → its changes and what was read, one commit of the dead letters → an empty commit of
-           the model, which moves it behind what was read → the staged snapshot goes, with what was built from it
-INVARIANT  a range is put aside once: the letters' own position says which range of which table uuid it was. Killed
-           between both commits, the next one finds that and only moves the model.
+Steps      which ones (continuous/aside_rule.py) → the red staged snapshot's changes and what was read, one commit of
+           the dead letters → an empty commit of the model, which moves it behind what was read → the staged snapshot
+           goes, with what was built from it
+INVARIANT  a range is put aside once: the letters' own position, under the model's table uuid, says where the model
+           stood with everything it remembers, and how far they went. A round that finds it there still (the one before
+           was killed between both commits, or it was rolled back) only moves it, whatever else it has read itself.
 INVARIANT  what a query remembers stays as it was before: rows that are put aside are not in its totals either.
 Not for    a first build (there is nothing to go on from), and other materializations (decision 0047).
 """
@@ -19,7 +21,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.tablestore.config.streaming_keys import STREAMING
-from dbt.adapters.tablestore.inputs.stateful_models import STATE
+from dbt.adapters.tablestore.continuous.aside_rule import (
+    AsideRange,
+    list_going,
+    pick_answered,
+    pick_aside,
+    read_range,
+    reds,
+)
+from dbt.adapters.tablestore.inputs.changed_rows_sql import ROW_KIND, SNAPSHOT_ID
 from tablestore_engine.api import (
     ChangesBetween,
     Engine,
@@ -50,80 +60,78 @@ class Aside:
 
 def put_red_aside(engine: Engine, results: Sequence[Any]) -> Aside:
     """`results`: dbt's, of every node of a round. Raises what writes raise; then the next round begins here again."""
-    done = Aside()
-    for one in results:
-        node = one.node
-        if str(node.resource_type) != "model" or node.config.materialized != STREAMING:
-            continue
-        name = f"{node.schema}.{node.alias}"
-        for item in engine.gate.read_book(name).of_table(name):
-            if item.owner == node.unique_id and item.red_gates and not item.is_out and not item.is_beside:
-                done = _joined(done, _put_aside(engine, item))
-    return done
+    built = {
+        (one.node.unique_id, f"{one.node.schema}.{one.node.alias}")
+        for one in results
+        if str(one.node.resource_type) == "model" and one.node.config.materialized == STREAMING
+        if str(one.status) == "success"
+    }
+    book = engine.gate.read_book(*engine.databases())
+    ranges = {
+        item.key: found
+        for item in book.staged
+        if (item.owner, item.table) in built
+        if (found := _find_range(engine, item)) is not None
+    }
+    wanted = [item for item in book.staged if item.key in ranges]
+    picked = pick_aside(book, engine.gate.see(book), wanted)
+    lines = tuple(_put_aside(engine, item, ranges[item.key]) for item in picked)
+    for one in reversed(list_going(book, picked)):
+        engine.gate.drop(one)
+    return Aside(lines, pick_answered(book, picked))
 
 
-def _joined(first: Aside, then: Aside) -> Aside:
-    return Aside((*first.lines, *then.lines), first.tests | then.tests)
-
-
-def _put_aside(engine: Engine, item: Staged) -> Aside:
+def _find_range(engine: Engine, item: Staged) -> AsideRange | None:
     table = engine.table(item.table)
     info = next((one for one in table.staged() if one.name == item.name), None)
-    steps = {} if info is None else _moves(steps_of(info.properties))
-    if info is None or info.base_snapshot_id is None or any(step.is_reset for step in steps.values()):
-        return Aside()
-    letters = f"{item.table}{SUFFIX}"
-    rows, final = _write_letters(engine, table, item, info.base_snapshot_id, steps)
+    if info is None or info.base_snapshot_id is None:
+        return None
+    return read_range(info.base_snapshot_id, table.positions(), steps_of(info.properties))
+
+
+def _put_aside(engine: Engine, item: Staged, found: AsideRange) -> str:
+    """What to tell."""
+    table, letters = engine.table(item.table), f"{item.table}{SUFFIX}"
+    own = engine.find_table(letters)
+    known = None if own is None else own.positions().get(table.source)
+    earlier = {} if known is None else _decoded(known)
+    if found.begins_with(earlier):
+        what, moves = "what an earlier run put aside stays", AsideRange(found.base, earlier).moves
+    else:
+        position = PositionStep(known, _encoded(found.steps))
+        count = _write_letters(engine, letters, item, found.base, {table.source: position})
+        what, moves = f"{count} changes are put aside", found.moves
     empty = f"select * from {item.table} where false"
-    engine.write(item.table, empty, WriteSpec(mode=_mode(table), positions=final, always=True))
-    gone = engine.gate.read_book(*engine.databases()).with_children(item)
-    for one in reversed(gone):
-        engine.gate.drop(one)
-    tests = frozenset(test for one in gone for test in one.red_gates)
-    red = ", ".join(sorted(map(short_name, item.red_gates)))
-    what = "what an earlier run put aside stays" if rows is None else f"{rows} changes are put aside"
-    return Aside((f"{item.table}: {what} in {letters} (red: {red}); it goes on behind that",), tests)
+    engine.write(item.table, empty, WriteSpec(mode=_mode(table), positions=moves, always=True))
+    return f"{item.table}: {what} in {letters} (red: {_names(item)}); it goes on behind that"
 
 
-def _write_letters(
-    engine: Engine, table: Table, item: Staged, base: int, steps: Steps
-) -> tuple[int | None, Steps]:
-    """Number of rows, and how the model has to move; None: they are there, and it moves as far as they went."""
-    letters = f"{item.table}{SUFFIX}"
-    found = engine.find_table(letters)
-    known = None if found is None else found.positions().get(table.source)
-    if known is not None and _begin(_decoded(known)) == _begin(steps):
-        return None, _decoded(known)
+def _write_letters(engine: Engine, letters: str, item: Staged, base: int, positions: Steps) -> int:
+    """Number of rows; their columns are those of the staged snapshot."""
     database, name = item.table.split(".", maxsplit=1)
     changed = f"{database}__changes_start_to_now.{name}"
-    columns = ", ".join(f"`{one.name}`" for one in engine.columns(item.table))
-    red = ", ".join(sorted(map(short_name, item.red_gates))).replace("'", "")
+    versions = {changed: TableVersion(changes=ChangesBetween(base, branch=item.name))}
+    found = engine.query_columns(f"select * from {changed}", versions=versions)
+    columns = ", ".join(f"`{one.name}`" for one in found if one.name not in (ROW_KIND, SNAPSHOT_ID))
     rows = (
-        f"select {columns}, _row_kind as {KIND}, '{red}' as {TESTS}, current_timestamp() as {AT} "
+        f"select {columns}, {ROW_KIND} as {KIND}, '{_names(item)}' as {TESTS}, current_timestamp() as {AT} "
         f"from {changed}"
     )
     spec = WriteSpec(
         mode=WriteMode.APPEND,
         on_schema_change=OnSchemaChange.APPEND_NEW_COLUMNS,
         always=True,
-        positions={table.source: PositionStep(known, _encoded(steps))},
+        positions=positions,
     )
-    versions = {changed: TableVersion(changes=ChangesBetween(base, branch=item.name))}
-    report = engine.write(letters, rows, spec, versions=versions)
-    return report.inserted, steps
+    return engine.write(letters, rows, spec, versions=versions).inserted
 
 
-def _moves(steps: Steps) -> Steps:
-    """Without what the query remembers."""
-    return {source: step for source, step in steps.items() if source != STATE}
+def _names(item: Staged) -> str:
+    return ", ".join(sorted(map(short_name, reds(item)))).replace("'", "")
 
 
 def _mode(table: Table) -> WriteMode:
     return WriteMode.UPSERT if table.schema.primary_keys else WriteMode.APPEND
-
-
-def _begin(steps: Steps) -> Mapping[str, str | None]:
-    return {source: step.before for source, step in steps.items()}
 
 
 def _encoded(steps: Steps) -> str:
