@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from dbt.adapters.tablestore.continuous import command
 from dbt.adapters.tablestore.continuous.command import STREAMING_MODELS, dbt_command, register, run_stream
+from dbt.adapters.tablestore.continuous.dead_letters import Aside
 from dbt.adapters.tablestore.continuous.rounds import Round, Rules, follow, pick_wait, read_round
 from tablestore_engine.errors import FixRequest
 
@@ -82,10 +84,54 @@ def test_what_dbt_says_becomes_a_round() -> None:
         node("test", "g", "pass"),
     ]
     found = read_round(False, None, results)
-    assert found == Round(("a: success.",), ("e: fail.",), ("c: error.", "f: error."))
+    assert found == Round(("a: success.",), (), ("e: fail.",), ("c: error.", "f: error."))
     assert read_round(False, ValueError("no profile"), ()).failed == ("no profile",)
     assert read_round(False, None, ()).failed
     assert read_round(True, None, ()) == Round()
+
+
+def test_a_model_that_stays_as_it_is_says_so_once() -> None:
+    """By on_configuration_change='continue': in its first round, and again when it was kept up meanwhile."""
+    kept = read_round(True, None, [node("model", "a", "success", rows_affected="0", code="SKIPPED")])
+    assert kept == Round(kept=("a: success.",))
+    assert play([kept, kept, FAILED, kept, GOOD, kept], Rules())[2] == [
+        "a: success.",
+        "failed: copy: broker away",
+        "copy: snapshot 2",
+        "a: success.",
+    ]
+
+
+def said(results: list[Any], monkeypatch: pytest.MonkeyPatch, *words: str, success: bool = True) -> list[str]:
+    """Everything that `run-stream` with these words says, when each round of dbt has these results."""
+    lines: list[str] = []
+    answer = SimpleNamespace(success=success, exception=None, result=SimpleNamespace(results=results))
+    monkeypatch.setattr(command, "dbtRunner", lambda: SimpleNamespace(invoke=lambda _: answer))
+    monkeypatch.setattr(command, "_say", lines.append)
+    parser = argparse.ArgumentParser()
+    register(parser)
+    run_stream(parser.parse_args(["--interval", "0", "--retries", "0", *words]))
+    return lines
+
+
+def test_a_round_without_a_model_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that dbt does not find would be looked for for ever, in silence."""
+    for results in ([], [node("seed", "s", "success"), node("test", "t", "pass")]):
+        with pytest.raises(FixRequest, match=r"TS1847[\s\S]*--select typo"):
+            said(results, monkeypatch, "--select", "typo")
+    assert said([node("model", "m", "error")], monkeypatch, success=False)[0] == "failed: m: error."
+    assert said([], monkeypatch, success=False)[0].startswith("failed: dbt ended without success")
+
+
+def test_only_red_tests_that_were_answered_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that failed to publish something else is an error, whatever it said of the rows."""
+    answer = Aside(("copy: aside",), frozenset({"test.p.t"}))
+    monkeypatch.setattr(command, "_put_aside", lambda _: answer)
+    results = [node("model", "m", "success"), node("test", "t", "error")]
+    for one in results:
+        one.node.unique_id = f"{one.node.resource_type}.p.{one.node.name}"
+    lines = said(results, monkeypatch, "--test", "--on-red", "dead_letter", success=False)
+    assert lines[:2] == ["copy: aside", "failed: t: error."]
 
 
 def test_words_of_a_round() -> None:

@@ -17,7 +17,7 @@ from dbt.adapters.factory import get_adapter_by_type
 from dbt.cli.main import dbtRunner
 
 from dbt.adapters.tablestore.continuous.dead_letters import SUFFIX, Aside, put_red_aside
-from dbt.adapters.tablestore.continuous.rounds import RED, Round, Rules, follow, read_round
+from dbt.adapters.tablestore.continuous.rounds import FAIL, Round, Rules, follow, read_round
 from dbt.adapters.tablestore.messages import shown
 from tablestore_engine.api import stopped_by_signals
 from tablestore_engine.errors import FixRequest, TablestoreError
@@ -68,11 +68,13 @@ def run_stream(arguments: argparse.Namespace) -> int:
     def play() -> Round:
         done = dbtRunner().invoke(command)
         results = getattr(done.result, "results", None) or ()
+        if done.success:
+            _check_models(results, command)
         try:
             aside = _put_aside(results) if arguments.on_red == DEAD_LETTER else Aside()
         except TablestoreError as error:
             return Round(failed=(str(error),))
-        left = [one for one in results if one.node.unique_id not in aside.tests]
+        left = [one for one in results if str(one.status) != FAIL or one.node.unique_id not in aside.tests]
         found = read_round(bool(done.success) or bool(aside.tests), done.exception, left)
         return replace(found, lines=(*found.lines, *aside.lines))
 
@@ -81,8 +83,20 @@ def run_stream(arguments: argparse.Namespace) -> int:
         return follow(play, rules, stop, _say)
 
 
+def _check_models(results: Sequence[Any], command: Sequence[str]) -> None:
+    """Raises FixRequest TS1847: rounds that find nothing would go on for ever."""
+    if not any(str(one.node.resource_type) == "model" for one in results):
+        selected = " ".join(command[command.index("--select") + 1 :])
+        raise FixRequest(
+            "TS1847",
+            "run-stream has no model to keep up",
+            why=f"dbt finds none by --select {selected}",
+            fix="correct the name (dbt ls --select …), or give a model materialized='streaming'",
+        )
+
+
 def _put_aside(results: Sequence[Any]) -> Aside:
-    if all(str(one.status) not in RED for one in results):
+    if all(str(one.status) != FAIL for one in results):
         return Aside()
     adapter: Any = get_adapter_by_type("tablestore")  # type: ignore[no-untyped-call]  # dbt's; that of the round
     return put_red_aside(adapter.engine, results)

@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-RED = ("fail", "error")
+FAIL = "fail"
+_TROUBLE = (FAIL, "error")
+_SKIPPED = "SKIPPED"  # the code of a model that on_configuration_change='continue' keeps as it is
 _LONGEST_WAIT_S = 60.0
 
 
@@ -32,11 +34,12 @@ class Rules:
 
 @dataclass(frozen=True)
 class Round:
-    """`lines`: of models that committed something, or put something aside; `red`: data tests whose rows are held back;
-    `failed`: anything else, with its reason.
+    """`lines`: of models that committed something, or put something aside; `kept`: of those that stay as they are, told
+    once; `red`: data tests whose rows are held back; `failed`: anything else, with its reason.
     """
 
     lines: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     red: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
 
@@ -54,27 +57,32 @@ class Stop(Protocol):
 def read_round(success: bool, exception: BaseException | None, results: Sequence[Any]) -> Round:
     """`results`: dbt's, of every node."""
     lines: list[str] = []
+    kept: list[str] = []
     red: list[str] = []
     failed: list[str] = []
     for one in results:
         status, kind = str(one.status), str(one.node.resource_type)
-        if status in RED:
-            (red if kind == "test" and status == "fail" else failed).append(f"{one.node.name}: {one.message}")
+        if status in _TROUBLE:
+            (red if kind == "test" and status == FAIL else failed).append(f"{one.node.name}: {one.message}")
         facts = getattr(one, "adapter_response", None) or {}
-        if kind == "model" and status == "success" and facts.get("rows_affected"):
+        if facts.get("code") == _SKIPPED:
+            kept.append(f"{one.node.name}: {one.message}")
+        elif kind == "model" and status == "success" and facts.get("rows_affected"):
             lines.append(f"{one.node.name}: {one.message}")
     if not success and not red and not failed:
         failed.append(str(exception or "dbt ended without success and named no node"))
-    return Round(tuple(lines), tuple(red), tuple(failed))
+    return Round(tuple(lines), tuple(kept), tuple(red), tuple(failed))
 
 
 def follow(play: Callable[[], Round], rules: Rules, stop: Stop, say: Callable[[str], None]) -> int:
     """The exit status."""
     failures, is_good = 0, True
+    told: tuple[str, ...] = ()
     while not stop.is_set():
         now = play()
-        for line in now.lines:
+        for line in (*now.lines, *(one for one in now.kept if one not in told)):
             say(line)
+        told = now.kept or (told if now.failed else ())
         for line in now.red:
             say(f"red: {line}")
         for line in now.failed:
