@@ -204,3 +204,27 @@ def test_what_is_refused(feed: Shop) -> None:
     feed.write("models/totals.sql", good + " having count(*) > (select 0 * count(*) from {{ this }})")
     feed.dbt("run", "--select", "totals", ok=False)
     assert "TS1839" in feed.log
+
+
+def test_an_input_whose_changes_say_too_little(shop: Shop) -> None:
+    """Keyed, without a changelog: which key a row has left is nowhere, so all rows are compared; and none when it is as
+    it was.
+    """
+    silent = WriteSpec(table=TableSpec(primary_key=("id",), options={"changelog-producer": "none"}))
+    shop.write("models/feed.yml", SOURCES)
+    shop.write(
+        "models/totals.sql",
+        f"{{{{ config({CONFIG}) }}}} select customer_id, count(*) as orders "
+        "from {{ source('raw', 'orders') }} group by customer_id",
+    )
+    for customer, expected in (("a", [("a", 1)]), ("b", [("b", 1)]), ("b", [("b", 1)])):
+        if expected != shop_rows(shop):
+            shop.engine.write("demo.orders", pa.table({"id": [1], "customer_id": [customer]}), silent)
+        shop.dbt("run", "--select", "totals")
+        assert shop_rows(shop) == expected
+    assert "all rows" not in shop.log
+
+
+def shop_rows(shop: Shop) -> list[tuple[object, ...]]:
+    """Of the totals, once they are there."""
+    return shop.rows("select * from demo.totals") if "totals" in shop.tables() else []

@@ -235,10 +235,10 @@ class Table:
         return source_of(self.store)
 
     def plan_changes(
-        self, position: str | None, *, branch: str | None = None, most: int | None = None
+        self, position: str | None, *, branch: str | None = None, most: int | None = None, only: bool = False
     ) -> ChangesInput:
-        """Which changes (of `most` snapshots) come behind a reader's position. Raises FixRequest TS1474, TS1317."""
-        return plan_changes(self.store, position, branch=branch, most=most)
+        """Which changes (of `most` snapshots) come behind a reader's position. Raises TS1474, TS1317, `only` TS1481."""
+        return plan_changes(self.store, position, branch=branch, most=most, only=only)
 
     def count_changed_rows(self, found: ChangesInput) -> int | None:
         """How many rows their changelog has, by metadata; None where that is not known. Raises NotFound TS1302."""

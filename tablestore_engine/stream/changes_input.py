@@ -7,6 +7,7 @@ Names      ChangesInput     the range to read, and what the reader's table remem
            hold_changes     a consumer that keeps from expiry what a reader at that position needs next
 Position   {"snapshot", "commit"}: the commit says which snapshot is meant. A staged one is published under another
            number when the table was folded meanwhile, with the same commit and the same rows.
+INVARIANT  who has nothing but changes follows no table that loses what its rows were before: TS1481.
 INVARIANT  a snapshot with the number of the position and another commit is not where the reader was: TS1474, no gap.
 """
 
@@ -16,11 +17,13 @@ import json
 from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.sql.table_version import ChangesBetween
 from tablestore_engine.store.metadata.commit_history import commit_of, find_commit
 from tablestore_engine.store.metadata.source_positions import PositionStep
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.stream.consumer_lag import reset_consumer
 
 TABLE_SOURCE = "table:"  # before its identity, in a table's name among the positions of others
@@ -45,11 +48,20 @@ def source_of(store: TableStore) -> str:
 
 
 def plan_changes(
-    store: TableStore, position: str | None, *, branch: str | None = None, most: int | None = None
+    store: TableStore,
+    position: str | None,
+    *,
+    branch: str | None = None,
+    most: int | None = None,
+    only: bool = False,
 ) -> ChangesInput:
     """`most`: of main's snapshots behind the position; a change of columns is never before the end, since readers know
-    those of today. Raises FixRequest TS1474 (position), NotFound TS1317 (branch), TS1310.
+    those of today. `only`: the reader has nothing but the changes, and is told so before it begins.
+
+    Raises FixRequest TS1474 (position), TS1481 (`only`), NotFound TS1317 (branch), TS1310.
     """
+    if only and _is_lossy(store.schema):
+        raise _lossy(store)
     newest = store.latest()
     end = newest if branch is None else store.on_staged(branch).latest()
     since = None if position is None else _find(store, newest, position)
@@ -65,9 +77,11 @@ def plan_changes(
 
 
 def count_changed_rows(store: TableStore, found: ChangesInput) -> int | None:
-    """None: only reading tells, or all rows are new. Raises NotFound TS1302 for a snapshot that is gone."""
+    """None: only reading tells, not even reading does, or all rows are new. Raises NotFound TS1302 for a snapshot that
+    is gone.
+    """
     between = found.between
-    if between.since is None:
+    if between.since is None or (found.step is not None and _is_lossy(store.schema)):
         return None
     last = between.until
     counts = []
@@ -106,6 +120,21 @@ def _find(store: TableStore, newest: Snapshot | None, position: str) -> int:
     if newest is not None and found < newest.id and store.snapshots.find(found + 1) is None:
         raise _lost(store, f"snapshot {found + 1} has expired")
     return found
+
+
+def _is_lossy(schema: TableSchema) -> bool:
+    """Whether an update comes as +I, and nothing says which row it replaced."""
+    return schema.is_keyed and TableTraits(schema).changelog_producer.reads_delta
+
+
+def _lossy(store: TableStore) -> FixRequest:
+    return FixRequest(
+        "TS1481",
+        f"changes of {store.location} do not say what its rows were before",
+        why="it has a key and 'changelog-producer' = 'none': a row that replaces another comes as a new one",
+        fix="build the table anew with 'changelog-producer' = 'lookup', our default; or keep the model up by "
+        "incremental_strategy='changed_keys', which compares all rows then",
+    )
 
 
 def _lost(store: TableStore, why: str) -> FixRequest:
