@@ -2,6 +2,7 @@
 
 Names      one_table    the source's table that all messages are of
            check_keys   the messages' key is the table's
+           check_names  no column has a name that means something else
            unreadable   the error of a message that cannot be read
 INVARIANT  all is checked before anything is committed.
 """
@@ -11,17 +12,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.ingest.changes import Changes, Dead
 from tablestore_engine.ingest.ingest_spec import IngestSpec
 from tablestore_engine.log.message_source import RawMessages
+from tablestore_engine.spark.incoming_frame import VIOLATION_COLUMN
+
+_HELPERS = frozenset({ROW_KIND_COLUMN.lower(), VIOLATION_COLUMN.lower()})
 
 
 def one_table(
     spec: IngestSpec, title: str, known: str | None, changes: Changes, raw: RawMessages
 ) -> str | None:
-    """`known`: of earlier batches. Raises FixData TS1427, unless a pattern says which tables are meant."""
+    """`known`: of earlier batches. Raises FixData TS1427, unless a pattern says which tables are meant.
+
+    Of a pattern those count that came last: a table may have got another name.
+    """
     if spec.source_table is not None:
-        return known
+        return (
+            known if not changes.tables else next(iter(changes.tables)) if len(changes.tables) == 1 else None
+        )
     tables = dict.fromkeys([*([] if known is None else [known]), *changes.tables])
     if len(tables) > 1:
         first, other = list(tables)[:2]
@@ -48,6 +59,31 @@ def check_keys(spec: IngestSpec, key: tuple[str, ...], changes: Changes, raw: Ra
             fix="ingest into a new table with the source's key; or name the key that is meant (key, --key), which then "
             "counts whatever messages say",
         )
+
+
+def check_names(columns: Sequence[DataField], changes: Changes) -> None:
+    """Raises FixRequest TS1112; what the table does not take may be called as it likes."""
+    wanted = {one.name.lower() for one in columns}
+    for one in columns:
+        if one.name.lower() in _HELPERS:
+            raise _forbidden(
+                one.name, f"{ROW_KIND_COLUMN} and {VIOLATION_COLUMN} stand beside rows that are written"
+            )
+    for part in changes.parts:
+        seen: set[str] = set()
+        for name in part.types:
+            if name.lower() in seen & wanted:
+                raise _forbidden(name, "another column of the messages has this name in another case")
+            seen.add(name.lower())
+
+
+def _forbidden(name: str, why: str) -> FixRequest:
+    return FixRequest(
+        "TS1112",
+        f"column name {name!r} is not allowed",
+        why=why,
+        fix="rename the column in the source, or let the connector leave it out (column.exclude.list)",
+    )
 
 
 def unreadable(spec: IngestSpec, title: str, dead: Sequence[Dead], raw: RawMessages) -> FixData:

@@ -3,6 +3,8 @@
 Names      IngestRun   one source and one table; `run` ends where the source ended when it began, `follow` goes on
 Steps      position of the table → messages behind it → changes (decode.py) → columns (target_columns.py) → the last row
            of each key → dead letters, if there are any → one commit
+Table      of the source: the one that all messages were of is noted with the position, so that messages of another one
+           are noticed in later runs too
 Idle       messages from which no row follows move the position in memory; it is committed with the next rows, at the
            end, and once a minute
 INVARIANT  no state but the table's own: who is killed anywhere goes on at the table's position.
@@ -21,7 +23,7 @@ import pyarrow as pa
 from tablestore_engine.errors import FixData, PublishPending, RetryError, Stopped
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.ingest.batch_checks import check_keys, one_table, unreadable
+from tablestore_engine.ingest.batch_checks import check_keys, check_names, one_table, unreadable
 from tablestore_engine.ingest.changes import Changes
 from tablestore_engine.ingest.decode import BatchDecoder, find_key
 from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec, OnError, OnTruncate
@@ -29,7 +31,7 @@ from tablestore_engine.ingest.last_rows import last_of_each_key
 from tablestore_engine.ingest.target import Batch, Target, TargetState, no_target
 from tablestore_engine.ingest.target_columns import Known, Shaped, plan_columns, shape_rows
 from tablestore_engine.ingest.told import TRUNCATE, MessageReader, ReadRules
-from tablestore_engine.log.message_source import MessageSource, RawMessages
+from tablestore_engine.log.message_source import MessageSource, RawMessages, table_of, with_table
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.source_positions import PositionStep
 
@@ -136,8 +138,8 @@ class _Place:
         if state.position is not None:
             source.check(state.position)
         self.position = state.position or source.begin()
+        self._table = table_of(state.position)
         self._settled_ms = self._said_ms = run.runtime.now_ms()
-        self._table: str | None = None
 
     def take(self, raw: RawMessages) -> None:
         """A batch: one commit, if rows follow from it. Raises FixData TS1421, TS1423, TS1427-TS1429, FixRequest
@@ -170,8 +172,8 @@ class _Place:
     def settle(self) -> None:
         """The position alone, where it is further than the table says."""
         self._settled_ms = self._run.runtime.now_ms()
-        state = self._run.target.look(self._source.source_id)
-        if state.schema is None or self.position == self._committed:
+        state, reached = self._run.target.look(self._source.source_id), with_table(self.position, self._table)
+        if state.schema is None or reached == self._committed:
             return
         if state.position != self._committed:
             raise self._overtaken(state)
@@ -179,7 +181,7 @@ class _Place:
         empty = pa.table(
             [pa.nulls(0, type_to_arrow(one.type)) for one in fields], [one.name for one in fields]
         )
-        step = PositionStep(self._committed, self.position)
+        step = PositionStep(self._committed, reached)
         pending = self._commit(state, Batch(fields, state.key, empty, np.empty(0, bool), step))
         if pending is not None:
             raise pending
@@ -220,19 +222,20 @@ class _Place:
         changes = BatchDecoder(self._reader, rules).decode(raw)
         self._table = one_table(spec, self._source.title, self._table, changes, raw)
         check_keys(spec, key, changes, raw)
-        empties = self._empties(changes, raw)
+        empties = self._empties(changes, raw, is_new=state.schema is None)
         columns = plan_columns(changes, known, raw.place)
+        check_names(columns, changes)
         if not key and any(len(part.numbers) for part in changes.parts):
             raise no_target(
                 spec.into, "it is still to be made, and neither the messages nor the call name its key"
             )
         shaped = shape_rows(changes.parts, columns, key, state.required)
         self._dead(changes, shaped, raw)
-        if not len(shaped.numbers) and not empties:
+        if not len(shaped.numbers) and (not empties or state.schema is None):
             return None, changes
         is_one_line = self._source.is_one_line()
         rows, is_put = last_of_each_key(shaped, key, raw, is_one_line=is_one_line, empties=empties)
-        step = PositionStep(self._committed, raw.reached)
+        step = PositionStep(self._committed, with_table(raw.reached, self._table))
         return Batch(columns, _spelled(key, columns), rows, is_put, step, empties), changes
 
     def _dead(self, changes: Changes, shaped: Shaped, raw: RawMessages) -> None:
@@ -247,8 +250,11 @@ class _Place:
             raise unreadable(self._run.spec, self._source.title, changes.dead, raw)
         self._run.target.commit_dead_letters(self._source, raw, changes.dead)
 
-    def _empties(self, changes: Changes, raw: RawMessages) -> bool:
-        """Whether the table is emptied; then what lies before in the batch is gone. Raises FixData TS1429."""
+    def _empties(self, changes: Changes, raw: RawMessages, *, is_new: bool) -> bool:
+        """Whether the table is emptied; then what lies before in the batch is gone. Raises FixData TS1429.
+
+        A truncate before the first row of all empties nothing.
+        """
         if not changes.truncates:
             return False
         rule, last = self._run.spec.on_truncate, max(changes.truncates)
@@ -257,6 +263,8 @@ class _Place:
             changes.truncates = []
             return False
         is_one_line = self._source.is_one_line()
+        if is_new and is_one_line and not any((part.numbers < last).any() for part in changes.parts):
+            return False
         if rule is OnTruncate.FAIL or not is_one_line:
             why = (
                 "on_truncate='fail'"

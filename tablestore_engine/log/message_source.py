@@ -2,19 +2,43 @@
 
 Names      RawMessages     messages as they came, with their places
            MessageSource   reads on from a position, up to an end
+           with_table(), table_of()   the table that all messages were of, beside where a source is
 Position   a text that only its source understands: where to read on in each partition, and what the source was, so that
-           another one of the same name is noticed
+           another one of the same name is noticed. As an object it may have the member `table`, of which the source
+           takes no notice
 INVARIANT  only what is decided is read: no message of a transaction that is open or was given up.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+_TABLE = "table"
+
+
+def with_table(position: str, table: str | None) -> str:
+    """None: of none, or of several. A position that is no object stays as it is."""
+    said = json.loads(position)
+    if not isinstance(said, dict) or said.get(_TABLE) == table:
+        return position
+    said.pop(_TABLE, None)
+    named = said if table is None else {**said, _TABLE: table}
+    return json.dumps(named, ensure_ascii=False, separators=(",", ":"))
+
+
+def table_of(position: str | None) -> str | None:
+    """None where nobody has noted it, or where it is no object, as others may have written it."""
+    try:
+        said = json.loads(position or "null")
+    except ValueError:
+        return None
+    return str(said[_TABLE]) if isinstance(said, dict) and said.get(_TABLE) else None
 
 
 @dataclass(frozen=True)

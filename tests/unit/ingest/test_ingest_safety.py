@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tablestore_engine.api import Engine
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import ChangeFormat, Engine, IngestSpec, PositionStep, WriteSpec
+from tablestore_engine.errors import FixData, FixRequest
 from tests.unit.ingest.histories import MemorySource, engine_at, ingest, run_of, spec_of, table_of
 
 Message = tuple[bytes | None, bytes | None]
@@ -136,3 +136,126 @@ def test_keys_of_canal(engine: Engine) -> None:
     source.put([(None, json.dumps({**message, "pkNames": ["id", "v"]}).encode())])
     with pytest.raises(FixRequest, match=r"TS1420[\s\S]*id, v"):
         ingest(engine, source, spec_of("canal-json", key=()))
+
+
+# tables of the source ------------------------------------------------------------------------------------------------
+
+
+def lines(path: Path, *messages: Message) -> None:
+    """Behind what the file has."""
+    with path.open("ab") as file:
+        file.writelines((value or b"") + b"\n" for _, value in messages)
+
+
+def file_spec(path: Path, **more: Any) -> IngestSpec:
+    """Into d.t by id."""
+    words: dict[str, Any] = {"key": ("id",), "infer": True, **more}
+    return IngestSpec(format=ChangeFormat.DEBEZIUM_JSON, into="d.t", path=str(path), **words)
+
+
+def test_another_table_in_a_later_run(engine: Engine, tmp_path: Path) -> None:
+    """Names that are the same as a topic's: TS1427, also in later runs, until a pattern says which are meant."""
+    path = tmp_path / "in.jsonl"
+    lines(path, put(table="a_b", id=1, v=1))
+    engine.ingest(file_spec(path))
+    lines(path, put(table="a_b", id=2, v=2), (None, b'{"ts_ms":1}'))
+    assert engine.ingest(file_spec(path)).upserts == 1
+    lines(path, put(table="a b", id=1, v=77))
+    with pytest.raises(FixData, match=r"TS1427[\s\S]*of s\.a_b, and of s\.a b at in\.jsonl"):
+        engine.ingest(file_spec(path))
+    assert table_of(engine)[1]["v"] == 1
+    engine.ingest(file_spec(path, source_table="s.a b"))
+    lines(path, put(table="a b", id=1, v=78))
+    assert engine.ingest(file_spec(path)).upserts == 1, "a table that got another name is meant from then on"
+    lines(path, put(table="a_b", id=1, v=79))
+    with pytest.raises(FixData, match="TS1427"):
+        engine.ingest(file_spec(path))
+    lines(path, put(table="a b", id=1, v=80))
+    engine.ingest(file_spec(path, source_table="s.*"))
+    lines(path, put(table="c", id=1, v=81))
+    assert engine.ingest(file_spec(path)).upserts == 1, "of several tables none is the one"
+
+
+def test_a_position_without_a_table(engine: Engine, tmp_path: Path) -> None:
+    """As it was written before tables were noted: it is read, and nothing is committed while nothing comes."""
+    path = tmp_path / "in.jsonl"
+    lines(path, put(id=1, v=1))
+    engine.ingest(file_spec(path))
+    name, new = next(iter(engine.table("d.t").positions().items()))
+    assert json.loads(new)["table"] == "s.orders"
+    old = json.dumps(
+        {key: one for key, one in json.loads(new).items() if key != "table"}, separators=(",", ":")
+    )
+    engine.write(
+        "d.t", engine.table("d.t").scan().to_arrow(), WriteSpec(positions={name: PositionStep(new, old)})
+    )
+    assert engine.ingest(file_spec(path)).commits == 0
+    lines(path, put(id=2, v=1))
+    assert engine.ingest(file_spec(path)).upserts == 1
+    assert json.loads(engine.table("d.t").positions()[name])["table"] == "s.orders"
+    assert engine.ingest(file_spec(path)).commits == 0
+
+
+# what comes before the table -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["apply", "fail", "ignore"])
+def test_a_truncate_before_the_first_row(engine: Engine, rule: str) -> None:
+    """It makes no table; the batch with rows does, with the position behind both."""
+    spec = spec_of("debezium-json", on_truncate=rule, rows_max=1, **INFER)
+    source = filled(change("t", None, None))
+    assert ingest(engine, source, spec).commits == 0
+    assert engine.find_table("d.t") is None
+    source.put([put(id=1, v=1)])
+    ingest(engine, source, spec)
+    assert (table_of(engine)[1]["v"], engine.table("d.t").schema.primary_keys) == (1, ("id",))
+    assert engine.table("d.t").positions() == {"memory": "2"}
+
+
+def test_a_truncate_in_the_first_batch(engine: Engine) -> None:
+    """What lies before it is gone; a topic of several partitions has no before."""
+    both = filled(put(id=1, v=1), change("t", None, None), put(id=2, v=2))
+    with pytest.raises(FixData, match="TS1429"):
+        ingest(engine, both, spec_of("debezium-json", into="d.u", **INFER))
+    parts = MemorySource([(0, change("t", None, None)), (1, put(id=1, v=1))], partitions=2)
+    with pytest.raises(FixData, match="TS1429"):
+        ingest(engine, parts, spec_of("debezium-json", into="d.u", on_truncate="apply", **INFER))
+    ingest(engine, both, spec_of("debezium-json", into="d.u", on_truncate="apply", **INFER))
+    assert list(table_of(engine, "d.u")) == [2]
+    gone = filled(put(id=1, v=1), change("t", None, None))
+    ingest(engine, gone, spec_of("debezium-json", into="d.v", on_truncate="apply", **INFER))
+    assert table_of(engine, "d.v") == {}
+
+
+# names ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["_row_kind", "_ROW_KIND", "_TS_VIOLATED", "_KEY_id", "V"])
+def test_names_that_no_column_may_have(engine: Engine, name: str) -> None:
+    """Those that rows carry beside their columns, those of the format, one that differs in case alone: TS1112."""
+    source = filled(put(**{"id": 1, "v": "a", name: "UP"}))
+    with pytest.raises(FixRequest, match="TS1112") as caught:
+        ingest(engine, source, spec_of("debezium-json", **INFER))
+    assert repr(name) in str(caught.value)
+    assert engine.find_table("d.t") is None
+    source = filled(put(id=1, v="a"))
+    ingest(engine, source, spec_of("debezium-json", **INFER))
+    source.put([put(**{"id": 1, "v": "a", name: "UP"})])
+    with pytest.raises(FixRequest, match="TS1112"):
+        ingest(engine, source, spec_of("debezium-json", **INFER))
+    if name != "V":
+        ingest(engine, source, spec_of("debezium-json", on_schema_change="ignore", **INFER))
+    assert table_of(engine) == {1: {"id": 1, "v": "a"}}
+
+
+def test_keys_with_names_of_our_own(engine: Engine) -> None:
+    """What is noted beside rows takes no column's place."""
+    source = MemorySource(partitions=2)
+    for partition in (0, 1):
+        source.put([put(("__at", "__part"), __at=5, __part=partition, v=1)], partition)
+    ingest(engine, source, spec_of("debezium-json", **INFER))
+    assert engine.table("d.t").scan().to_arrow().num_rows == 2
+    source.put([put(("__at", "__part"), __at=5, __part=0, v=2)], 0)
+    source.put([put(("__at", "__part"), __at=5, __part=0, v=3)], 1)
+    with pytest.raises(FixData, match=r"TS1428[\s\S]*__at=5, __part=0"):
+        ingest(engine, source, spec_of("debezium-json", **INFER))
