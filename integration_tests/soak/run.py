@@ -24,6 +24,8 @@ from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.peers import Peer, rust_peer
 from integration_tests.soak.dbt_rounds import play_rounds
 from integration_tests.soak.killed_followers import killed_followers
+from integration_tests.soak.killed_ingests import killed_ingests
+from integration_tests.soak.killed_streams import killed_streams
 from integration_tests.soak.large_bucket import fill_bucket
 from integration_tests.soak.planted_secrets import play_secrets
 from integration_tests.soak.random_batches import random_batches
@@ -152,6 +154,18 @@ def run_batches(seed: int, count: int) -> Counts:
         return random_batches(seed, count, folder)
 
 
+def run_ingests(seed: int, count: int) -> Counts:
+    """`count` tables of a PostgreSQL that everything is killed on the way of."""
+    with _folder() as folder:
+        return killed_ingests(seed, count, folder)
+
+
+def run_streams(seed: int, count: int) -> Counts:
+    """`count` tables followed by Spark's streams, which are killed."""
+    with _folder() as folder:
+        return killed_streams(seed, count, folder)
+
+
 ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "tables": (run_tables, 100),
     "kills": (run_kills, 500),
@@ -161,6 +175,8 @@ ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "stream": (run_stream, 30),
     "followers": (run_followers, 200),
     "batches": (run_batches, 500),
+    "ingests": (run_ingests, 200),
+    "streams": (run_streams, 200),
     "large": (run_large, 300_000),
 }
 
