@@ -79,6 +79,20 @@ def test_a_model_follows_its_input(feed: Shop) -> None:
     ]
 
 
+def test_unit_tests_give_the_rows_that_changed(feed: Shop) -> None:
+    """As a run would read them, with their kinds, wherever the model is. An ephemeral input stays refused."""
+    rows = "select 1 as id, 'a' as v, '-D' as _row_kind, 7 as _snapshot_id"
+    given = f"given: [{{input: \"source('raw', 'feed')\", format: sql, rows: \"{rows}\"}}]"
+    expect = "expect: {rows: [{id: 1, v: a, _row_kind: -D, _snapshot_id: 7}]}"
+    feed.write("models/unit.yml", f"unit_tests: [{{name: gone, model: copy, {given}, {expect}}}]")
+    feed.dbt("run", "--select", "copy")
+    feed.dbt("test", "--select", "copy,test_type:unit")
+    feed.write("models/inline.sql", "{{ config(materialized='ephemeral') }} select 1 as id, 'a' as v")
+    feed.write("models/other.sql", COPY.replace("source('raw', 'feed')", "ref('inline')"))
+    feed.dbt("run", "--select", "other", ok=False)
+    assert "TS1835" in feed.log
+
+
 def test_every_change_comes_once(feed: Shop) -> None:
     """An append-only model keeps a journal: after each run it has what the input's changelog has, no row twice."""
     feed.write("models/journal.sql", JOURNAL)

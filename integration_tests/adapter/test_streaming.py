@@ -105,6 +105,22 @@ def test_unit_tests_give_the_rows_that_came(feed: Shop) -> None:
     feed.dbt("test", "--select", "shout,test_type:unit")
 
 
+def test_an_ephemeral_model_has_no_changes(feed: Shop) -> None:
+    """It is a part of the query: refused, not read as a table whose later rows would never come."""
+    feed.write(
+        "models/inline.sql",
+        "{{ config(materialized='ephemeral') }} select id, v from {{ source('raw', 'feed') }}",
+    )
+    feed.write(
+        "models/copy.sql",
+        "{{ config(materialized='streaming') }} select f.id, i.v from {{ stream(source('raw', 'feed')) }} f "
+        "join {{ stream(ref('inline')) }} i on f.id = i.id",
+    )
+    run(feed, ok=False)
+    assert "TS1843" in feed.log
+    assert "copy" not in feed.tables()
+
+
 def test_compiling_needs_no_table(feed: Shop) -> None:
     """dbt compile and docs generate before the first run; the text names no position, so it is the same later."""
     feed.write("models/early.sql", COPY.replace("source('raw', 'feed')", "source('raw', 'names')"))

@@ -4,7 +4,7 @@
   says who runs the query, and refuses what cannot be kept up.
 -#}
 {%- macro stream(relation) -%}
-  {%- if not execute or relation.is_cte -%} {#- the rows of a unit test are what came #}
+  {%- if not execute or model.resource_type == 'unit_test' -%} {#- the rows of a unit test are what came #}
     {{- return(relation) -}}
   {%- endif -%}
   {%- set explained = render if flags.WHICH == 'compile' else none -%}
