@@ -2,26 +2,42 @@
 
 Names      SyncSpec       which source, into which database of the warehouse, by which rules
            sync_database  everything up to now; SyncReport: what became of each table
-Steps      wait until Connect has sent what the database has committed → topics of the source → one ingest for each,
-           which goes on at the position in its own table
+           table_names    of the warehouse, for those of the source
+Steps      database and brokers are those of the source's record → its tables as the catalog has them now, new ones are
+           followed → wait until Connect has sent what the database has committed → one ingest for each table, which
+           goes on at the position in its own table
 INVARIANT  a table that fails holds no other one back, and the report is not a success.
+INVARIANT  a table that cannot be whole is named: none of those that the source's patterns mean is silently absent.
 INVARIANT  `up to now` is the database's: what was committed in it before the call is in the tables behind it.
+CRASH      the record has the place before the first table is read: what a sync has promised is known to the next start.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tablestore_engine.errors import FixRequest, TablestoreError
+from tablestore_engine.errors import EngineBug, FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.ingest.ingest_spec import ChangeFormat, IngestReport, IngestSpec, OnError, OnTruncate
 from tablestore_engine.log.database_position import wait_sent
+from tablestore_engine.log.database_session import find_identity, open_database
+from tablestore_engine.log.database_source import DatabaseSource
 from tablestore_engine.log.dev_connect import ConnectInfo, connector_status
-from tablestore_engine.log.kafka.client_settings import client_settings
-from tablestore_engine.log.kafka.topic_names import list_topics
+from tablestore_engine.log.followed_tables import Look, look_at_tables
+from tablestore_engine.log.kafka.topic_names import find_cluster, first_offsets, list_topics
+from tablestore_engine.log.source_record import (
+    SourceRecord,
+    anew_command,
+    change_record,
+    check_record,
+    read_record,
+    topic_of,
+)
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 if TYPE_CHECKING:
@@ -44,19 +60,33 @@ class SyncSpec:
 
 @dataclass(frozen=True)
 class SyncReport:
-    """Of each table, by its name: what was done, or why not. `place`: of the database, up to which it was read."""
+    """Of each table, by its name: what was done, or why not. `place`: of the database, up to which it was read.
+
+    `is_complete`: not stopped before the end.
+    """
 
     place: str
     tables: Mapping[str, IngestReport]
     errors: Mapping[str, TablestoreError]
+    is_complete: bool = True
+
+    @property
+    def is_success(self) -> bool:
+        """Every table is up to now."""
+        return self.is_complete and not self.errors
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "place": self.place,
+            "complete": self.is_complete,
             "tables": {name: report.record() for name, report in self.tables.items()},
             "errors": {name: {"code": one.code, "text": str(one)} for name, one in self.errors.items()},
         }
+
+
+class _StoppedError(Exception):
+    """Somebody asked to end while nothing was read yet."""
 
 
 def sync_database(
@@ -69,59 +99,183 @@ def sync_database(
     say: Callable[[str], None],
     runtime: Runtime = SYSTEM,
 ) -> SyncReport:
-    """`stop` ends it behind the batch that is being written.
+    """`stop` ends it: what was not read then makes the report incomplete.
 
-    Raises FixRequest TS1463, TS1467, TS1478, RetryError TS1479 before anything is read.
+    Raises FixRequest TS1467, TS1478, TS1484, TS1492, TS1497, RetryError TS1464, TS1467, TS1479, TS1486 before anything
+    is read.
     """
-    place = wait_sent(running.source, environ, runtime, check=lambda: _check_running(running))
-    settings = client_settings(environ, said={"kafka.bootstrap.servers": running.brokers})
-    reports: dict[str, IngestReport] = {}
-    errors: dict[str, TablestoreError] = {}
-    for topic, table in table_topics(running.source.name, spec.into, list_topics(settings)).items():
+    source, folder, stop = running.source, Path(running.data_dir), stop or threading.Event()
+    record = _known_record(source, folder, find_cluster(engine.clients))
+    with open_database(source, environ) as connection:
+        here = find_identity(connection)
+        check_record(record, source, here, record.cluster)
+        look = look_at_tables(connection, source, record, here.version)
+    change_record(folder, lambda known: known.with_followed(look.known))
+    try:
+        place = wait_sent(source, environ, runtime, check=lambda: _check_running(running, stop))
+    except _StoppedError:
+        return SyncReport("", {}, {}, is_complete=False)
+    change_record(folder, lambda known: known.with_place(place))
+    sync = _Sync(engine, source, spec, stop, say, runtime)
+    sync.name_troubles(look, folder)
+    sync.ingest_all(look.known)
+    is_complete = sync.is_complete and all(one.is_complete for one in sync.reports.values())
+    return SyncReport(place, sync.reports, sync.errors, is_complete)
+
+
+class _Sync:
+    """One round, table by table."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        source: DatabaseSource,
+        spec: SyncSpec,
+        stop: threading.Event,
+        say: Callable[[str], None],
+        runtime: Runtime,
+    ) -> None:
+        self._engine, self._source, self._spec, self._stop = engine, source, spec, stop
+        self._say, self._runtime = say, runtime
+        self.reports: dict[str, IngestReport] = {}
+        self.errors: dict[str, TablestoreError] = {}
+        self.is_complete = True
+
+    def name_troubles(self, look: Look, folder: Path) -> None:
+        """Those that cannot be brought up to now; one that neither side has any more is forgotten."""
+        for title, error in (*look.trouble.items(), *look.gone.items()):
+            name = table_name(self._spec.into, title)
+            if title in look.gone and self._engine.find_table(name) is None:
+                change_record(folder, lambda known, title=title: known.without(title))  # type: ignore[misc]
+            else:
+                self._failed(name, error)
+
+    def ingest_all(self, titles: Iterable[str]) -> None:
+        """Each on its own."""
+        names = {title: table_name(self._spec.into, title) for title in titles}
+        topics = {title: topic_of(self._source.name, title) for title in titles}
+        there = set(list_topics(self._engine.clients)) & set(topics.values())
+        firsts = first_offsets(self._engine.clients, sorted(there), self._runtime)
+        clashes = Counter((*names.values(), *topics.values()))
+        for title, name in names.items():
+            if self._stop.is_set():
+                self.is_complete = False
+                return
+            try:
+                if clashes[name] > 1 or clashes[topics[title]] > 1:
+                    raise _clash(self._source, title, name)
+                self._ingest(topics[title], name, firsts.get(topics[title]))
+            except TablestoreError as error:
+                self._failed(name, error)
+            except Exception as error:  # noqa: BLE001 - the other tables are not to wait for it
+                self._failed(name, _unexpected(name, error))
+
+    def _ingest(self, topic: str, name: str, first: int | None) -> None:
+        """`first`: the first message of the topic, None where there is no topic: no row was ever there."""
+        is_new = self._engine.find_table(name) is None
+        if first is None:
+            if not is_new:
+                raise _from_before(name, topic)
+            return
+        if is_new and first > 0:
+            raise _begins_late(name, topic, first)
+        spec = self._spec
         asked = IngestSpec(
             format=ChangeFormat.DEBEZIUM_JSON,
-            into=table,
+            into=name,
             topic=topic,
             on_error=spec.on_error,
             on_truncate=spec.on_truncate,
             options=spec.options,
         )
-        try:
-            reports[table] = engine.ingest(asked, stop=stop, say=say)
-            say(f"{table}: {reports[table].summary()}")
-        except TablestoreError as error:
-            errors[table] = error
-            say(f"{table}: {error}")
-    return SyncReport(place, reports, errors)
+        self.reports[name] = self._engine.ingest(asked, stop=self._stop, say=self._say)
+        self._say(f"{name}: {self.reports[name].summary()}")
+
+    def _failed(self, name: str, error: TablestoreError) -> None:
+        self.errors[name] = error
+        self._say(f"{name}: {error}")
 
 
-def table_topics(source: str, into: str, topics: Iterable[str]) -> dict[str, str]:
-    """Topic → table, of those that are `<source>.<schema>.<table>`. Raises FixRequest TS1463."""
-    found: dict[str, str] = {}
-    for topic in sorted(topics):
-        prefix, _, rest = topic.partition(".")
-        schema, dot, table = rest.partition(".")
-        if prefix != source or not dot or not table:
-            continue
-        name = f"{into}.{table if schema == _PUBLIC else f'{schema}__{table}'}".lower()
-        if name in found.values():
-            raise FixRequest(
-                "TS1463",
-                f"two tables of source {source} would become {name}",
-                why=f"topics {next(one for one, known in found.items() if known == name)} and {topic}",
-                fix="sync them one by one, into databases of their own: tablestore ingest debezium-json --topic …",
-            )
-        found[topic] = name
-    return found
+def table_name(into: str, title: str) -> str:
+    """Of the warehouse, for `schema.table` of the source."""
+    schema, _, table = title.partition(".")
+    return f"{into}.{table if schema == _PUBLIC else f'{schema}__{table}'}".lower()
 
 
-def _check_running(running: ConnectInfo) -> None:
-    """Waiting for a connector that has failed has no end. Raises FixRequest TS1467."""
+def _known_record(source: DatabaseSource, folder: Path, cluster: str) -> SourceRecord:
+    """Raises FixRequest TS1484, TS1497."""
+    record = read_record(folder)
+    if record is None:
+        raise FixRequest(
+            "TS1484",
+            f"source {source.name} cannot be read up to now",
+            why=f"nothing is written down of it in {folder}: it was started by an older version, or a file was lost",
+            fix=f"tablestore connect stop {source.name}, then begin anew with all rows: {anew_command(source)}",
+        )
+    if record.cluster != cluster:
+        raise FixRequest(
+            "TS1497",
+            f"source {source.name} sends its changes elsewhere",
+            why=f"its topics are in the Kafka cluster {record.cluster}, the brokers of this call are {cluster}",
+            fix="name the brokers that it was started with (TABLESTORE_KAFKA, --bootstrap, log:)",
+        )
+    return record
+
+
+def _clash(source: DatabaseSource, title: str, name: str) -> FixRequest:
+    return FixRequest(
+        "TS1463",
+        f"two tables of source {source.name} would become {name}",
+        why=f"{title} is one of them: names differ in their case alone, or in what stands for a schema",
+        fix="leave one out: name others with --table, and give it a source and a database of its own",
+    )
+
+
+def _from_before(name: str, topic: str) -> FixRequest:
+    return FixRequest(
+        "TS1482",
+        f"table {name} has rows of another source, or of one that began anew",
+        why=f"topic {topic} is not there: since this source began its table had no row",
+        fix="drop the warehouse's table, or sync into another database",
+    )
+
+
+def _begins_late(name: str, topic: str, first: int) -> NotFound:
+    return NotFound(
+        "TS1483",
+        f"table {name} cannot begin with topic {topic}",
+        why=f"the first message that is left is {first}: retention or somebody deleted those before, with rows in them",
+        fix="begin the source anew (tablestore connect start … --anew); its topics keep everything if they are its own",
+    )
+
+
+def _unexpected(name: str, error: Exception) -> EngineBug:
+    return EngineBug(
+        "TS1498",
+        f"table {name} could not be brought up to now",
+        why=f"{type(error).__name__}: {error}",
+        fix="report this; the other tables went on",
+    )
+
+
+def _check_running(running: ConnectInfo, stop: threading.Event) -> None:
+    """Waiting for a connector that has failed has no end. Raises FixRequest TS1467, RetryError TS1467."""
+    if stop.is_set():
+        raise _StoppedError
     status = connector_status(running)
-    if status is None or status.is_halted:
+    if status is None:
+        raise RetryError(
+            "TS1467",
+            f"the connector of {running.source.url} does not run",
+            why="it does not answer",
+            fix=f"read {running.log}, then: tablestore connect start {running.source.name}",
+        )
+    if status.is_halted:
         raise FixRequest(
             "TS1467",
             f"the connector of {running.source.url} does not run",
-            why="it does not answer" if status is None else f"it is {status.connector}: {status.error}",
-            fix=f"read {running.log}, then: tablestore connect stop {running.source.name}, and start it again",
+            why=f"it is {status.connector}, its task {status.task}: {status.error}",
+            fix=f"read {running.log}, then: tablestore connect stop {running.source.name}, and start it again. A value "
+            "that cannot be converted (NaN in numeric; a large value that an update left as it was, in a table without "
+            "replica identity full) comes again: set it right, then start with --anew",
         )

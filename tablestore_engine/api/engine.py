@@ -105,6 +105,11 @@ class Engine:
         """The folder, absolute."""
         return self._warehouse.path
 
+    @property
+    def clients(self) -> Mapping[str, str]:
+        """Settings of the clients of Kafka and a registry; they may have secrets."""
+        return self._clients
+
     def __enter__(self) -> Self:
         """`with Engine(…) as engine:` closes it at the end."""
         return self

@@ -3,7 +3,8 @@
 Steps      connect: fetch Connect and Debezium once, start them, say how they are · sync: what the database has
            committed by now → the topics of its tables → tables
 Ends       sync: behind what was committed when it began; with --follow it begins again, until SIGTERM or Ctrl-C
-INVARIANT  a table that could not be brought up to now makes the status 1; so does a connector that has failed.
+INVARIANT  a table that could not be brought up to now makes the status 1, also of the last whole round of --follow; so
+           does a connector that has failed, and an end before everything was read.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def _register_connect(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--database", metavar="URL", help=text)
     text = "start: a table, schema.table with * for anything; may come again (default: all)"
     parser.add_argument("--table", metavar="PATTERN", action="append", default=[], help=text)
+    text = "start: delete its slot and its topics, and load all rows again, into new tables"
+    parser.add_argument("--anew", action="store_true", help=text)
     parser.add_argument("--data-dir", help="folder of what Connect remembers (default: in the cache folder)")
     parser.add_argument(
         "--bootstrap", metavar="HOST:PORT", help="start: Kafka brokers (default: $TABLESTORE_KAFKA)"
@@ -63,7 +66,7 @@ def _connect(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.action == "start":
         source = parse_source(arguments.name, arguments.database or "", arguments.table)
-        start_connect(source, _brokers(arguments), data_dir=folder, say=say)
+        start_connect(source, _brokers(arguments), data_dir=folder, anew=arguments.anew, say=say)
     return _tell(find_connect(arguments.name, folder), arguments)
 
 
@@ -118,29 +121,39 @@ def _register_sync(parser: argparse.ArgumentParser) -> Run:
 
 
 def _sync(arguments: argparse.Namespace) -> int:
+    spec = SyncSpec(arguments.into, OnError(arguments.on_error), OnTruncate(arguments.on_truncate))
+    status, said = 0, ""
+    with open_engine(arguments) as engine, stopped_by_signals() as stop:
+        while True:
+            try:
+                report = sync_database(engine, _find_running(arguments), spec, stop=stop, say=say)
+            except RetryError as error:
+                if not arguments.follow:
+                    raise
+                status = 1
+                if str(error) != said:  # once, not each second
+                    say(str(error))
+                said = str(error)
+            else:
+                said = ""
+                if report.is_complete or not arguments.follow:
+                    status = 0 if report.is_success else 1
+                    _report(report, as_json=arguments.json)
+            if not arguments.follow or stop.wait(arguments.interval):
+                return status
+
+
+def _find_running(arguments: argparse.Namespace) -> ConnectInfo:
+    """Each round: it may have been started again meanwhile. Raises RetryError TS1468."""
     running = find_connect(arguments.name, Path(arguments.data_dir) if arguments.data_dir else None)
     if running is None:
-        raise FixRequest(
+        raise RetryError(
             "TS1468",
             f"source {arguments.name} does not run",
             why="nobody sends its changes, so it cannot be said what `up to now` is",
             fix=f"tablestore connect start {arguments.name} --database postgresql://user@host:port/database",
         )
-    spec = SyncSpec(arguments.into, OnError(arguments.on_error), OnTruncate(arguments.on_truncate))
-    with open_engine(arguments) as engine, stopped_by_signals() as stop:
-        while True:
-            try:
-                report = sync_database(engine, running, spec, stop=stop, say=say)
-            except RetryError as error:
-                if not arguments.follow:
-                    raise
-                say(str(error))
-            else:
-                _report(report, as_json=arguments.json)
-                if not arguments.follow:
-                    return 1 if report.errors else 0
-            if stop.wait(arguments.interval):
-                return 0
+    return running
 
 
 def _report(report: SyncReport, *, as_json: bool) -> None:
@@ -149,7 +162,8 @@ def _report(report: SyncReport, *, as_json: bool) -> None:
         return
     count = len(report.tables)
     failed = f", {len(report.errors)} failed: {', '.join(report.errors)}" if report.errors else ""
-    write_out(f"{count} tables up to {report.place}{failed}")
+    how = f"up to {report.place}" if report.is_complete else "when it was stopped, before the end"
+    write_out(f"{count} tables {how}{failed}")
 
 
 REGISTER = {"connect": _register_connect, "sync": _register_sync}

@@ -3,17 +3,16 @@
 Names      wait_sent   everything that was committed in the database before the call lies in Kafka when it returns
 Steps      a message into the database's own log, which wakes the connector even when no table changes → its place →
            the replication slot has confirmed that place: Connect tells PostgreSQL so behind its answers from Kafka
-Optional   psycopg, which the extra `postgres` brings, is imported when a database is asked
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.database_source import PASSWORD_ENV, DatabaseSource
+from tablestore_engine.log.database_session import open_database
+from tablestore_engine.log.database_source import DatabaseSource
 from tablestore_engine.runtime.outside_world import Runtime
 
 _WAIT_SECONDS = 120.0
@@ -30,40 +29,23 @@ def wait_sent(
 ) -> str:
     """The place, as PostgreSQL writes it. `check` raises where waiting has no sense.
 
-    Raises FixRequest TS1478 (psycopg, slot), RetryError TS1479.
+    Raises FixRequest TS1478 (no slot), TS1485, RetryError TS1479, TS1486.
     """
-    psycopg = _load()
-    try:
-        with psycopg.connect(
-            host=source.host,
-            port=source.port,
-            user=source.user,
-            dbname=source.database,
-            password=environ.get(PASSWORD_ENV) or None,
-            connect_timeout=10,
-            autocommit=True,
-        ) as connection:
-            told = "select pg_logical_emit_message(true, 'tablestore', 'sync')::text"
-            place = str(connection.execute(told).fetchone()[0])
-            deadline = runtime.now_ms() + int(seconds * 1000)
-            while not _is_confirmed(connection, source, place):
-                check()
-                if runtime.now_ms() > deadline:
-                    raise RetryError(
-                        "TS1479",
-                        f"Connect has not sent all changes of {source.url} yet",
-                        why=f"slot {source.slot} has not confirmed {place} within {seconds:.0f} s; nothing was read",
-                        fix="look at tablestore connect status, and repeat: a first load may take long",
-                    )
-                runtime.sleep(_POLL_SECONDS)
-            return place
-    except psycopg.Error as error:
-        raise RetryError(
-            "TS1479",
-            f"the database {source.url} cannot be asked how far it is",
-            why=str(error).strip(),
-            fix=f"check the address, and the password in {PASSWORD_ENV}",
-        ) from error
+    with open_database(source, environ) as connection:
+        told = "select pg_logical_emit_message(true, 'tablestore', 'sync')::text"
+        place = str(connection.execute(told).fetchone()[0])
+        deadline = runtime.now_ms() + int(seconds * 1000)
+        while not _is_confirmed(connection, source, place):
+            check()
+            if runtime.now_ms() > deadline:
+                raise RetryError(
+                    "TS1479",
+                    f"Connect has not sent all changes of {source.url} yet",
+                    why=f"slot {source.slot} has not confirmed {place} within {seconds:.0f} s; nothing was read",
+                    fix="look at tablestore connect status, and repeat: a first load may take long",
+                )
+            runtime.sleep(_POLL_SECONDS)
+        return place
 
 
 def _is_confirmed(connection: Any, source: DatabaseSource, place: str) -> bool:  # noqa: ANN401 - psycopg's
@@ -74,18 +56,6 @@ def _is_confirmed(connection: Any, source: DatabaseSource, place: str) -> bool: 
             "TS1478",
             f"nobody follows {source.url}",
             why=f"the database has no replication slot {source.slot}",
-            fix=f"tablestore connect start {source.name} --database {source.url}",
+            fix=f"begin anew: tablestore connect start {source.name} --database {source.url} --anew",
         )
     return bool(row[0])
-
-
-def _load() -> Any:  # noqa: ANN401 - a module that may be missing
-    try:
-        return importlib.import_module("psycopg")
-    except ImportError as error:
-        raise FixRequest(
-            "TS1478",
-            "the database cannot be asked how far it is",
-            why=str(error),
-            fix="pip install 'dbt-tablestore[postgres]'",
-        ) from error

@@ -2,7 +2,7 @@
 
 Names      DatabaseSource       name, address, tables
            parse_source         texts → one
-           worker_properties, connector_properties   files for Connect standalone
+           worker_properties, connector_properties   files for Connect standalone; rest_login: who may ask it
 INVARIANT  the password is in none of these: Connect takes it from its environment when it needs it, and what its REST
            interface shows is the place, not the word.
 INVARIANT  one topic of one partition for each table: the order of its changes, keys that move and TRUNCATE included.
@@ -14,13 +14,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from tablestore_engine.errors import FixRequest
 
 PASSWORD_ENV = "TABLESTORE_DATABASE_PASSWORD"  # noqa: S105 - the name of a variable
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _CONNECTOR = "io.debezium.connector.postgresql.PostgresConnector"
+_REST_LOGIN = "org.apache.kafka.connect.rest.basic.auth.extension"
+_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_NOTHING = "tablestore_no_schema\\.tablestore_no_table"
+_NO_ADDRESS = "that is no address of a database"
+REST_USER = "tablestore"
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class DatabaseSource:
     user: str
     database: str
     tables: tuple[str, ...] = ()
+    sslmode: str = ""
 
     @property
     def slot(self) -> str:
@@ -45,18 +51,16 @@ class DatabaseSource:
     @property
     def url(self) -> str:
         """Without a password."""
-        return f"postgresql://{self.user}@{self.host}:{self.port}/{self.database}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        mode = f"?sslmode={self.sslmode}" if self.sslmode else ""
+        return f"postgresql://{quote(self.user, safe='')}@{host}:{self.port}/{quote(self.database, safe='')}{mode}"
 
 
 def parse_source(name: str, url: str, tables: Sequence[str] = ()) -> DatabaseSource:
     """Raises FixRequest TS1475."""
     if not _NAME.fullmatch(name):
         raise _wrong(f"{name!r} is no name of a source", "expected small letters, digits and _, as in shop")
-    parts = urlsplit(url)
-    try:
-        port = parts.port or 5432
-    except ValueError as error:
-        raise _wrong(f"{url!r} is no address of a database", str(error)) from None
+    parts, port = _split(url)
     if parts.password is not None:
         raise _wrong(
             "the address of the database has a password in it",
@@ -64,13 +68,33 @@ def parse_source(name: str, url: str, tables: Sequence[str] = ()) -> DatabaseSou
         )
     database = unquote(parts.path.strip("/"))
     if parts.scheme not in ("postgresql", "postgres") or not (parts.hostname and parts.username and database):
-        raise _wrong(f"{url!r} is no address of a database", "expected postgresql://user@host:port/database")
+        raise _wrong(_NO_ADDRESS, "expected postgresql://user@host:port/database")
     for one in tables:
         if one.count(".") != 1 or "," in one:
             raise _wrong(f"{one!r} names no table", "expected schema.table, with * for anything")
-    return DatabaseSource(
-        name, parts.hostname, port, unquote(parts.username), database, tuple(dict.fromkeys(tables))
-    )
+    chosen, user = tuple(dict.fromkeys(tables)), unquote(parts.username)
+    return DatabaseSource(name, parts.hostname, port, user, database, chosen, _ssl_mode(parts))
+
+
+def _split(url: str) -> tuple[SplitResult, int]:
+    """What is no address may be a word that nobody may see: it is not repeated."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 5432
+    except ValueError:
+        raise _wrong(_NO_ADDRESS, "its host or its port cannot be read") from None
+    return parts, port
+
+
+def _ssl_mode(parts: SplitResult) -> str:
+    """The one thing that may stand behind ?."""
+    asked = parse_qsl(parts.query, keep_blank_values=True)
+    if parts.fragment or any(key != "sslmode" or value not in _SSL_MODES for key, value in asked):
+        raise _wrong(
+            _NO_ADDRESS,
+            f"behind the database there may be ?sslmode= alone, with one of {', '.join(_SSL_MODES)}",
+        )
+    return asked[-1][1] if asked else ""
 
 
 def _wrong(what: str, why: str) -> FixRequest:
@@ -80,6 +104,13 @@ def _wrong(what: str, why: str) -> FixRequest:
         why=why,
         fix="write tablestore connect start shop --database postgresql://app@localhost:5432/shop",
     )
+
+
+def rest_login(folder: Path, word: str) -> tuple[str, str]:
+    """Texts of two files: who may ask Connect over REST, and where it is told so."""
+    file = str(folder / "rest-users").replace("\\", "\\\\").replace('"', '\\"')
+    login = f'KafkaConnect {{\n{_REST_LOGIN}.PropertyFileLoginModule required file="{file}";\n}};\n'
+    return f"{REST_USER}={word}\n", login
 
 
 def worker_properties(brokers: str, rest_port: int, folder: Path) -> str:
@@ -93,6 +124,7 @@ def worker_properties(brokers: str, rest_port: int, folder: Path) -> str:
         "offset.storage.file.filename": str(folder / "offsets"),
         "offset.flush.interval.ms": "1000",
         "listeners": f"http://127.0.0.1:{rest_port}",
+        "rest.extension.classes": f"{_REST_LOGIN}.BasicAuthSecurityRestExtension",
         "plugin.discovery": "service_load",
         "config.providers": "env",
         "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
@@ -100,8 +132,11 @@ def worker_properties(brokers: str, rest_port: int, folder: Path) -> str:
     })  # fmt: skip
 
 
-def connector_properties(source: DatabaseSource) -> str:
-    """Of Debezium: first all rows, then every change, deletes and TRUNCATE too."""
+def connector_properties(source: DatabaseSource, loaded: Sequence[str] = ()) -> str:
+    """Of Debezium: first all rows of the tables `loaded`, then every change of the publication, deletes and TRUNCATE.
+
+    A value that cannot be converted ends the connector: the other ways of Debezium are a NULL in its place, or no row.
+    """
     settings = {
         "name": source.name,
         "connector.class": _CONNECTOR,
@@ -115,20 +150,29 @@ def connector_properties(source: DatabaseSource) -> str:
         "plugin.name": "pgoutput",
         "slot.name": source.slot,
         "publication.name": source.slot,
-        "publication.autocreate.mode": "filtered" if source.tables else "all_tables",
+        "publication.autocreate.mode": "disabled",
         "snapshot.mode": "initial",
+        "snapshot.include.collection.list": ",".join(map(re.escape, loaded)) or _NOTHING,
+        "event.converting.failure.handling.mode": "fail",
+        "include.unknown.datatypes": "true",
+        "interval.handling.mode": "string",
         "skipped.operations": "none",
         "heartbeat.interval.ms": "1000",
         "topic.creation.default.partitions": "1",
         "topic.creation.default.replication.factor": "-1",
+        "topic.creation.default.cleanup.policy": "delete",
+        "topic.creation.default.retention.ms": "-1",
+        "topic.creation.default.retention.bytes": "-1",
     }
+    if source.sslmode:
+        settings["database.sslmode"] = source.sslmode
     if source.tables:
-        settings["table.include.list"] = ",".join(map(_pattern, source.tables))
+        settings["table.include.list"] = ",".join(map(pattern_of, source.tables))
     return _properties(settings)
 
 
-def _pattern(table: str) -> str:
-    """As Debezium takes it: a regular expression over the whole name."""
+def pattern_of(table: str) -> str:
+    """Of `schema.table` with *: a regular expression over the whole name, as Debezium takes it."""
     return ".*".join(re.escape(part).replace("\\_", "_") for part in table.split("*"))
 
 

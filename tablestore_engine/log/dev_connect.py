@@ -4,35 +4,45 @@ Names      ConnectInfo        what runs: name, REST address, pid, data folder, l
            ConnectorStatus    what Connect says of its connector
            start_connect()    fetch once, start, wait until it works; returns a running one as it is
            stop_connect()     ends the process that we started, and no other; find_connect(): it, or None
-Steps      1 lock the folder  2 jars and Java  3 two files of properties  4 start in a session of its own  5 state file
-           6 wait until connector and task run
+           ask_connect()      a request to its REST interface, with the word that it wants
+Steps      1 lock the folder  2 jars and Java  3 how it begins (log/source_begin.py)  4 files of properties  5 start
+           in a session of its own  6 state file  7 wait until connector and task run
 INVARIANT  a connector whose task has failed is never "running", whatever its process does.
 INVARIANT  the folder is this user's alone (0700) and belongs to one source: how far it is lies there.
+INVARIANT  who asks Connect has its word, which only this user can read: it tells its settings and takes others.
+INVARIANT  a process that we started is in the state file, or has ended: also when Ctrl-C ends the wait.
 WHY        standalone, in one process: this is for one machine. Elsewhere people have a Connect of theirs.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import secrets
 import signal
 import subprocess
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.database_source import (
     PASSWORD_ENV,
+    REST_USER,
     DatabaseSource,
     connector_properties,
+    rest_login,
     worker_properties,
 )
 from tablestore_engine.log.dev_broker_users import write_private
 from tablestore_engine.log.dev_process import end_process, first_words, free_port, locked, start_time
 from tablestore_engine.log.java_bundles import CONNECT, ensure_bundle
+from tablestore_engine.log.kafka.client_settings import BROKERS
+from tablestore_engine.log.source_begin import prepare_source
 from tablestore_engine.runtime.java import cache_folder, find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.ownership import check_owner, make_private
@@ -84,41 +94,70 @@ def start_connect(
     *,
     environ: Mapping[str, str] = os.environ,
     data_dir: Path | None = None,
+    anew: bool = False,
     say: Callable[[str], None],
     runtime: Runtime = SYSTEM,
 ) -> ConnectInfo:
-    """A connector that works. The password comes from `environ`.
+    """A connector that works. The password comes from `environ`. `anew`: from an empty beginning, whatever was before.
 
-    Raises FixRequest TS1462 (another source runs there), TS1902, TS1910, RetryError TS1911, TS1476 (it fails).
+    Raises FixRequest TS1462 (another source runs there), TS1485, TS1492, TS1493 (not what was followed before), TS1902,
+    TS1910, RetryError TS1464, TS1486, TS1494, TS1911, TS1476 (it fails).
     """
     folder = _folder(source.name, data_dir, runtime)
     make_private(folder, _DATA, _DATA_FIX, users=runtime.users)
     with locked(folder):
         running = find_connect(source.name, data_dir, runtime=runtime)
-        if running is not None:
-            _check_same(running, source, brokers)
+        if running is not None and _is_ready(folder):
+            _check_same(running, source, brokers, anew=anew)
             return running
+        if running is not None:  # who started it died before it was ready
+            stop_connect(source.name, data_dir, runtime=runtime)
         java_home = find_java().home
         jars = ensure_bundle(CONNECT, java_home, say=say, runtime=runtime)
-        port = free_port()
-        files = folder / "worker.properties", folder / "connector.properties"
-        write_private(files[0], worker_properties(brokers, port, folder))
-        write_private(files[1], connector_properties(source))
-        command = [str(Path(java_home) / "bin" / "java"), *_JVM_FLAGS, "-cp", f"{jars}/*"]
-        command += ["org.apache.kafka.connect.cli.ConnectStandalone", *map(str, files)]
-        return _start(
-            command,
-            ConnectInfo(source, brokers, f"http://127.0.0.1:{port}", 0, str(folder), ""),
-            environ,
-            runtime,
+        record = prepare_source(
+            source,
+            {BROKERS: brokers},
+            environ=environ,
+            folder=folder,
+            anew=anew,
+            say=say,
+            runtime=runtime,
         )
+        port = free_port()
+        command = _command(Path(java_home), jars, folder)
+        _write_files(folder, source, brokers, port, tuple(record.followed))
+        info = ConnectInfo(
+            source, brokers, f"http://127.0.0.1:{port}", 0, str(folder), str(folder / "connect.log")
+        )
+        return _start(command, info, environ, runtime)
+
+
+def _write_files(
+    folder: Path, source: DatabaseSource, brokers: str, port: int, tables: tuple[str, ...]
+) -> None:
+    word = secrets.token_urlsafe(24)
+    users, login = rest_login(folder, word)
+    for name, text in (
+        ("rest-word", word),
+        ("rest-users", users),
+        ("rest-login", login),
+        ("worker.properties", worker_properties(brokers, port, folder)),
+        ("connector.properties", connector_properties(source, tables)),
+    ):
+        write_private(folder / name, text)
+
+
+def _command(java_home: Path, jars: Path, folder: Path) -> list[str]:
+    command = [str(java_home / "bin" / "java"), *_JVM_FLAGS]
+    command += [f"-Djava.security.auth.login.config={folder / 'rest-login'}", "-cp", f"{jars}/*"]
+    files = (str(folder / f"{name}.properties") for name in ("worker", "connector"))
+    return [*command, "org.apache.kafka.connect.cli.ConnectStandalone", *files]
 
 
 def _start(
     command: list[str], wanted: ConnectInfo, environ: Mapping[str, str], runtime: Runtime
 ) -> ConnectInfo:
-    folder = Path(wanted.data_dir)
-    path = folder / "connect.log"
+    folder, path = Path(wanted.data_dir), Path(wanted.log)
     with path.open("ab") as log:
         begin = log.tell()
         process = subprocess.Popen(
@@ -130,12 +169,17 @@ def _start(
             env={PASSWORD_ENV: "", **environ},
             start_new_session=True,
         )
-    info = ConnectInfo(wanted.source, wanted.brokers, wanted.url, process.pid, wanted.data_dir, str(path))
-    trouble = _wait_ready(process, info, runtime)
-    if trouble is None:
-        _write_state(folder, info)
-        process.returncode = 0  # it outlives this handle: from here on the state file speaks for it
-        return info
+    try:
+        info = replace(wanted, pid=process.pid)
+        _write_state(folder, info, ready=False)
+        trouble = _wait_ready(process, info, runtime)
+        if trouble is None:
+            _write_state(folder, info, ready=True)
+            process.returncode = 0  # it outlives this handle: from here on the state file speaks for it
+            return info
+    except BaseException:
+        end_process(process)
+        raise
     end_process(process)
     with path.open("rb") as log:
         log.seek(begin)
@@ -167,9 +211,8 @@ def _wait_ready(process: subprocess.Popen[bytes], info: ConnectInfo, runtime: Ru
 def connector_status(info: ConnectInfo) -> ConnectorStatus | None:
     """What Connect says; None where it does not answer."""
     try:
-        with urllib.request.urlopen(f"{info.url}/connectors/{info.source.name}/status", timeout=5) as answer:  # noqa: S310 - http, of loopback
-            said = json.load(answer)
-    except (urllib.error.URLError, OSError, ValueError):
+        said = ask_connect(info, f"connectors/{info.source.name}/status")
+    except (OSError, ValueError):
         return None
     tasks = said.get("tasks") or [{}]
     traces = [one.get("trace") or "" for one in (said.get("connector") or {}, *tasks)]
@@ -180,6 +223,18 @@ def connector_status(info: ConnectInfo) -> ConnectorStatus | None:
         str(tasks[0].get("state", "UNASSIGNED")),
         (causes or errors or [""])[-1 if causes else 0][:400],
     )
+
+
+def ask_connect(info: ConnectInfo, path: str, method: str = "GET") -> Any:  # noqa: ANN401 - JSON
+    """Its answer. Raises OSError, ValueError. No proxy stands before this machine's own loopback."""
+    request = urllib.request.Request(f"{info.url}/{path}", method=method)  # noqa: S310 - http, of loopback
+    with suppress(FileNotFoundError):
+        word = (Path(info.data_dir) / "rest-word").read_text("utf-8")
+        login = base64.b64encode(f"{REST_USER}:{word}".encode()).decode()
+        request.add_header("Authorization", f"Basic {login}")
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=5) as answer:
+        return json.loads(answer.read() or b"null")
 
 
 def stop_connect(name: str, data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> bool:
@@ -214,18 +269,23 @@ def find_connect(name: str, data_dir: Path | None = None, *, runtime: Runtime = 
         state = json.loads(_state_file(folder).read_text("utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return None
-    started = state.pop("started")
+    started, _ = state.pop("started"), state.pop("ready", True)
     if start_time(state["pid"]) != started:
         return None
     source = state.pop("source")
     return ConnectInfo(DatabaseSource(**{**source, "tables": tuple(source["tables"])}), **state)
 
 
-def _check_same(running: ConnectInfo, source: DatabaseSource, brokers: str) -> None:
-    if (running.source, running.brokers) != (source, brokers):
+def _is_ready(folder: Path) -> bool:
+    """Of one that find_connect found."""
+    return bool(json.loads(_state_file(folder).read_text("utf-8")).get("ready", True))
+
+
+def _check_same(running: ConnectInfo, source: DatabaseSource, brokers: str, *, anew: bool) -> None:
+    if anew or (running.source, running.brokers) != (source, brokers):
         raise FixRequest(
             "TS1462",
-            f"another source of the name {source.name} runs",
+            f"a source of the name {source.name} runs",
             why=f"it follows {', '.join(running.source.tables) or 'all tables'} of {running.source.url} "
             f"into {running.brokers}",
             fix=f"stop it first (tablestore connect stop {source.name}), or give this one another name",
@@ -242,7 +302,8 @@ def _state_file(folder: Path) -> Path:
     return folder / "connect.json"
 
 
-def _write_state(folder: Path, info: ConnectInfo) -> None:
+def _write_state(folder: Path, info: ConnectInfo, *, ready: bool) -> None:
     aside = folder / ".connect.json"
-    aside.write_text(json.dumps({**asdict(info), "started": start_time(info.pid)}), "utf-8")
+    state = {**asdict(info), "started": start_time(info.pid), "ready": ready}
+    aside.write_text(json.dumps(state), "utf-8")
     aside.replace(_state_file(folder))

@@ -21,9 +21,9 @@ _STOP_SECONDS = 20.0
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
     """Two starts of one folder: the second waits, then finds the first one's process."""
-    with (folder / ".lock").open("w") as lock:
+    with (folder / name).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

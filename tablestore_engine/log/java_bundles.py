@@ -65,15 +65,16 @@ KAFKA = JavaBundle(
 )
 CONNECT = JavaBundle(
     f"Kafka Connect {KAFKA_VERSION} with Debezium {DEBEZIUM_VERSION}",
-    f"connect-{KAFKA_VERSION}-debezium-{DEBEZIUM_VERSION}",
+    f"connect-{KAFKA_VERSION}-debezium-{DEBEZIUM_VERSION}-login",
     (
         ("org.apache.kafka", "connect-runtime", KAFKA_VERSION),
+        ("org.apache.kafka", "connect-basic-auth-extension", KAFKA_VERSION),
         ("org.apache.kafka", "connect-json", KAFKA_VERSION),
         ("io.debezium", "debezium-connector-postgres", DEBEZIUM_VERSION),
         *_LOG4J,
     ),
-    69,
-    41,
+    71,
+    40,
     f"debezium-connector-postgres-{DEBEZIUM_VERSION}.jar",
 )
 

@@ -1,28 +1,79 @@
-"""Which topics the brokers have.
+"""Which topics the brokers have, and where they begin.
 
-Names      list_topics   all that this user may see
+Names      list_topics     all that this user may see
+           find_cluster    the id of the brokers' cluster
+           first_offsets   of topics of one partition: the first message that is left
+           delete_topics   returns when they are gone
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from tablestore_engine.errors import RetryError
-from tablestore_engine.log.kafka.kafka_client import make_admin
-from tablestore_engine.log.kafka.settings import reader_settings
+from tablestore_engine.log.kafka.kafka_client import code_of, make_admin
+from tablestore_engine.log.kafka.partition_ends import find_beginnings
+from tablestore_engine.log.kafka.settings import LogSettings, reader_settings
+from tablestore_engine.runtime.outside_world import Runtime
+
+_GONE_SECONDS, _POLL_SECONDS = 30.0, 0.1
 
 
 def list_topics(profile: Mapping[str, str]) -> tuple[str, ...]:
     """`profile`: settings of the clients. Raises RetryError TS1464, FixRequest TS1701."""
     settings = reader_settings("*", profile)
-    try:
+    with _told(settings, "which topics they have"):
         return tuple(make_admin(settings).list_topics(timeout=settings.timeout_s).topics)
+
+
+def find_cluster(profile: Mapping[str, str]) -> str:
+    """Raises RetryError TS1464, FixRequest TS1701."""
+    settings = reader_settings("*", profile)
+    with _told(settings, "which cluster they are"):
+        return str(make_admin(settings).list_topics(timeout=settings.timeout_s).cluster_id)
+
+
+def first_offsets(profile: Mapping[str, str], topics: Iterable[str], runtime: Runtime) -> dict[str, int]:
+    """Raises RetryError TS1464, FixRequest TS1701."""
+    settings, places = reader_settings("*", profile), [(one, 0) for one in topics]
+    if not places:
+        return {}
+    with _told(settings, "where topics begin"):
+        found = find_beginnings(make_admin(settings), places, settings, runtime)
+        return {topic: offset for (topic, _), offset in found.items()}
+
+
+def delete_topics(profile: Mapping[str, str], topics: Iterable[str], runtime: Runtime) -> None:
+    """Raises RetryError TS1464, FixRequest TS1701."""
+    settings, names = reader_settings("*", profile), list(topics)
+    if not names:
+        return
+    with _told(settings, "whether topics are deleted"):
+        admin = make_admin(settings)
+        for one in admin.delete_topics(names, operation_timeout=settings.timeout_s).values():
+            try:
+                one.result()
+            except KafkaException as error:
+                if code_of(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+        deadline = runtime.now_ms() + int(_GONE_SECONDS * 1000)
+        while set(names) & set(admin.list_topics(timeout=settings.timeout_s).topics):
+            if runtime.now_ms() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "deleted topics are there still"))
+            runtime.sleep(_POLL_SECONDS)
+
+
+@contextmanager
+def _told(settings: LogSettings, what: str) -> Iterator[None]:
+    try:
+        yield
     except KafkaException as error:
         raise RetryError(
             "TS1464",
-            "the brokers did not say which topics they have",
+            f"the brokers did not say {what}",
             why=settings.redact(str(error)),
             fix="check the brokers, and repeat",
         ) from error

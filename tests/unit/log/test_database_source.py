@@ -6,12 +6,13 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
-from tablestore_engine.api.database_sync import table_topics
+from tablestore_engine.api.database_sync import table_name
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.database_source import connector_properties, parse_source, worker_properties
 from tablestore_engine.log.dev_connect import ConnectInfo, ConnectorStatus, connector_status
@@ -26,6 +27,10 @@ def test_an_address_is_read() -> None:
     assert source.tables == ("public.orders", "crm.*")
     assert source.url == URL
     assert parse_source("shop", "postgres://a@b/c").port == 5432
+    secure = parse_source("shop", "postgresql://a%40b@[::1]/c%2Fd?sslmode=verify-full")
+    assert (secure.user, secure.host, secure.database, secure.sslmode) == ("a@b", "::1", "c/d", "verify-full")
+    assert parse_source("shop", secure.url) == replace(secure, port=5432)
+    assert "database.sslmode=verify-full\n" in connector_properties(secure)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +44,11 @@ def test_an_address_is_read() -> None:
         ("shop", "postgresql://db/shop", []),
         ("shop", "postgresql://app@db", []),
         ("shop", "postgresql://app@db:port/shop", []),
+        ("shop", "postgresql://[hunter2@db/shop", []),
+        ("shop", "app:hunter2@db:5432/shop", []),
+        ("shop", URL + "?password=hunter2", []),
+        ("shop", URL + "?sslmode=hunter2", []),
+        ("shop", URL + "#hunter2", []),
         ("shop", "", []),
         ("shop", URL, ["orders"]),
         ("shop", URL, ["a.b,c.d"]),
@@ -60,6 +70,13 @@ def test_no_file_has_a_password(tmp_path: Path) -> None:
     assert "listeners=http://127.0.0.1:2\n" in text
 
 
+def test_a_load_names_its_tables() -> None:
+    """Those alone; with none, one that cannot be, since Debezium takes nothing for all."""
+    text = connector_properties(parse_source("shop", URL), ("public.orders", "crm.a+b"))
+    assert "snapshot.include.collection.list=public\\\\.orders,crm\\\\.a\\\\+b\n" in text
+    assert "snapshot.include.collection.list=tablestore_no" in connector_properties(parse_source("shop", URL))
+
+
 @pytest.mark.parametrize(
     ("given", "meant", "not_meant"),
     [
@@ -77,15 +94,10 @@ def test_patterns_mean_whole_names(given: str, meant: list[str], not_meant: list
     assert not any(re.fullmatch(pattern, one) for one in not_meant)
 
 
-def test_topics_become_tables() -> None:
-    """Those of this source alone; public tables keep their names; two that would become one are refused."""
-    topics = ["shop.public.orders", "shop.crm.people", "shop2.public.x", "shop", "shop.message", "other.a.b"]
-    assert table_topics("shop", "demo", topics) == {
-        "shop.crm.people": "demo.crm__people",
-        "shop.public.orders": "demo.orders",
-    }
-    with pytest.raises(FixRequest, match="TS1463"):
-        table_topics("shop", "demo", ["shop.a.b", "shop.public.a__b"])
+def test_tables_have_names_of_the_warehouse() -> None:
+    """Public tables keep theirs."""
+    assert table_name("demo", "crm.People") == "demo.crm__people"
+    assert table_name("demo", "public.orders") == "demo.orders"
 
 
 class _Answer(BaseHTTPRequestHandler):

@@ -1,0 +1,50 @@
+"""A PostgreSQL for all tests of whole databases, and connectors that end with their test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dbt.adapters.tablestore.demo.postgres import Postgres, run_postgres
+from integration_tests.ingest.databases import PASSWORD, Connected
+from tablestore_engine.api import ConnectInfo, parse_source, start_connect, stop_connect
+from tablestore_engine.log.database_source import PASSWORD_ENV
+from tablestore_engine.log.dev_broker import BrokerInfo
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One server for all tests; each has a schema of its own."""
+    with run_postgres(PASSWORD) as server:
+        yield server
+
+
+@pytest.fixture
+def connected(postgres: Postgres, broker: BrokerInfo, tmp_path: Path) -> Iterator[Connected]:
+    """Starts connectors, which end with the test, and their slots with them."""
+    names: list[str] = []
+
+    def start(
+        name: str,
+        *tables: str,
+        url: str | None = None,
+        password: str = PASSWORD,
+        anew: bool = False,
+    ) -> ConnectInfo:
+        names.append(name)
+        source = parse_source(name, url or postgres.url, tables)
+        environ = {**os.environ, PASSWORD_ENV: password}
+        return start_connect(
+            source, broker.url, environ=environ, data_dir=tmp_path / name, anew=anew, say=print
+        )
+
+    yield start
+    for name in set(names):
+        stop_connect(name, tmp_path / name)
+        slots = postgres.rows(f"select 1 from pg_replication_slots where slot_name = 'tablestore_{name}'")
+        if slots:
+            postgres.run(f"select pg_drop_replication_slot('tablestore_{name}')")
+        postgres.run(f"drop publication if exists tablestore_{name}")

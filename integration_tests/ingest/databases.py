@@ -1,0 +1,54 @@
+"""What tests of whole databases have in common.
+
+Names      KNOWN, PASSWORD   the database's word, and where Connect finds it
+           fresh    a name of a schema and its source; opened: a warehouse; sync: everything up to now
+           rows_of  of a table of the warehouse, in order; until: looks again and again
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tablestore_engine.api import ConnectInfo, Engine, SyncReport, SyncSpec, sync_database
+from tablestore_engine.log.database_source import PASSWORD_ENV
+from tablestore_engine.log.dev_broker import BrokerInfo
+
+PASSWORD = "an-unusual-word-7"
+KNOWN = {PASSWORD_ENV: PASSWORD}
+Connected = Callable[..., ConnectInfo]
+
+
+def fresh() -> str:
+    """A name of a schema and its source."""
+    return f"s{uuid.uuid4().hex[:10]}"
+
+
+def opened(tmp_path: Path, broker: BrokerInfo) -> Engine:
+    """The warehouse."""
+    return Engine(str(tmp_path / "warehouse"), log={"kafka.bootstrap.servers": broker.url})
+
+
+def sync(engine: Engine, running: ConnectInfo, stop: threading.Event | None = None) -> SyncReport:
+    """Everything that is committed by now."""
+    return sync_database(engine, running, SyncSpec("demo"), environ=KNOWN, stop=stop, say=print)
+
+
+def rows_of(engine: Engine, table: str) -> list[tuple[Any, ...]] | None:
+    """None where there is no such table."""
+    found = engine.find_table(f"demo.{table}")
+    return (
+        None if found is None else sorted(tuple(row.values()) for row in found.scan().to_arrow().to_pylist())
+    )
+
+
+def until(is_so: Callable[[], object], seconds: float = 60.0) -> None:
+    """Looks again and again."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -1,0 +1,151 @@
+"""What is remembered of a source, in the folder that holds how far Connect is.
+
+Names      SourceRecord    which database, into which brokers, up to where; FollowedTable: one of its tables
+           read_record, write_record   whole or not at all
+           change_record   read, changed and written, one process at a time
+           check_record    the database and the brokers are still those
+           topic_of        of a table, as Debezium names it
+INVARIANT  `reached` only grows: what a sync has promised is in the tables, and the database cannot be before it.
+CRASH      a record without `reached` promised nothing to anybody: the next start may begin anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.log.database_session import Identity, place_number
+from tablestore_engine.log.database_source import DatabaseSource
+from tablestore_engine.log.database_tables import CatalogTable, key_of
+from tablestore_engine.log.dev_process import locked
+
+_FILE = "source.json"
+
+
+@dataclass(frozen=True)
+class FollowedTable:
+    """`columns`: name → number, as pg_attribute has it; `leaves`: of a partitioned table, oid → file of its rows."""
+
+    oid: int
+    key: tuple[str, ...]
+    columns: Mapping[str, int]
+    leaves: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """`tables`: patterns; `cluster`: id of the brokers; `reached`: the last place that a sync has promised."""
+
+    database: str
+    tables: tuple[str, ...]
+    system: str
+    timeline: int
+    cluster: str
+    reached: str | None
+    followed: Mapping[str, FollowedTable]
+
+    def with_followed(self, found: Mapping[str, FollowedTable]) -> SourceRecord:
+        """These too, or as they are now."""
+        return replace(self, followed={**self.followed, **found})
+
+    def without(self, name: str) -> SourceRecord:
+        """One that is given up."""
+        return replace(self, followed={one: it for one, it in self.followed.items() if one != name})
+
+    def with_place(self, place: str) -> SourceRecord:
+        """Never back."""
+        known = self.reached
+        return self if known and place_number(known) >= place_number(place) else replace(self, reached=place)
+
+
+def follow_as_is(table: CatalogTable) -> FollowedTable:
+    """As the catalog has it now."""
+    columns = {one.name: one.number for one in table.columns}
+    leaves = {oid: facts[0] for oid, facts in table.leaves.items()}
+    return FollowedTable(table.oid, key_of(table), columns, leaves)
+
+
+def topic_of(source: str, table: str) -> str:
+    """Debezium writes _ for what a topic's name cannot have."""
+    return re.sub(r"[^a-zA-Z0-9._-]", "_", f"{source}.{table}")
+
+
+def read_record(folder: Path) -> SourceRecord | None:
+    """None where there is none, or no whole one."""
+    try:
+        said = json.loads((folder / _FILE).read_text("utf-8"))
+        followed = {
+            name: FollowedTable(one["oid"], tuple(one["key"]), one["columns"], one["leaves"])
+            for name, one in said.pop("followed").items()
+        }
+        return SourceRecord(**{**said, "tables": tuple(said["tables"])}, followed=followed)
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_record(folder: Path, record: SourceRecord) -> None:
+    """On the disk when it returns."""
+    aside = folder / f".{_FILE}"
+    with aside.open("w", encoding="utf-8") as file:
+        json.dump(asdict(record), file)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(folder / _FILE)
+
+
+def change_record(folder: Path, change: Callable[[SourceRecord], SourceRecord]) -> SourceRecord | None:
+    """The new one; None where there is none."""
+    with locked(folder, ".source-lock"):
+        known = read_record(folder)
+        if known is None:
+            return None
+        new = change(known)
+        if new != known:
+            write_record(folder, new)
+        return new
+
+
+def check_record(record: SourceRecord, source: DatabaseSource, here: Identity, cluster: str) -> None:
+    """Raises FixRequest TS1492."""
+    differences = [
+        (record.database, source.database, "it followed database {}, not {}"),
+        (record.tables, source.tables, "it followed the tables {}, not {}"),
+        (record.system, here.system, "it followed the server with system identifier {}, not {}"),
+        (record.timeline, here.timeline, "that server was recovered since: its timeline was {} and is {}"),
+        (record.cluster, cluster, "its topics are in the Kafka cluster {}, not {}"),
+    ]
+    for known, now, sentence in differences:
+        if known != now:
+            raise _changed(source, sentence.format(_told(known), _told(now)))
+    if record.reached and place_number(here.place) < place_number(record.reached):
+        raise _changed(
+            source,
+            f"its log ends at {here.place}, and {record.reached} was read: it was restored from a backup",
+        )
+
+
+def _told(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "of all patterns"
+    return str(value)
+
+
+def _changed(source: DatabaseSource, why: str) -> FixRequest:
+    return FixRequest(
+        "TS1492",
+        f"source {source.name} is not the one that was followed before",
+        why=why,
+        fix="start it as it was, or give this one another name; to begin anew with all rows: "
+        f"{anew_command(source)}, and drop the tables that it filled",
+    )
+
+
+def anew_command(source: DatabaseSource) -> str:
+    """What a user types to begin anew."""
+    tables = "".join(f" --table '{one}'" for one in source.tables)
+    return f"tablestore connect start {source.name} --database {source.url}{tables} --anew"
