@@ -1,18 +1,21 @@
 """Files of JSON lines as messages with a position: one file, or a folder of them in the order of their names.
 
 Names      FileSource   the port of log/message_source.py over files
-Position   {"file", "byte", "tail", "files"}: up to which byte of which file; a checksum of what lies before it, so that
-           a file that was written anew is noticed; how many files lie before it, so that one that comes too late is
-Rules      a file may grow, and later ones may come; one that comes must sort behind the position. A last line without
-           a line break counts once it is a whole JSON object, or once a later file is there
+Position   {"file", "byte", "tail", "files", "before"}: up to which byte of which file; a checksum of what lies before
+           it, so that a file that was written anew is noticed; how many files lie before it, and a checksum of each
+           with its size, so that one that comes too late is, and one that grows. Of many files it is one of all
+Rules      the file of the position may grow, and later ones may come; earlier ones may go, while they are not many. A
+           last line without a line break counts once it is a whole JSON object, or once a later file is there
 INVARIANT  what was read and is another now, and what came too late, is an error (TS1432), never left out in silence.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,25 +27,57 @@ from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.runtime.outside_world import Runtime
 
 _TAIL_BYTES = 256
+_LISTED_MAX = 1_000  # files with a checksum each, of _SUM_CHARS; a position stands in every snapshot
+_SUM_CHARS = 8
+_OF_ALL = "all:"
 _BLOCK_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
 class _Spot:
-    """`file` '': before the first one."""
+    """`file` '': before the first one. `before`: of the files before it; None where nobody has noted it."""
 
     file: str
     byte: int
     tail: int = 0
     files: int = 0
+    before: str | None = None
 
     def text(self) -> str:
         """As a position."""
-        return json.dumps(
-            {"file": self.file, "byte": self.byte, "tail": self.tail, "files": self.files},
-            ensure_ascii=False,
-            separators=(",", ":"),
-        )
+        said = {"file": self.file, "byte": self.byte, "tail": self.tail, "files": self.files}
+        noted = said if self.before is None else {**said, "before": self.before}
+        return json.dumps(noted, ensure_ascii=False, separators=(",", ":"))
+
+    def strangers(self, files: Mapping[str, int]) -> list[str]:
+        """Files before it that are not what was read; all of them where it cannot be told which."""
+        earlier = {name: size for name, size in files.items() if name < self.file}
+        if self.before is None:
+            return list(earlier) if len(earlier) > self.files else []
+        if self.before.startswith(_OF_ALL):
+            return list(earlier) if _sums(earlier) != self.before else []
+        ends = range(0, len(self.before), _SUM_CHARS)
+        known = {self.before[at : at + _SUM_CHARS] for at in ends}
+        return [name for name, size in earlier.items() if _sum(name, size) not in known]
+
+    def moved(self, name: str, byte: int, tail: int, files: Mapping[str, int]) -> _Spot:
+        """On, to a byte of a file. What lies between is empty, and its own file was left where it is."""
+        earlier = {
+            one: size if one < self.file else self.byte if one == self.file else 0
+            for one, size in files.items()
+            if one < name
+        }
+        return _Spot(name, byte, tail, len(earlier), _sums(earlier))
+
+
+def _sum(name: str, size: int) -> str:
+    return f"{zlib.crc32(f'{name}/{size}'.encode()):0{_SUM_CHARS}x}"
+
+
+def _sums(files: Mapping[str, int]) -> str:
+    """One by one, or of all."""
+    told = "".join(_sum(name, size) for name, size in files.items())
+    return told if len(files) <= _LISTED_MAX else _OF_ALL + hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 class FileSource:
@@ -83,7 +118,7 @@ class FileSource:
     def ends(self) -> str:
         """As MessageSource: behind the last whole line that there is."""
         with explained(str(self._path)):
-            for name in reversed(self._names()):
+            for name in reversed(self._files()):
                 path = self._file(name)
                 behind = path.stat().st_size - len(_unfinished(path))
                 if behind:
@@ -96,13 +131,9 @@ class FileSource:
         if not spot.file:
             return
         with explained(str(self._path)):
-            names = self._names()
-            late = sum(name < spot.file for name in names) - spot.files
-            if late > 0:
-                raise self._changed(
-                    f"{late} file(s) came that sort before {spot.file}, up to which all was read"
-                )
-            if spot.file not in names:
+            files = self._files()
+            self._check_earlier(spot, files)
+            if spot.file not in files:
                 raise self._changed(f"{spot.file}, which was read up to byte {spot.byte}, is gone")
             path = self._file(spot.file)
             if path.stat().st_size < spot.byte or _tail(path, spot.byte) != spot.tail:
@@ -121,15 +152,16 @@ class FileSource:
         """As MessageSource: lines of one file."""
         spot = _spot(position, self.title)
         with explained(str(self._path)):
-            names = self._names()
-            for name in names:
+            files = self._files()
+            self._check_earlier(spot, files)
+            last = max(files, default="")
+            for name in files:
                 start = spot.byte if name == spot.file else 0
                 if name < spot.file:
                     continue
-                lines, behind = self._lines(name, start, rows_max, bytes_max, is_last=name == names[-1])
+                lines, behind = self._lines(name, start, rows_max, bytes_max, is_last=name == last)
                 if behind > start:
-                    files = sum(one < name for one in names)
-                    reached = _Spot(name, behind, _tail(self._file(name), behind), files)
+                    reached = spot.moved(name, behind, _tail(self._file(name), behind), files)
                     return _messages(name, lines, reached.text())
         self._runtime.sleep(wait_s)
         return _messages("", (), position)
@@ -137,10 +169,25 @@ class FileSource:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _names(self) -> list[str]:
+    def _check_earlier(self, spot: _Spot, files: Mapping[str, int]) -> None:
+        """Raises FixRequest TS1432."""
+        strange = spot.strangers(files)
+        if strange:
+            more = f" and {len(strange) - 3} more" if len(strange) > 3 else ""
+            raise self._changed(
+                f"{', '.join(strange[:3])}{more} sort before {spot.file}, up to which all was read: files that came "
+                "since then, or are not as long as they were"
+            )
+
+    def _files(self) -> dict[str, int]:
+        """Name → bytes, in the order of the names."""
         if not self._is_folder:
-            return [self._path.name]
-        return sorted(one.name for one in self._path.iterdir() if one.is_file() and one.name[0] not in "._")
+            return {self._path.name: self._path.stat().st_size}
+        with os.scandir(self._path) as found:
+            sizes = {
+                one.name: one.stat().st_size for one in found if one.name[0] not in "._" and one.is_file()
+            }
+        return dict(sorted(sizes.items()))
 
     def _file(self, name: str) -> Path:
         return self._path / name if self._is_folder else self._path
@@ -183,8 +230,9 @@ def _messages(name: str, lines: Sequence[tuple[int, bytes]], reached: str) -> Ra
 def _spot(position: str, title: str) -> _Spot:
     try:
         said = json.loads(position)
-        return _Spot(str(said["file"]), int(said["byte"]), int(said["tail"]), int(said["files"]))
-    except (ValueError, KeyError, TypeError) as error:
+        before = None if said.get("before") is None else str(said["before"])
+        return _Spot(str(said["file"]), int(said["byte"]), int(said["tail"]), int(said["files"]), before)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FixRequest(
             "TS1438",
             f"the position in {title} is not understood",

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from tablestore_engine.api import Engine, IngestSpec
 from tablestore_engine.errors import FixData, FixRequest, NotFound
+from tablestore_engine.ingest import file_source
+from tablestore_engine.ingest.file_source import FileSource
+from tablestore_engine.runtime.outside_world import SYSTEM
 from tests.unit.ingest.histories import engine_at, table_of
 
 
@@ -144,3 +147,88 @@ def test_a_file_that_grows_byte_by_byte(
             total += engine.ingest(spec).messages
         assert total == 12
         assert {key: row["v"] for key, row in table_of(engine).items()} == {0: "8", 1: "9", 2: "10", 3: "11"}
+
+
+def test_an_earlier_file_that_grows(engine: Engine, folder: Path) -> None:
+    """What is added behind the position of a file that was left is TS1432, never left out."""
+    for name, key in (("a", 1), ("b", 2), ("c", 3)):
+        (folder / name).write_text(line(key) + "\n")
+    engine.ingest(spec_of(folder))
+    with (folder / "a").open("a") as file:
+        file.write(line(4) + "\n")
+    with pytest.raises(FixRequest, match=r"TS1432[\s\S]*sort before c"):
+        engine.ingest(spec_of(folder))
+    (folder / "a").write_text(line(1) + "\n")
+    assert engine.ingest(spec_of(folder)).messages == 0
+
+
+def test_an_earlier_file_that_goes_while_another_comes(engine: Engine, folder: Path) -> None:
+    """As many files as before are not the same files. One that only goes was read; the rest goes on."""
+    for name, key in (("a", 1), ("b", 2), ("d", 3)):
+        (folder / name).write_text(line(key) + "\n")
+    engine.ingest(spec_of(folder))
+    (folder / "a").unlink()
+    (folder / "c").write_text(line(4) + "\n")
+    with pytest.raises(FixRequest, match=r"TS1432[\s\S]*c sort"):
+        engine.ingest(spec_of(folder))
+    (folder / "c").unlink()
+    (folder / "e").write_text(line(5) + "\n")
+    assert engine.ingest(spec_of(folder)).messages == 1
+    assert sorted(table_of(engine)) == [1, 2, 3, 5]
+
+
+def test_a_follower_notices_files_too(engine: Engine, folder: Path) -> None:
+    """Not at its start alone."""
+    for name, key in (("a", 1), ("c", 2)):
+        (folder / name).write_text(line(key) + "\n")
+    source = FileSource(str(folder), SYSTEM)
+    reached = source.begin()
+    for _ in range(2):
+        reached = source.read(reached, 1, 1 << 20, 0).reached
+    (folder / "b").write_text(line(3) + "\n")
+    with pytest.raises(FixRequest, match="TS1432"):
+        source.read(reached, 1, 1 << 20, 0)
+    (folder / "b").unlink()
+    with (folder / "a").open("a") as file:
+        file.write(line(4) + "\n")
+    with pytest.raises(FixRequest, match="TS1432"):
+        source.read(reached, 1, 1 << 20, 0)
+
+
+def test_many_files(engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are told by one checksum, so that a position stays small: then none of them may go either."""
+    monkeypatch.setattr(file_source, "_LISTED_MAX", 3)
+    for name in "abcdefg":
+        (folder / name).write_text(line(ord(name)) + "\n")
+    engine.ingest(spec_of(folder, rows_max=1))
+    (folder / "h").write_text(line(1) + "\n")
+    assert engine.ingest(spec_of(folder)).messages == 1
+    (folder / "b").unlink()
+    with pytest.raises(FixRequest, match=r"TS1432[\s\S]*sort before h"):
+        engine.ingest(spec_of(folder))
+
+
+def test_a_position_of_files_from_before(engine: Engine, folder: Path) -> None:
+    """One that only counts files is read; from the next one on their sizes are known."""
+    from tablestore_engine.api import PositionStep, WriteSpec
+
+    for name, key in (("a", 1), ("b", 2), ("c", 3)):
+        (folder / name).write_text(line(key) + "\n")
+    engine.ingest(spec_of(folder))
+    source = f"files:{folder}"
+    new = engine.table("d.t").positions()[source]
+    said = json.loads(new)
+    old = json.dumps({name: said[name] for name in ("file", "byte", "tail", "files")}, separators=(",", ":"))
+    rows = engine.table("d.t").scan().to_arrow()
+    engine.write("d.t", rows, WriteSpec(positions={source: PositionStep(new, old)}))
+    assert engine.ingest(spec_of(folder)).messages == 0
+    (folder / "aa").write_text(line(9))
+    with pytest.raises(FixRequest, match=r"TS1432[\s\S]*sort before c"):
+        engine.ingest(spec_of(folder))
+    (folder / "aa").unlink()
+    (folder / "d").write_text(line(4) + "\n")
+    assert engine.ingest(spec_of(folder)).messages == 1
+    with (folder / "b").open("a") as file:
+        file.write(line(5) + "\n")
+    with pytest.raises(FixRequest, match=r"TS1432[\s\S]*b sort"):
+        engine.ingest(spec_of(folder))
