@@ -13,11 +13,13 @@ import argparse
 import json
 import shlex
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import polars as pl
 import pyarrow as pa
@@ -245,6 +247,7 @@ def _run(arguments: argparse.Namespace) -> int:
     """The whole demo."""
     started = time.monotonic()
     _check(arguments)
+    signal.signal(signal.SIGTERM, _end_at_once)
     check_extras(STREAM_EXTRAS if arguments.stream else EXTRAS)
     folder = Path(arguments.folder).absolute()
     clear_all(folder)
@@ -261,6 +264,11 @@ def _run(arguments: argparse.Namespace) -> int:
         if url is not None and not arguments.keep_broker:
             run_broker(folder, "stop")
     return _end(folder, _of_days(early), started)
+
+
+def _end_at_once(number: int, _: object) -> NoReturn:
+    """As Ctrl-C does: whatever was started is ended on the way out."""
+    raise SystemExit(128 + number)
 
 
 def _end(folder: Path, commands: Sequence[str], started: float) -> int:

@@ -1,6 +1,6 @@
 """The demo's dbt project on disk: a copy of `project/` or `stream_project/`, and a profile; two seeds for the first.
 
-Names      clear_folder    make the folder new; FixRequest TS1851 when it is somebody else's
+Names      clear_folder    make the folder new; FixRequest TS1851 when it is somebody else's, as check_folder says
            write_project   everything dbt needs of a Project
 INVARIANT  only a folder that this module marked as a demo is ever emptied.
 """
@@ -35,17 +35,21 @@ class Project(StrEnum):
     STREAM = "stream_project"
 
 
+def check_folder(folder: Path) -> None:
+    """It is ours, or nobody's. Raises FixRequest TS1851."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / MARKER).exists():
+        raise FixRequest(
+            "TS1851",
+            f"folder {folder} is in use",
+            why="it is not empty and was not made by tablestore demo",
+            fix="choose another one: tablestore demo --folder NAME",
+        )
+
+
 def clear_folder(folder: Path) -> None:
     """An empty folder with our mark. Raises FixRequest TS1851. REQUIRES that no demo runs in it."""
-    if folder.exists() and any(folder.iterdir()):
-        if not (folder / MARKER).exists():
-            raise FixRequest(
-                "TS1851",
-                f"folder {folder} is in use",
-                why="it is not empty and was not made by tablestore demo",
-                fix="choose another one: tablestore demo --folder NAME",
-            )
-        shutil.rmtree(folder)
+    check_folder(folder)
+    shutil.rmtree(folder, ignore_errors=not folder.exists())
     folder.mkdir(parents=True)
     (folder / MARKER).write_text("made by tablestore demo; may be deleted\n")
 

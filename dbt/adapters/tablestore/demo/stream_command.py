@@ -26,7 +26,13 @@ from dbt.adapters.tablestore.demo.feed import load_flights
 from dbt.adapters.tablestore.demo.live_flights import LiveFlights, break_delays, mend_delays, schedule
 from dbt.adapters.tablestore.demo.picture import tell
 from dbt.adapters.tablestore.demo.postgres import Postgres, end_left, run_postgres
-from dbt.adapters.tablestore.demo.project_folder import BROKER, Project, clear_folder, write_project
+from dbt.adapters.tablestore.demo.project_folder import (
+    BROKER,
+    Project,
+    check_folder,
+    clear_folder,
+    write_project,
+)
 from tablestore_engine.api import (
     ConnectInfo,
     Engine,
@@ -112,7 +118,8 @@ def end_left_servers(folder: Path) -> None:
 
 
 def clear_all(folder: Path) -> None:
-    """A new folder, and nobody in the old one any more."""
+    """A new folder, and nobody in the old one any more; somebody else's is not touched. Raises FixRequest TS1851."""
+    check_folder(folder)
     end_left_servers(folder)
     if (folder / BROKER).exists():
         run_broker(folder, "stop")
@@ -121,9 +128,8 @@ def clear_all(folder: Path) -> None:
 
 @contextmanager
 def _broker(folder: Path, *, keep_broker: bool) -> Iterator[str]:
-    url = str(json.loads(run_broker(folder, "start"))["url"])
     try:
-        yield url
+        yield str(json.loads(run_broker(folder, "start"))["url"])
     finally:
         if not keep_broker:
             run_broker(folder, "stop")
