@@ -132,6 +132,12 @@ create table {s}.rekeyed (id int primary key, r int not null);
 insert into {s}.rekeyed values (1, 1);
 create table {s}.added (id int primary key, v int);
 insert into {s}.added values (1, 1);
+create table {s}.twin (id int primary key);
+create table {s}."Twin" (id int primary key);
+insert into {s}.twin values (1);
+insert into {s}."Twin" values (2);
+create table {s}.trimmed (id int primary key);
+insert into {s}.trimmed values (1), (2);
 create table {s}.num (id int primary key, n numeric(12,3));
 insert into {s}.num values (1, 1.5)"""
 CHANGES = """
@@ -175,6 +181,8 @@ def test_what_the_log_does_not_tell_is_named(
         return {table.removeprefix(f"demo.{name}__"): one.code for table, one in errors.items()}
 
     unfit = {"uq": "TS1491", "unl": "TS1491", "virt": "TS1491", "parent": "TS1491"}
+    unfit |= {"twin": "TS1463", "trimmed": "TS1483"}
+    _trim(broker, f"{name}.{name}.trimmed")
     with opened(tmp_path, broker) as engine:
         assert codes(sync(engine, running).errors) == unfit
         for table, columns in (("part", "*"), ("gen", "*"), ("again", "*"), ("added", "*")):
@@ -212,6 +220,25 @@ def test_what_the_log_does_not_tell_is_named(
             sync(engine, running)
         assert f"{name}.num.n" in str(error.value)
         assert rows_of(engine, f"{name}__num") == [(1, 1.5)]
+
+
+def _trim(broker: BrokerInfo, topic: str) -> None:
+    """Its first message is gone."""
+    consumer, place = (
+        Consumer({"bootstrap.servers": broker.url, "group.id": topic}),
+        TopicPartition(topic, 0, 1),
+    )
+
+    def count() -> int:
+        try:
+            return int(consumer.get_watermark_offsets(place, timeout=2)[1])
+        except KafkaException:
+            return 0
+
+    until(lambda: count() == 2)
+    consumer.close()
+    admin = AdminClient({"bootstrap.servers": broker.url})
+    admin.delete_records([place])[place].result()
 
 
 def _check_topic(broker: BrokerInfo, topic: str) -> None:

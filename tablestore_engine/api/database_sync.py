@@ -105,7 +105,7 @@ def sync_database(
     is read.
     """
     source, folder, stop = running.source, Path(running.data_dir), stop or threading.Event()
-    record = _known_record(source, folder, find_cluster(engine.clients))
+    record = known_record(source, folder, find_cluster(engine.clients))
     with open_database(source, environ) as connection:
         here = find_identity(connection)
         check_record(record, source, here, record.cluster)
@@ -145,10 +145,17 @@ class _Sync:
         """Those that cannot be brought up to now; one that neither side has any more is forgotten."""
         for title, error in (*look.trouble.items(), *look.gone.items()):
             name = table_name(self._spec.into, title)
-            if title in look.gone and self._engine.find_table(name) is None:
+            if title in look.gone and not self._has_table(name):
                 change_record(folder, lambda known, title=title: known.without(title))  # type: ignore[misc]
             else:
                 self._failed(name, error)
+
+    def _has_table(self, name: str) -> bool:
+        """A name that cannot be one of ours has trouble of its own."""
+        try:
+            return self._engine.find_table(name) is not None
+        except TablestoreError:
+            return True
 
     def ingest_all(self, titles: Iterable[str]) -> None:
         """Each on its own."""
@@ -202,8 +209,8 @@ def table_name(into: str, title: str) -> str:
     return f"{into}.{table if schema == _PUBLIC else f'{schema}__{table}'}".lower()
 
 
-def _known_record(source: DatabaseSource, folder: Path, cluster: str) -> SourceRecord:
-    """Raises FixRequest TS1484, TS1497."""
+def known_record(source: DatabaseSource, folder: Path, cluster: str) -> SourceRecord:
+    """What the folder says, if it is of this cluster. Raises FixRequest TS1484, TS1497."""
     record = read_record(folder)
     if record is None:
         raise FixRequest(

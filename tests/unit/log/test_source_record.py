@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tablestore_engine.api.database_sync import known_record
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.database_session import Identity, Slot, place_number
 from tablestore_engine.log.database_source import parse_source
@@ -210,6 +211,16 @@ def test_what_a_catalog_says_of_a_table(now: CatalogTable, is_published: bool, w
         assert trouble is not None
         assert trouble.code == "TS1495"
         assert word in trouble.why
+
+
+def test_other_brokers_are_refused(tmp_path: Path) -> None:
+    """TS1497; a source of which nothing is written down is TS1484."""
+    with pytest.raises(FixRequest, match=r"TS1484.*(\n.*)*--anew"):
+        known_record(SOURCE, tmp_path, "kafka-1")
+    write_record(tmp_path, RECORD)
+    assert known_record(SOURCE, tmp_path, "kafka-1") == RECORD
+    with pytest.raises(FixRequest, match="TS1497"):
+        known_record(SOURCE, tmp_path, "kafka-2")
 
 
 def test_a_table_is_remembered_as_it_is() -> None:
