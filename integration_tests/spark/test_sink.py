@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -69,6 +70,14 @@ def test_a_table_is_followed_into_another(shop: Shop) -> None:
     ]
     assert copy.verify() == ()
     assert not list((shop.folder / "warehouse/.tablestore/staged").rglob("*.arrow"))
+
+
+def test_any_thread_starts_a_query(shop: Shop) -> None:
+    """Also one that has asked Spark for nothing before: the engine's session is its active one."""
+    with ThreadPoolExecutor(1) as pool:
+        frame = shop.stream(**ALL).drop("_snapshot_id")
+        pool.submit(lambda: run_into(shop, frame) if shop.engine.spark else "").result(120)
+    assert rows_of(shop) == [(1, "a"), (2, "b")]
 
 
 def test_a_batch_that_comes_again_is_no_second_commit(shop: Shop) -> None:

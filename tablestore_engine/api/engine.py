@@ -41,7 +41,7 @@ from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark import fetch_rows
-from tablestore_engine.spark.session import SparkSettings
+from tablestore_engine.spark.session import SparkSettings, make_active
 from tablestore_engine.spark.spark_types import spark_ddl
 from tablestore_engine.spark.stream_outline import outline_streams
 from tablestore_engine.sql.parser import parse
@@ -129,7 +129,7 @@ class Engine:
 
     @property
     def spark(self) -> SparkSession:
-        """The session, started at first use. It knows format("tablestore") from here on.
+        """The session, started at first use, and the active one of this thread. It knows format("tablestore").
 
         What the engine runs itself needs none of it, and telling Spark costs a Python process: see decision 0042.
         """
@@ -137,6 +137,7 @@ class Engine:
         if not self._is_registered:
             register_source(session)
             self._is_registered = True
+        make_active(session)
         return session
 
     def query(self, text: str, *, versions: Versions = NO_VERSIONS) -> DataFrame:

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -114,6 +115,12 @@ def _running_session() -> SparkSession | None:
     if session is None or session._sc._jsc is None:
         return None
     return session
+
+
+def make_active(session: SparkSession) -> None:
+    """For this thread: Spark looks the source of a writer up in the active session, and a new thread has none."""
+    jvm: Any = session._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
 
 
 def session_scratch(place: ScratchPlace, settings: SparkSettings) -> Path:
