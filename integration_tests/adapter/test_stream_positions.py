@@ -192,3 +192,28 @@ def test_empty_runs_of_sql_that_remembers_rows(events: Shop) -> None:
     assert run(events, totals, "--empty") == before
     add(events, (3, "b"))
     assert run(events, totals) == [(1, "a"), (2, "b")]
+
+
+def test_a_key_without_a_changelog_is_not_followed(shop: Shop) -> None:
+    """stream() and changes() refuse it before anything is made: updates would count as new rows."""
+    silent = WriteSpec(table=TableSpec(primary_key=("id",), options={"changelog-producer": "none"}))
+    shop.write("models/ev.yml", SOURCES)
+    add(shop, (1, "a"), spec=silent)
+    for kind, macro in (("streaming", "stream"), ("incremental", "changes")):
+        config = f"{{{{ config(materialized='{kind}') }}}}"
+        assert run(shop, f"{config} select id, v from {{{{ {macro}(source('raw', 'ev')) }}}}", ok=False) == []
+        assert "TS1481" in shop.log
+
+
+def test_totals_of_a_model_that_remembered_nothing(events: Shop) -> None:
+    """changes() → SQL that remembers rows: totals without the rows before would be wrong, so it is another query."""
+    text = "{{ config(materialized='@', unique_key='v') }} select v, count(*) as id from "
+    text += "{{ #(source('raw', 'ev')) }} group by v"
+    changes = text.replace("@", "incremental").replace("#", "changes").replace("count(*)", "count(_row_kind)")
+    assert run(events, changes) == [(1, "a"), (1, "b")]
+    add(events, (3, "a"))
+    streaming = text.replace("@", "streaming").replace("#", "stream")
+    run(events, streaming, ok=False)
+    assert "TS1860" in events.log
+    assert run(events, streaming, "--full-refresh") == [(1, "b"), (2, "a")]
+    assert events.response("m")["rows_read"] == 3

@@ -197,7 +197,8 @@ class ChangedInputs:
 
     def _plan(self, node: str, relation: TablestoreRelation, table: Table, position: str | None) -> _Asked:
         pinned = self._versions_for(node).get(relation.table_name)
-        found = table.plan_changes(position, branch=None if pinned is None else pinned.branch)
+        branch = None if pinned is None else pinned.branch
+        found = table.plan_changes(position, branch=branch, only=True)
         rendered = relation.replace(version=TableVersion(changes=found.between)).render()
         return _Asked(relation, found, position, rendered)
 

@@ -209,7 +209,7 @@ class StreamInputs:
     def take(self, node: str, target: str, action: Action, *, whole: bool) -> Taken | None:
         """The next range of each stream; None of a model without. `whole`: up to the newest, in one commit.
 
-        Raises FixRequest TS1474, TS1470, TS1841, TS1845.
+        Raises FixRequest TS1474, TS1470, TS1481, TS1841, TS1845.
         """
         with self._lock:
             model = self._models.get(node)
@@ -222,7 +222,7 @@ class StreamInputs:
             table = self._engine().table(name)
             pinned = pins.get(name)
             branch = None if pinned is None else pinned.branch
-            found[name] = table.plan_changes(known.get(table.source), branch=branch, most=most)
+            found[name] = table.plan_changes(known.get(table.source), branch=branch, most=most, only=True)
             table.hold_changes(model.consumer, found[name])
             model.ends.setdefault(name, table.latest_snapshot_id() or 0)
         if not action.begins and not known:
@@ -237,7 +237,7 @@ class StreamInputs:
                 name: (one.between.since, one.between.branch or one.between.until or 0)
                 for name, one in found.items()
             },
-            _sum(self._engine().table(name).count_changed_rows(one) for name, one in found.items()),
+            _sum(_count_rows(self._engine().table(name), one) for name, one in found.items()),
             any(_has_more(model.ends[name], one) for name, one in found.items()),
             action,
         )
@@ -266,7 +266,7 @@ class StreamInputs:
             return
         action = model.taken.action
         known = {} if action.begins else self._positions(target)
-        if QUERY in known and STATE not in known:
+        if STATE not in known and any(one == QUERY or one.startswith(TABLE_SOURCE) for one in known):
             raise other_query(node)
         taken = RangeOfState(target, versions, key, known.get(STATE), begins=action.replaces)
         has_news = action.begins or any(name.startswith(TABLE_SOURCE) for name in model.taken.steps)
@@ -329,6 +329,13 @@ def _has_more(end: int, found: ChangesInput) -> bool:
     return found.between.branch is None and end > (found.between.until or 0)
 
 
+def _count_rows(table: Table, found: ChangesInput) -> int | None:
+    """Of the range; all rows of the table where it begins."""
+    if found.between.since is None and found.between.branch is None:
+        return table.facts().rows
+    return table.count_changed_rows(found)
+
+
 def _sum(counts: Any) -> int | None:  # noqa: ANN401 - an iterator of int | None
     known = list(counts)
     return None if any(one is None for one in known) else sum(known)
@@ -340,6 +347,13 @@ def _name(relation: TablestoreRelation) -> str:
 
 
 def _check_model(model: Mapping[str, Any], relation: TablestoreRelation) -> None:
+    if relation.is_cte:
+        raise _refused(
+            model,
+            f"stream() of {str(relation.identifier).removeprefix('__dbt__cte__')}",
+            "it is ephemeral, a part of the query: only tables have changes",
+            "materialize it as a table or a streaming model",
+        )
     kind = (model.get("config") or {}).get("materialized")
     if model.get("resource_type") != "model" or kind != STREAMING:
         raise _refused(
