@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pyarrow as pa
 import pytest
 
@@ -51,3 +53,29 @@ def test_kinds_of_two_inputs_have_no_order(pair: Shop) -> None:
     pair.dbt("run", "--select", "both", "changed")
     assert sorted(pair.rows("select id, v from demo.both")) == [(1, "a"), (1, "b")]
     assert pair.rows("select id, v from demo.changed") == [(1, "b")]
+
+
+def test_a_cte_with_the_name_of_a_stream(pair: Shop) -> None:
+    """The text's own `a` is the CTE; the stream is the stream wherever it stands, with its columns written in any way.
+    A totals row of a watermarked stream without an alias too.
+    """
+    put(pair, "a", moments((1, 1), (2, 2), (3, -1)))
+    pair.write(
+        "models/counted.sql",
+        f"""{{{{ config(materialized='streaming', unique_key='k') }}}}
+        with a as (select * from {A} where id > 1), every as (select a.id, {A}.at from {A}),
+        late as (select id from {A} watermark at delay of interval 1 hour where at < '2026-01-01'),
+        both as (
+            select 'some' as k, id from a union all select 'all' as k, id from every
+            union all select 'late' as k, id from late
+        )
+        select k, count(*) as n from both group by k""",
+    )
+    pair.dbt("run", "--select", "counted")
+    assert dict(pair.rows("select k, n from demo.counted")) == {"some": 2, "all": 3, "late": 1}
+
+
+def moments(*rows: tuple[int, int]) -> pa.Table:
+    """(id, seconds of the year)."""
+    at = [dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=seconds) for _, seconds in rows]
+    return pa.table({"id": [one for one, _ in rows], "at": pa.array(at, pa.timestamp("us", "UTC"))})

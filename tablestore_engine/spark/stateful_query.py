@@ -38,7 +38,7 @@ from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.state_stores import merge_stores
 from tablestore_engine.spark.stream_outline import find_stale
-from tablestore_engine.sql.renamed_tables import rename_tables
+from tablestore_engine.sql.renamed_tables import StandIn, rename_tables
 from tablestore_engine.sql.scanner import quote_name
 
 _CHECKER = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker$"
@@ -52,6 +52,7 @@ _SETTINGS = {
 _POLL_SECONDS = 0.2
 _FOREIGN_STATE = ("STATE_STORE", "STATEFUL_OPERATOR", "STREAM_CHECKPOINT", "STREAMING_STATE")
 _BATCH, _NEWEST, _TICK = "__tablestore_batch", "__tablestore_newest", "__tablestore_tick"
+_VIEW = "__tablestore_stream"
 Name = tuple[str, str]
 
 
@@ -79,10 +80,10 @@ class StatefulQuery:
     def __init__(self, resolver: Resolver, text: str, streams: Sequence[Name], overrides: Overrides) -> None:
         self._resolver, self._overrides = resolver, overrides
         self._session = _own_session(resolver.session)
-        self._views = _view_names(streams)
-        for stream, view in self._views.items():
-            self._follow(stream, view)
-        names = {(database.lower(), name.lower()): view for (database, name), view in self._views.items()}
+        self._views = _stand_ins(streams)
+        for stream, one in self._views.items():
+            self._follow(stream, one.view)
+        names = {(database.lower(), name.lower()): one for (database, name), one in self._views.items()}
         self._frame = resolver.query_in(self._session, rename_tables(text, names), overrides)
 
     def refusal(self, mode: OutputMode) -> str | None:
@@ -129,8 +130,8 @@ class StatefulQuery:
 
     def close(self) -> None:
         """Its views go, and its session."""
-        for view in self._views.values():
-            self._session.catalog.dropTempView(view)
+        for one in self._views.values():
+            self._session.catalog.dropTempView(one.view)
         _leave(self._session._jsparkSession)
         common = self._resolver.session
         SparkSession(
@@ -185,12 +186,14 @@ def _leave(session: Any) -> None:  # noqa: ANN401 - py4j's
         session.sparkContext().listenerBus().removeListener(field.get(manager))
 
 
-def _view_names(streams: Sequence[Name]) -> dict[Name, str]:
-    """The table's own name, which columns may be written with, as far as no two streams have it."""
+def _stand_ins(streams: Sequence[Name]) -> dict[Name, StandIn]:
+    """Views that no text names. Columns may be written with the table's name, as far as no two streams have it."""
     names = [name.lower() for _, name in streams]
     return {
-        (database, name): name if names.count(name.lower()) == 1 else f"{database}__{name}"
-        for database, name in streams
+        (database, name): StandIn(
+            f"{_VIEW}_{number}", name if names.count(name.lower()) == 1 else f"{database}__{name}"
+        )
+        for number, (database, name) in enumerate(streams)
     }
 
 
