@@ -75,6 +75,31 @@ def test_a_cte_with_the_name_of_a_stream(pair: Shop) -> None:
     assert dict(pair.rows("select k, n from demo.counted")) == {"some": 2, "all": 3, "late": 1}
 
 
+def test_a_column_in_the_place_of_another(pair: Shop) -> None:
+    """q goes and r of its type comes: what is remembered of q is no r (TS1457). A full refresh goes on; a column more
+    that the query does not read changes nothing.
+    """
+    put(pair, "a", pa.table({"id": [1], "p": ["P1"], "q": ["Q1"]}))
+    put(pair, "b", pa.table({"id": [77]}))
+    pair.write(
+        "models/met.sql",
+        f"""{{{{ config(materialized='streaming', on_schema_change='append_new_columns') }}}}
+        select a.* except(_row_kind, _snapshot_id) from {A} a join {B} b on a.id = b.id""",
+    )
+    pair.dbt("run", "--select", "met")
+    pair.engine.sql("alter table demo.b add column note string")
+    put(pair, "b", pa.table({"id": [78]}))
+    pair.dbt("run", "--select", "met")
+    pair.engine.sql("alter table demo.a drop column q")
+    pair.engine.sql("alter table demo.a add column r string")
+    put(pair, "b", pa.table({"id": [1]}))
+    pair.dbt("run", "--select", "met", ok=False)
+    assert "TS1457" in pair.log
+    assert "q has gone and r, of the same type, is new" in pair.log
+    pair.dbt("run", "--select", "met", "--full-refresh")
+    assert pair.rows("select id, p, r from demo.met") == [(1, "P1", None)]
+
+
 def moments(*rows: tuple[int, int]) -> pa.Table:
     """(id, seconds of the year)."""
     at = [dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=seconds) for _, seconds in rows]

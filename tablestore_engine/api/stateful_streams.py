@@ -20,6 +20,12 @@ from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.spark.stateful_query import OutputMode, StatefulQuery, show_rows
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.warehouse.query_states import QueryStates
+from tablestore_engine.warehouse.remembered_columns import (
+    check_columns,
+    columns_of,
+    read_columns,
+    write_columns,
+)
 from tablestore_engine.warehouse.warehouse import Warehouse
 
 Running = Callable[[], AbstractContextManager[None]]
@@ -84,7 +90,7 @@ class StatefulStreams:
         versions: Mapping[str, TableVersion],
     ) -> Iterator[StatefulRun]:
         """Over what `versions` say of the `streams`. `state`: of the run before, None: from nothing; `key`: of each,
-        the rows of the newest batch count. Raises FixRequest TS1455, TS1456.
+        the rows of the newest batch count. Raises FixRequest TS1455, TS1456, TS1457.
         """
         states = QueryStates(self._warehouse.catalog, Identifier.parse(table))
         folder = self._warehouse.session.scratch() / "queries" / self._warehouse.catalog.runtime.new_uuid()
@@ -95,7 +101,10 @@ class StatefulStreams:
             if state is not None:
                 states.unpack(state, checkpoint)
             with self._running(), self._query(sql, streams, versions) as query:
+                columns = columns_of(query.meanings, query.streams)
+                check_columns(read_columns(checkpoint), columns)
                 done = query.run(mode, checkpoint, rows, self._check)
+            write_columns(checkpoint, columns)
             name = states.pack(checkpoint)
             shutil.rmtree(checkpoint)
             with show_rows(self._warehouse.session.get(), folder.name, done, key) as select:

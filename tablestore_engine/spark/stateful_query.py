@@ -79,7 +79,9 @@ class StatefulQuery:
 
     def __init__(self, resolver: Resolver, text: str, streams: Sequence[Name], overrides: Overrides) -> None:
         self._resolver, self._overrides = resolver, overrides
+        _, self.meanings = resolver.pinned_query(text, overrides)  # what its names mean, streams as tables
         self._session = _own_session(resolver.session)
+        self.streams = tuple(streams)
         self._views = _stand_ins(streams)
         for stream, one in self._views.items():
             self._follow(stream, one.view)
