@@ -100,6 +100,31 @@ def test_a_column_in_the_place_of_another(pair: Shop) -> None:
     assert pair.rows("select id, p, r from demo.met") == [(1, "P1", None)]
 
 
+def test_watermarks_of_inputs_that_come_in_turn(pair: Shop) -> None:
+    """No run has rows of both inputs: the least of their watermarks moves all the same, rows without a partner come
+    out, what nobody waits for is forgotten, and a late row is late.
+    """
+    put(pair, "a", moments((1, 1)))
+    put(pair, "b", moments((50, 1)))
+    ends = "watermark at delay of interval 1 second"
+    pair.write(
+        "models/met.sql",
+        f"""{{{{ config(materialized='streaming') }}}}
+        with x as (select * from {A} {ends}), y as (select * from {B} {ends})
+        select x.id, y.id as other from x
+        left join y on x.id = y.id and y.at >= x.at and y.at <= x.at + interval 5 seconds""",
+    )
+    pair.dbt("run", "--select", "met")
+    for name, row in (("a", (100, 1000)), ("b", (200, 1000)), ("a", (101, 2000)), ("b", (201, 2000))):
+        put(pair, name, moments(row))
+        pair.dbt("run", "--select", "met")
+    assert sorted(pair.rows("select id, other from demo.met")) == [(1, None), (100, None)]
+    assert pair.response("met")["state_rows"] == 2
+    put(pair, "a", moments((9, 3)))
+    pair.dbt("run", "--select", "met")
+    assert "1 late" in pair.log
+
+
 def moments(*rows: tuple[int, int]) -> pa.Table:
     """(id, seconds of the year)."""
     at = [dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=seconds) for _, seconds in rows]

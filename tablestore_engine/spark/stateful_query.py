@@ -38,6 +38,7 @@ from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.state_stores import merge_stores
 from tablestore_engine.spark.stream_outline import find_stale
+from tablestore_engine.spark.stream_watermarks import StreamWatermarks
 from tablestore_engine.sql.renamed_tables import StandIn, rename_tables
 from tablestore_engine.sql.scanner import quote_name
 
@@ -107,10 +108,12 @@ class StatefulQuery:
         """`checkpoint` as the run before left it, or empty; `rows`: a new folder. `check` raises to end it."""
         client: Any = self._session.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
         connections: list[Any] = []
+        watermarks = StreamWatermarks(self._session, self._frame, checkpoint)
 
         def write(batch: DataFrame, number: int) -> None:
             if hasattr(client, "get_thread_connection"):  # a connection for each thread of the JVM
                 connections.append(client.get_thread_connection())
+            watermarks.carry()
             batch.write.parquet(str(rows / str(number)))
 
         try:
@@ -128,6 +131,7 @@ class StatefulQuery:
                     _hang_up(one)
         except (PySparkException, Py4JError) as error:
             raise _explained(error) from None
+        watermarks.keep(query._jsq)
         return _run_of(query, rows)
 
     def close(self) -> None:
