@@ -179,6 +179,9 @@ def test_distinct_rows(clicks: Shop) -> None:
         ("select page, count(distinct id) as n from @ group by page", "Distinct aggregations"),
         ("select page, row_number() over (partition by page order by id) as n from @", "NON_TIME_WINDOW"),
         ("select page, id as n from @ order by id", "Sorting"),
+        ("select max(page) as page, id % 2 as n from @ group by id % 2", "page of unique_key is a total"),
+        ("select page, id as n from (select page, id, count(*) from @ group by page, id)", "id is grouped by"),
+        ("select distinct page, id as n from @", "n is grouped by"),
         ("select page, max(_row_kind) as _row_kind, 1 as _snapshot_id from @ group by page", "_row_kind"),
         ("select page, id as n from @ where id in (select max(id) from @)", "subquery"),
         (

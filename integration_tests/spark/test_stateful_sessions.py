@@ -65,7 +65,9 @@ def test_no_session_stays_behind_a_run(spark: SparkSession, tmp_path: Path) -> N
         engine.write("demo.clicks", pa.table({"page": ["a", "b"]}), WriteSpec(table=PLAIN))
         start = None if snapshot == 1 else snapshot - 1
         versions = {STREAM: TableVersion(changes=ChangesBetween(start, snapshot))}
-        assert engine.stateful.choose_mode(SQL, [STREAM], wanted=[OutputMode.UPDATE], versions=versions)
+        assert engine.stateful.choose_mode(
+            SQL, [STREAM], wanted=[OutputMode.UPDATE], key=["page"], versions=versions
+        )
         with engine.stateful.run(
             "demo.t", SQL, [STREAM], mode=OutputMode.UPDATE, state=state, key=["page"], versions=versions
         ) as run:

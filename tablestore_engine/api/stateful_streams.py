@@ -57,14 +57,18 @@ class StatefulStreams:
         streams: Collection[str],
         *,
         wanted: Sequence[OutputMode],
+        key: Sequence[str],
         versions: Mapping[str, TableVersion],
     ) -> OutputMode:
-        """The first of `wanted` in which Spark can run the query. Raises Unsupported TS1454 with its sentence."""
+        """The first of `wanted` in which Spark can run the query, and rows put by `key` are right.
+
+        Raises Unsupported TS1454 with the sentence.
+        """
         refusals: list[str] = []
         try:
             with self._running(), self._query(sql, streams, versions) as query:
                 for mode in wanted:
-                    refusal = query.refusal(mode)
+                    refusal = query.refusal(mode, key)
                     if refusal is None:
                         return mode
                     refusals.append(refusal)

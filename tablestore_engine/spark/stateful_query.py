@@ -35,6 +35,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.group_keys import find_loose_key
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.state_stores import merge_stores
 from tablestore_engine.spark.stream_outline import find_stale
@@ -89,8 +90,8 @@ class StatefulQuery:
         names = {(database.lower(), name.lower()): one for (database, name), one in self._views.items()}
         self._frame = resolver.query_in(self._session, rename_tables(text, names), overrides)
 
-    def refusal(self, mode: OutputMode) -> str | None:
-        """A sentence; None: Spark can run it. Nothing is started."""
+    def refusal(self, mode: OutputMode, key: Sequence[str]) -> str | None:
+        """A sentence; None: Spark can run it, and rows put by `key` are right. Nothing is started."""
         stale = find_stale(self._frame) if mode is OutputMode.UPDATE else None
         if stale is not None:
             return f"{stale}: a row that it gives no more would stay in the table"
@@ -102,7 +103,7 @@ class StatefulQuery:
             getattr(getattr(jvm, _CHECKER), "MODULE$").checkForStreaming(plan, wanted)
         except (PySparkException, Py4JError) as error:
             return spark_errors.translate(error).why
-        return None
+        return find_loose_key(self._frame, key) if mode is OutputMode.UPDATE and key else None
 
     def run(self, mode: OutputMode, checkpoint: Path, rows: Path, check: Callable[[], None]) -> RangeRun:
         """`checkpoint` as the run before left it, or empty; `rows`: a new folder. `check` raises to end it."""

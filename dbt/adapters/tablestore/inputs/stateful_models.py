@@ -68,7 +68,7 @@ class StatefulModel:
     def rows(
         self, engine: Engine, select: str, taken: RangeOfState, *, has_news: bool
     ) -> Iterator[StatefulRows]:
-        """`select`: the planned write, over the query. Raises FixRequest TS1455, TS1456."""
+        """`select`: the planned write, over the query. Raises FixRequest TS1455, TS1456, TS1457."""
         assert self.query in select  # plans use a query as it is (plan/select_sql.py)
         if not has_news:
             yield StatefulRows(select.replace(self.query, f"select * from (\n{self.query}\n) where false", 1))
@@ -111,7 +111,11 @@ def plan_stateful(
     assert settings.table.streaming is not None
     try:
         mode = engine.stateful.choose_mode(
-            query, streams, wanted=settings.table.streaming.output_modes, versions=versions
+            query,
+            streams,
+            wanted=settings.table.streaming.output_modes,
+            key=settings.table.primary_key,
+            versions=versions,
         )
     except Unsupported as refusal:
         raise _refused(name, clause, f"{refusal.what}: {refusal.why}") from None
