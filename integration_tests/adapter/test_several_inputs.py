@@ -122,7 +122,7 @@ def test_watermarks_of_inputs_that_come_in_turn(pair: Shop) -> None:
     assert pair.response("met")["state_rows"] == 2
     put(pair, "a", moments((9, 3)))
     pair.dbt("run", "--select", "met")
-    assert "1 late" in pair.log
+    assert "1 group late" in pair.log
 
 
 def moments(*rows: tuple[int, int]) -> pa.Table:

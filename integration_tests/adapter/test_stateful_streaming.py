@@ -89,24 +89,26 @@ def test_running_totals_go_on(clicks: Shop) -> None:
     run(clicks, "totals")
     assert totals(clicks) == totals_of(rows + more)
     answer = clicks.response("totals")
-    assert (answer["rows_read"], answer["state_rows"], answer["rows_late"]) == (2, 3, 0)
+    assert (answer["rows_read"], answer["state_rows"], answer["groups_late"]) == (2, 3, 0)
     assert (answer["rows_inserted"], answer["rows_updated"]) == (1, 1)
     assert "clicks 1→3 · 3 rows remembered" in clicks.log
 
 
 def test_late_rows_are_told(clicks: Shop) -> None:
-    """Windows of time with a watermark: a row within the delay still counts, one behind it does not and is told."""
+    """Windows of time with a watermark: a row within the delay still counts, one behind it does not and is told,
+    with the others of its group.
+    """
     clicks.write("models/windows.sql", WINDOWS.replace("@more@", ""))
     run(clicks, "windows")
     click(clicks, (3, "a", 14), (4, "a", 3))
     run(clicks, "windows")
     click(clicks, (5, "a", 4), (6, "b", 31))
     run(clicks, "windows")
-    assert clicks.response("windows")["rows_late"] == 0
-    click(clicks, (7, "a", 5), (8, "b", 15), (9, "b", 32))
+    assert clicks.response("windows")["groups_late"] == 0
+    click(clicks, (7, "a", 5), (8, "b", 15), (9, "b", 32), (10, "a", 6))
     run(clicks, "windows")
-    assert clicks.response("windows")["rows_late"] == 2
-    assert "2 late" in clicks.log
+    assert clicks.response("windows")["groups_late"] == 2
+    assert "2 groups late" in clicks.log
     assert sorted(clicks.rows("select began, page, clicks from demo.windows")) == [
         ("00:00:00", "a", 3), ("00:00:00", "b", 1), ("00:00:10", "a", 1), ("00:00:30", "b", 2),
     ]  # fmt: skip
@@ -180,7 +182,10 @@ def test_distinct_rows(clicks: Shop) -> None:
         ("select page, row_number() over (partition by page order by id) as n from @", "NON_TIME_WINDOW"),
         ("select page, id as n from @ order by id", "Sorting"),
         ("select max(page) as page, id % 2 as n from @ group by id % 2", "page of unique_key is a total"),
-        ("select page, id as n from (select page, id, count(*) from @ group by page, id)", "id is grouped by"),
+        (
+            "select page, id as n from (select page, id, count(*) from @ group by page, id)",
+            "id is grouped by",
+        ),
         ("select distinct page, id as n from @", "n is grouped by"),
         ("select page, max(_row_kind) as _row_kind, 1 as _snapshot_id from @ group by page", "_row_kind"),
         ("select page, id as n from @ where id in (select max(id) from @)", "subquery"),

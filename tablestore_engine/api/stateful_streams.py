@@ -33,8 +33,8 @@ Running = Callable[[], AbstractContextManager[None]]
 
 @dataclass(frozen=True)
 class StatefulRun:
-    """`select`: SQL of the rows, as long as the run is open; `state`: for the commit of them. `late`: rows that came
-    behind the watermark and count no more.
+    """`select`: SQL of the rows, as long as the run is open; `state`: for the commit of them. `late`: groups
+    of rows that came behind the watermark and count no more (of a join or DISTINCT: rows).
     """
 
     select: str

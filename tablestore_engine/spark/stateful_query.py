@@ -67,7 +67,11 @@ class OutputMode(StrEnum):
 
 @dataclass(frozen=True)
 class RangeRun:
-    """`folders`: of batches with rows, in their order; one at least. `late`: rows behind the watermark."""
+    """`folders`: of batches with rows, in their order; one at least.
+
+    `late`: behind the watermark. Spark counts there where it would change what it remembers: rows of one group are one
+    by then.
+    """
 
     folders: tuple[str, ...]
     rows: int

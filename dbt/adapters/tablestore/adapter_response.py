@@ -19,7 +19,7 @@ from tablestore_engine.api import PENDING, PUBLISHED, Publication, WriteReport
 
 _COUNTS = (
     *("rows_affected", "rows_inserted", "rows_updated", "rows_deleted", "rows_unchanged", "changelog_rows"),
-    *("files_added", "bytes_added", "rows_read", "rows_late"),
+    *("files_added", "bytes_added", "rows_read", "groups_late"),
 )
 
 
@@ -30,7 +30,8 @@ class TablestoreResponse(AdapterResponse):
     `published`: "true", "false" or "pending" (the table has it, its log does not yet); `reason` says why not true.
     Of a model that follows streams: `batches` it committed, `rows_read` of their changelogs (None: of all rows),
     `followed`: table → behind this snapshot (None: the beginning), up to this one or a staged one's name. Of SQL that
-    remembers rows: `rows_late` came behind the watermark and count no more, `state_rows` and `state_bytes` are kept.
+    remembers rows: `groups_late` came behind the watermark and count no more (rows of one group as one, of a join or
+    DISTINCT each row), `state_rows` and `state_bytes` are kept.
     """
 
     snapshot_id: int | None = None
@@ -49,7 +50,7 @@ class TablestoreResponse(AdapterResponse):
     batches: int | None = None
     rows_read: int | None = None
     followed: dict[str, list[int | str | None]] | None = None
-    rows_late: int | None = None
+    groups_late: int | None = None
     state_rows: int | None = None
     state_bytes: int | None = None
 
@@ -80,7 +81,7 @@ class TablestoreResponse(AdapterResponse):
 
     def tell_state(self, late: int, rows: int, size: int) -> None:
         """What it remembers behind that commit."""
-        self.rows_late, self.state_rows, self.state_bytes = late, rows, size
+        self.groups_late, self.state_rows, self.state_bytes = late, rows, size
 
     def join(self, later: TablestoreResponse) -> None:
         """The next commit of the same model."""

@@ -23,7 +23,7 @@ STATE = "state"  # the name among positions of what the query remembers
 
 @dataclass(frozen=True)
 class StateFigures:
-    """Of one run. `late`: rows behind the watermark, which count no more; as Spark counts them."""
+    """Of one run. `late`: groups of rows behind the watermark, which count no more; of a join or DISTINCT rows."""
 
     rows_out: int
     late: int
@@ -31,8 +31,9 @@ class StateFigures:
     state_bytes: int
 
     def __str__(self) -> str:
-        """`120 rows remembered, 3 late`."""
-        return f"{self.state_rows} rows remembered" + (f", {self.late} late" if self.late else "")
+        """`120 rows remembered, 3 groups late`."""
+        late = "1 group" if self.late == 1 else f"{self.late} groups"
+        return f"{self.state_rows} rows remembered" + (f", {late} late" if self.late else "")
 
 
 @dataclass(frozen=True)
