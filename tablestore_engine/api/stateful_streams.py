@@ -96,12 +96,13 @@ class StatefulStreams:
         """Over what `versions` say of the `streams`. `state`: of the run before, None: from nothing; `key`: of each,
         the rows of the newest batch count. Raises FixRequest TS1455, TS1456, TS1457.
         """
-        states = QueryStates(self._warehouse.catalog, Identifier.parse(table))
+        identifier = Identifier.parse(table)
+        states = QueryStates(self._warehouse.catalog, identifier)
         folder = self._warehouse.session.scratch() / "queries" / self._warehouse.catalog.runtime.new_uuid()
         checkpoint, rows = folder / "checkpoint", folder / "rows"
         try:
             checkpoint.mkdir(parents=True)
-            states.clean(state)
+            states.clean(states.named_by(self._warehouse.stores.find(identifier)))
             if state is not None:
                 states.unpack(state, checkpoint)
             with self._running(), self._query(sql, streams, versions) as query:

@@ -2,28 +2,38 @@
 
     .tablestore/states/<database>.<table>/<uuid>.tar   Spark's checkpoint behind a run: state stores, offsets, commits
 
-Names      QueryStates   unpack: a state → a folder that a query goes on in; pack: such a folder → a new state
+Names      QueryStates   unpack: a state → a folder that a query goes on in; pack: such a folder → a new state;
+                         named_by: what snapshots go on from; clean, copy_to, drop: its files
 Steps      a run: unpack what the table's newest snapshot names → the query changes its own folder → pack → the commit
            of its rows names the new state
 INVARIANT  a state never changes: two runs from one state, or a run that is killed, leave it as it was. Rows, positions
            and state move in one commit, since a state that no commit names is nobody's (decision 0045).
-INVARIANT  the newest KEPT states of a table stay, so that a rollback over a few runs finds its own.
-CRASH      a state that no commit names: it goes when KEPT newer ones are there, or with orphans.
+INVARIANT  the KEPT states that the newest snapshots name stay, so that a rollback over a few runs finds its own: runs
+           that fail or are held back leave states too, however many, which push none of them out.
+CRASH      a state that no commit names: it goes when KEPT newer ones are there, or with orphans. A rename copies before
+           and drops behind: a table has its states at any moment.
 """
 
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.storage_errors import explained
 from tablestore_engine.format.layout import query_states_location
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.table_store import TableStore
 
 KEPT = 5
+POSITION = "state"  # among a snapshot's positions: the state that the next run goes on from
+_SNAPSHOTS_MAX = 50  # so far back states are looked for
 _SUFFIX = ".tar"
 
 
@@ -38,7 +48,7 @@ class QueryStates:
         """Into a folder that is empty. Raises FixRequest TS1455."""
         path = self._path(name)
         if not self.catalog.fileio.exists(path):
-            raise self._lost(name, f"{path} is not there; only the newest {KEPT} states of a table are kept")
+            raise self._lost(name, f"{path} is not there; only the {KEPT} states of its newest runs are kept")
         try:
             with (
                 explained(str(folder)),
@@ -59,13 +69,49 @@ class QueryStates:
             archive.add(folder, arcname=".")
         return name
 
-    def clean(self, named: str | None) -> None:
-        """Let old states go; `named`: by the table's newest snapshot."""
+    def named_by(self, store: TableStore | None) -> frozenset[str]:
+        """The newest KEPT states that snapshots of the table name; None: there is none yet."""
+        found: set[str] = set()
+        if store is None:
+            return frozenset()
+        snapshots = store.parts.snapshots
+        newest = snapshots.find_latest_id() or 0
+        for number in range(newest, max(newest - _SNAPSHOTS_MAX, 0), -1):
+            snapshot = snapshots.find(number)
+            if snapshot is None or len(found) == KEPT:
+                break
+            found |= _state_of(store, snapshot)
+        return frozenset(found)
+
+    def clean(self, named: Collection[str]) -> None:
+        """Let old states go that are not `named`."""
         fileio = self.catalog.fileio
-        found = sorted(fileio.list(self._folder), key=lambda one: (one.modified_ms, one.name), reverse=True)
+        found = sorted(self._files(), key=lambda one: (one.modified_ms, one.name), reverse=True)
         for status in found[KEPT:]:
-            if named is None or status.name != named + _SUFFIX:
+            if status.name.removesuffix(_SUFFIX) not in named:
                 fileio.delete(status.path)
+
+    def copy_to(self, target: Identifier, names: Collection[str] | None = None) -> None:
+        """Under another table's name too: bytes are shared. None: all."""
+        there = QueryStates(self.catalog, target)
+        for status in self._files():
+            name = status.name.removesuffix(_SUFFIX)
+            if names is None or name in names:
+                with suppress(FileExistsError):  # a rename that begins again
+                    self.catalog.fileio.copy(status.path, there._path(name))
+
+    def copy_named(self, target: Identifier, store: TableStore, snapshot: Snapshot | None) -> None:
+        """What a snapshot goes on from, for a table that begins with it."""
+        if snapshot is not None:
+            self.copy_to(target, _state_of(store, snapshot))
+
+    def drop(self) -> None:
+        """All of them."""
+        if self._files():
+            self.catalog.fileio.delete_tree(self._folder)
+
+    def _files(self) -> Sequence[FileStatus]:
+        return self.catalog.fileio.list(self._folder)
 
     def _lost(self, name: str, why: str) -> FixRequest:
         return FixRequest(
@@ -81,3 +127,11 @@ class QueryStates:
 
     def _path(self, name: str) -> str:
         return f"{self._folder}/{name}{_SUFFIX}"
+
+
+def _state_of(store: TableStore, snapshot: Snapshot) -> set[str]:
+    try:
+        name = store.positions(snapshot).get(POSITION)
+    except FixRequest:  # another engine's, and nobody can tell
+        return set()
+    return set() if name is None else {name}

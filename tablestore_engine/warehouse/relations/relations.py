@@ -2,6 +2,7 @@
 
 Names      Relations   one method for each
 INVARIANT  what a name means afterwards is seen by the next statement: stores and Spark forget it, behind the change.
+INVARIANT  what a query remembers for a table (positions name it) goes with the table's rows: cloned, renamed.
 INVARIANT  a log is dropped before its table: where it cannot be reached nothing goes.
 """
 
@@ -21,6 +22,7 @@ from tablestore_engine.format.layout import CLONE_PREFIX, TableLayout, database_
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.store.clone import clone_table
 from tablestore_engine.warehouse.log.logs import Logs
+from tablestore_engine.warehouse.query_states import QueryStates
 from tablestore_engine.warehouse.relations.comments import set_all_comments
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo, list_relations
 
@@ -83,7 +85,10 @@ class Relations:
     def rename(self, source: Identifier, target: Identifier) -> None:
         """A table or view under a new name."""
         if self.catalog.find_schema(source) is not None:
+            states = QueryStates(self.catalog, source)
+            states.copy_to(target)
             self.catalog.rename_table(source, target)
+            states.drop()
         else:
             self.catalog.rename_view(source, target)
         self.forget(source)
@@ -102,7 +107,9 @@ class Relations:
         hidden = f"{CLONE_PREFIX}{self.catalog.runtime.new_uuid()}"
         folder = f"{database_location(self.catalog.warehouse, target.database)}/{hidden}"
         try:
-            clone_table(self.stores.get(source).parts, TableLayout(folder))
+            store = self.stores.get(source)
+            snapshot = clone_table(store.parts, TableLayout(folder))
+            QueryStates(self.catalog, source).copy_named(target, store, snapshot)
         except StorageError:  # a full disk must not stay full of what has no name
             self.catalog.fileio.delete_tree(folder)
             raise

@@ -6,15 +6,17 @@ import os
 import tarfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from tablestore_engine.api import Engine, PositionStep, TableVersion, WriteSpec
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.leftover_folders import list_leftover_folders
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.warehouse.query_states import KEPT, QueryStates
+from tablestore_engine.warehouse.query_states import KEPT, POSITION, QueryStates
 
 
 @pytest.fixture
@@ -60,17 +62,67 @@ def test_a_state_that_is_gone_is_told(states: QueryStates, tmp_path: Path) -> No
     assert error.value.code == "TS1455"
 
 
-def test_only_the_newest_stay_and_the_one_that_is_named(states: QueryStates, tmp_path: Path) -> None:
-    """However old that is."""
+def test_only_the_newest_stay_and_those_that_are_named(states: QueryStates, tmp_path: Path) -> None:
+    """However old these are."""
     names = []
     for number in range(KEPT + 3):
         names.append(states.pack(folder(tmp_path / str(number))))
         path = Path(states.catalog.warehouse) / f".tablestore/states/demo.totals/{names[-1]}.tar"
         os.utime(path, (1_000_000 + number, 1_000_000 + number))
-    states.clean(names[0])
-    assert kept(states) == [names[0], *names[3:]]
-    states.clean(None)
+    states.clean(names[:2])
+    assert kept(states) == [*names[:2], *names[3:]]
+    states.clean([])
     assert kept(states) == names[3:]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    """demo.totals, whose snapshots 1 to 7 go on from states of their own."""
+    made = Engine(str(tmp_path / "warehouse"))
+    for number in range(1, 8):
+        write(made, number, remember(made, tmp_path / str(number)))
+    return made
+
+
+def remember(engine: Engine, path: Path, table: str = "totals") -> str:
+    """A state that nobody has named yet."""
+    return QueryStates(engine._warehouse.catalog, Identifier("demo", table)).pack(folder(path))
+
+
+def write(engine: Engine, number: int, state: str | None, table: str = "totals") -> None:
+    """A commit."""
+    before = engine.table(f"demo.{table}").positions().get(POSITION) if number > 1 else None
+    steps = {} if state is None else {POSITION: PositionStep(before, state)}
+    engine.write(f"demo.{table}", pa.table({"id": [number]}), WriteSpec(positions=steps))
+
+
+def test_runs_that_fail_push_no_state_out(engine: Engine, tmp_path: Path) -> None:
+    """Red tests and killed runs leave states that no snapshot names; a fold goes on from the one before."""
+    table = engine.table("demo.totals")
+    made = QueryStates(engine._warehouse.catalog, table.identifier)
+    found = [table.positions(TableVersion(snapshot=n))[POSITION] for n in table.snapshot_ids()]
+    named = list(dict.fromkeys(found))
+    write(engine, 8, None)
+    failed = [remember(engine, tmp_path / f"failed {number}") for number in range(KEPT)]
+    for number, name in enumerate([*named, *failed]):
+        os.utime(tmp_path / f"warehouse/.tablestore/states/demo.totals/{name}.tar", (number, number))
+    assert made.named_by(table.store) == frozenset(named[2:])
+    made.clean(made.named_by(table.store))
+    assert kept(made) == [*named[2:], *failed]
+    assert made.named_by(None) == frozenset()
+
+
+def test_a_clone_and_a_new_name_remember(engine: Engine) -> None:
+    """A clone goes on from the state of its snapshot, and has no other; under a new name all of them are there."""
+    catalog, newest = engine._warehouse.catalog, engine.table("demo.totals").positions()[POSITION]
+    everything = kept(QueryStates(catalog, Identifier("demo", "totals")))
+    engine.clone("demo.totals", "demo.copy")
+    place = Path(engine.warehouse) / ".tablestore/states"
+    assert [one.name for one in (place / "demo.copy").iterdir()] == [f"{newest}.tar"]
+    assert engine.table("demo.copy").positions()[POSITION] == newest
+    engine.rename("demo.totals", "demo.sums")
+    assert sorted(one.stem for one in (place / "demo.sums").iterdir()) == sorted(everything)
+    assert not (place / "demo.totals").exists()
 
 
 def test_an_archive_of_somebody_else_writes_nowhere_else(states: QueryStates, tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
-from tablestore_engine.api import Engine, OutputMode, PositionStep, TableVersion
+from tablestore_engine.api import STATE_POSITION, Engine, OutputMode, PositionStep, TableVersion
 from tablestore_engine.errors import FixRequest, Unsupported
 
-STATE = "state"  # the name among positions of what the query remembers
+STATE = STATE_POSITION  # the name among positions of what the query remembers
 
 
 @dataclass(frozen=True)
