@@ -29,7 +29,7 @@ from tablestore_engine.log.database_session import find_identity, open_database
 from tablestore_engine.log.database_source import DatabaseSource
 from tablestore_engine.log.dev_connect import ConnectInfo, connector_status
 from tablestore_engine.log.followed_tables import Look, look_at_tables
-from tablestore_engine.log.kafka.topic_names import find_cluster, first_offsets, list_topics
+from tablestore_engine.log.kafka.topic_names import find_cluster, first_offsets
 from tablestore_engine.log.source_record import (
     SourceRecord,
     anew_command,
@@ -105,7 +105,7 @@ def sync_database(
     is read.
     """
     source, folder, stop = running.source, Path(running.data_dir), stop or threading.Event()
-    record = known_record(source, folder, find_cluster(engine.clients))
+    record = known_record(source, folder)
     with open_database(source, environ) as connection:
         here = find_identity(connection)
         check_record(record, source, here, record.cluster)
@@ -116,9 +116,11 @@ def sync_database(
     except _StoppedError:
         return SyncReport("", {}, {}, is_complete=False)
     change_record(folder, lambda known: known.with_place(place))
+    cluster, topics = find_cluster(engine.clients)
+    check_brokers(source, record, cluster)
     sync = _Sync(engine, source, spec, stop, say, runtime)
     sync.name_troubles(look, folder)
-    sync.ingest_all(look.known)
+    sync.ingest_all(look.known, topics)
     is_complete = sync.is_complete and all(one.is_complete for one in sync.reports.values())
     return SyncReport(place, sync.reports, sync.errors, is_complete)
 
@@ -157,12 +159,10 @@ class _Sync:
         except TablestoreError:
             return True
 
-    def ingest_all(self, titles: Iterable[str]) -> None:
-        """Each on its own."""
+    def ingest_all(self, titles: Iterable[str], there: frozenset[str]) -> None:
+        """Each on its own. `there`: topics that the brokers have."""
         names = {title: table_name(self._spec.into, title) for title in titles}
         topics = {title: topic_of(self._source.name, title) for title in titles}
-        there = set(list_topics(self._engine.clients)) & set(topics.values())
-        firsts = first_offsets(self._engine.clients, sorted(there), self._runtime)
         clashes = Counter((*names.values(), *topics.values()))
         for title, name in names.items():
             if self._stop.is_set():
@@ -171,20 +171,20 @@ class _Sync:
             try:
                 if clashes[name] > 1 or clashes[topics[title]] > 1:
                     raise _clash(self._source, title, name)
-                self._ingest(topics[title], name, firsts.get(topics[title]))
+                self._ingest(topics[title], name, is_there=topics[title] in there)
             except TablestoreError as error:
                 self._failed(name, error)
             except Exception as error:  # noqa: BLE001 - the other tables are not to wait for it
                 self._failed(name, _unexpected(name, error))
 
-    def _ingest(self, topic: str, name: str, first: int | None) -> None:
-        """`first`: the first message of the topic, None where there is no topic: no row was ever there."""
+    def _ingest(self, topic: str, name: str, *, is_there: bool) -> None:
+        """`is_there`: the topic; without it no row was ever in the source's table."""
         is_new = self._engine.find_table(name) is None
-        if first is None:
+        if not is_there:
             if not is_new:
                 raise _from_before(name, topic)
             return
-        if is_new and first > 0:
+        if is_new and (first := first_offsets(self._engine.clients, [topic], self._runtime)[topic]) > 0:
             raise _begins_late(name, topic, first)
         spec = self._spec
         asked = IngestSpec(
@@ -209,8 +209,8 @@ def table_name(into: str, title: str) -> str:
     return f"{into}.{table if schema == _PUBLIC else f'{schema}__{table}'}".lower()
 
 
-def known_record(source: DatabaseSource, folder: Path, cluster: str) -> SourceRecord:
-    """What the folder says, if it is of this cluster. Raises FixRequest TS1484, TS1497."""
+def known_record(source: DatabaseSource, folder: Path) -> SourceRecord:
+    """What the folder says. Raises FixRequest TS1484."""
     record = read_record(folder)
     if record is None:
         raise FixRequest(
@@ -219,6 +219,11 @@ def known_record(source: DatabaseSource, folder: Path, cluster: str) -> SourceRe
             why=f"nothing is written down of it in {folder}: it was started by an older version, or a file was lost",
             fix=f"tablestore connect stop {source.name}, then begin anew with all rows: {anew_command(source)}",
         )
+    return record
+
+
+def check_brokers(source: DatabaseSource, record: SourceRecord, cluster: str) -> None:
+    """The call's are those of the source. Raises FixRequest TS1497."""
     if record.cluster != cluster:
         raise FixRequest(
             "TS1497",
@@ -226,7 +231,6 @@ def known_record(source: DatabaseSource, folder: Path, cluster: str) -> SourceRe
             why=f"its topics are in the Kafka cluster {record.cluster}, the brokers of this call are {cluster}",
             fix="name the brokers that it was started with (TABLESTORE_KAFKA, --bootstrap, log:)",
         )
-    return record
 
 
 def _clash(source: DatabaseSource, title: str, name: str) -> FixRequest:

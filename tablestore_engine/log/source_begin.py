@@ -23,7 +23,7 @@ from tablestore_engine.log.database_session import Identity, Slot, find_identity
 from tablestore_engine.log.database_source import DatabaseSource
 from tablestore_engine.log.database_tables import list_tables, why_unfit
 from tablestore_engine.log.followed_tables import make_publication, publish
-from tablestore_engine.log.kafka.topic_names import delete_topics, find_cluster, list_topics
+from tablestore_engine.log.kafka.topic_names import delete_topics, find_cluster
 from tablestore_engine.log.source_record import (
     FollowedTable,
     SourceRecord,
@@ -68,12 +68,12 @@ def prepare_source(
 
     Raises FixRequest TS1485, TS1492, TS1493, RetryError TS1464, TS1486, TS1494.
     """
-    record, cluster = read_record(folder), find_cluster(settings)
+    record, (cluster, there) = read_record(folder), find_cluster(settings)
     with open_database(source, environ) as connection:
         here = find_identity(connection)
         tables = list_tables(connection, source)
         names = {*(one.title for one in tables), *(record.followed if record else ())}
-        topics = {topic_of(source.name, one) for one in names} & set(list_topics(settings))
+        topics = {topic_of(source.name, one) for one in names} & there
         offsets = folder / _OFFSETS
         is_loaded = offsets.exists() and has_loaded(offsets.read_bytes())
         slot = find_slot(connection, source)

@@ -1,7 +1,6 @@
 """Which topics the brokers have, and where they begin.
 
-Names      list_topics     all that this user may see
-           find_cluster    the id of the brokers' cluster
+Names      find_cluster    the id of the brokers' cluster, and the topics that this user may see
            first_offsets   of topics of one partition: the first message that is left
            delete_topics   returns when they are gone
 """
@@ -22,18 +21,12 @@ from tablestore_engine.runtime.outside_world import Runtime
 _GONE_SECONDS, _POLL_SECONDS = 30.0, 0.1
 
 
-def list_topics(profile: Mapping[str, str]) -> tuple[str, ...]:
-    """`profile`: settings of the clients. Raises RetryError TS1464, FixRequest TS1701."""
-    settings = reader_settings("*", profile)
-    with _told(settings, "which topics they have"):
-        return tuple(make_admin(settings).list_topics(timeout=settings.timeout_s).topics)
-
-
-def find_cluster(profile: Mapping[str, str]) -> str:
+def find_cluster(profile: Mapping[str, str]) -> tuple[str, frozenset[str]]:
     """Raises RetryError TS1464, FixRequest TS1701."""
     settings = reader_settings("*", profile)
     with _told(settings, "which cluster they are"):
-        return str(make_admin(settings).list_topics(timeout=settings.timeout_s).cluster_id)
+        found = make_admin(settings).list_topics(timeout=settings.timeout_s)
+        return str(found.cluster_id), frozenset(found.topics)
 
 
 def first_offsets(profile: Mapping[str, str], topics: Iterable[str], runtime: Runtime) -> dict[str, int]:

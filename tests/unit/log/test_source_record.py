@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tablestore_engine.api.database_sync import known_record
+from tablestore_engine.api.database_sync import check_brokers, known_record
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.database_session import Identity, Slot, place_number
 from tablestore_engine.log.database_source import parse_source
@@ -216,11 +216,12 @@ def test_what_a_catalog_says_of_a_table(now: CatalogTable, is_published: bool, w
 def test_other_brokers_are_refused(tmp_path: Path) -> None:
     """TS1497; a source of which nothing is written down is TS1484."""
     with pytest.raises(FixRequest, match=r"TS1484.*(\n.*)*--anew"):
-        known_record(SOURCE, tmp_path, "kafka-1")
+        known_record(SOURCE, tmp_path)
     write_record(tmp_path, RECORD)
-    assert known_record(SOURCE, tmp_path, "kafka-1") == RECORD
+    assert known_record(SOURCE, tmp_path) == RECORD
+    check_brokers(SOURCE, RECORD, "kafka-1")
     with pytest.raises(FixRequest, match="TS1497"):
-        known_record(SOURCE, tmp_path, "kafka-2")
+        check_brokers(SOURCE, RECORD, "kafka-2")
 
 
 def test_a_table_is_remembered_as_it_is() -> None:
