@@ -1,6 +1,6 @@
 """A topic that others write, as messages with a position: the port of log/message_source.py over a consumer.
 
-Names      TopicSource   one topic; asks for its id at every start
+Names      TopicSource   one topic; asks for its id at every start, before messages are given, and now and then
 Position   {"topic_id", "offsets": {partition: next offset}}; a partition that it does not know is one that the topic
            got later, and is read from its beginning
 Steps      check: the topic's id, the first offset of each partition → read: where the last call ended the consumer goes
@@ -40,6 +40,7 @@ from tablestore_engine.runtime.outside_world import Runtime
 
 _TAKE = 1_000  # more at once is slower: measured
 _LOOK_SECONDS = 0.05
+_ASK_AGAIN_MS = 5_000
 _GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 _UNKNOWN = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
@@ -67,6 +68,7 @@ class TopicSource:
         with _Told(self._settings, "asking the brokers"):
             self._admin: AdminClient = make_admin(self._settings)
             self._topic_id, self._count = self._describe()
+        self._asked_ms = runtime.now_ms()
         self._follow: _Follow | None = None
         self._registry: SchemaRegistry | None = None
 
@@ -120,7 +122,7 @@ class TopicSource:
         return self._count == 1
 
     def read(self, position: str, rows_max: int, bytes_max: int, wait_s: float) -> RawMessages:
-        """As MessageSource. Raises NotFound TS1425, TS1430, RetryError TS1433."""
+        """As MessageSource. Raises NotFound TS1425, TS1430, FixRequest TS1424, RetryError TS1433."""
         places = self._places(position)
         if self._follow is None or self._follow.places != places:
             self._assign(places)
@@ -135,6 +137,7 @@ class TopicSource:
                     size += self._arrived(follow, arrived, found)
                 elif self._is_idle(follow, idle_at, has_any=bool(found)):
                     break
+            self._ask_again(has_any=bool(found))
         return self._messages(found, follow)
 
     def find_schema(self, number: int) -> str:
@@ -197,6 +200,17 @@ class TopicSource:
         )
         found = asked[self._settings.topic].result()
         return str(found.topic_id), len(found.partitions)
+
+    def _ask_again(self, *, has_any: bool) -> None:
+        """Whether it is still this topic, and how many partitions it has: those that came are read from then on.
+
+        Asked with each batch, since the brokers go on with a new topic at the old one's offsets.
+        """
+        now = self._runtime.now_ms()
+        if has_any or now - self._asked_ms > _ASK_AGAIN_MS:
+            topic_id, self._count = self._describe()
+            self._asked_ms = now
+            self._check_id(topic_id)
 
     def _span(self, partition: int) -> tuple[int, int]:
         place = TopicPartition(self._settings.topic, partition)
