@@ -288,6 +288,19 @@ def test_a_rollback_takes_the_state_with_it(clicks: Shop) -> None:
     assert totals(clicks) == totals_of([*rows, (9, "z", 9)])
 
 
+def test_a_clone_goes_on_beside_its_source(clicks: Shop) -> None:
+    """From the same state, in the same run: Spark would end a query where another one of its id begins."""
+    clicks.write("models/totals.sql", TOTALS)
+    run(clicks, "totals")
+    clicks.engine.clone("demo.totals", "demo.twin")
+    clicks.write("models/twin.sql", TOTALS)
+    click(clicks, (3, "a", 3))
+    clicks.dbt("run", "--select", "totals", "twin")
+    expected = totals_of([(1, "a", 1), (2, "b", 2), (3, "a", 3)])
+    assert totals(clicks) == expected
+    assert sorted(clicks.rows("select page, clicks, newest from demo.twin")) == expected
+
+
 def test_a_red_test_holds_rows_place_and_state_back(clicks: Shop) -> None:
     """dbt build: what a red test holds back is read again, from the state of the rows that are out."""
     clicks.write("models/totals.sql", TOTALS)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.spark.stateful_query import OutputMode, StatefulQuery, show_rows
+from tablestore_engine.spark.stateful_query import OutputMode, StatefulQuery, name_query, show_rows
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.warehouse.query_states import QueryStates
 from tablestore_engine.warehouse.remembered_columns import (
@@ -105,6 +105,7 @@ class StatefulStreams:
             states.clean(states.named_by(self._warehouse.stores.find(identifier)))
             if state is not None:
                 states.unpack(state, checkpoint)
+                name_query(checkpoint, folder.name)
             with self._running(), self._query(sql, streams, versions) as query:
                 columns = columns_of(query.meanings, query.streams)
                 check_columns(read_columns(checkpoint), columns)

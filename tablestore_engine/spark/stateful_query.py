@@ -2,6 +2,7 @@
 
 Names      StatefulQuery   refusal(): why Spark cannot stream it in a mode; run(): one range → rows in files, figures
            OutputMode      which rows come out: those that changed (update), or only those that are final (append)
+           name_query      a state goes on as a query of its own
            RangeRun        what a run did; show_rows: its rows as SQL, of each key those of the newest batch
 Steps      a clock of Spark's that gives one row in a run, joined with the range as it is read natively: a streaming
            relation of just these rows → the model's SQL over views of these → all there is, then end → a folder of
@@ -206,6 +207,18 @@ def _stand_ins(streams: Sequence[Name]) -> dict[Name, StandIn]:
         )
         for number, (database, name) in enumerate(streams)
     }
+
+
+def name_query(checkpoint: Path, name: str) -> None:
+    """A query of its own, with what another remembered. `name`: a UUID.
+
+    DANGER: Spark ends a query where another one of its id starts, without a word, in the middle of what it does: the
+    run of a clone would end that of its source.
+    """
+    path = checkpoint / "metadata"
+    if path.exists():
+        (checkpoint / ".metadata.crc").unlink(missing_ok=True)
+        path.write_text(json.dumps({"id": name}))
 
 
 @contextmanager
