@@ -29,7 +29,7 @@ from tablestore_engine.ingest.message_keys import key_names
 from tablestore_engine.ingest.plain_values import BASE64, TEXT, counted, plain_column
 from tablestore_engine.ingest.told import OTHER_TABLE, UNREADABLE, MessageReader, ReadRules, parse_json
 from tablestore_engine.ingest.unchanged import UNCHANGED_TEXTS
-from tablestore_engine.ingest.wire_types import Reading, WireType, decimals, wire_column
+from tablestore_engine.ingest.wire_types import Reading, WireType, decimals, in_calendar, wire_column
 from tablestore_engine.log.message_source import RawMessages
 
 _BLOCK_BYTES = 4 << 20
@@ -342,9 +342,9 @@ def _meant(read: pa.Array, column: _Column, rules: ReadRules) -> pa.Array:
     wire = column.wire
     if wire is not None and wire.how is Reading.COUNT:
         counts = read.cast(pa.int32()) if wire.unit == "" else read
-        return counts.cast(target)
+        return in_calendar(counts.cast(target))
     if wire is not None and wire.how is Reading.INSTANT:
-        return read.cast(target)
+        return in_calendar(read.cast(target))
     if column.type.root == "DECIMAL" and (wire is not None or rules.decimals == BASE64):
         scale = column.type.scale if wire is None else wire.scale
         exact = _unscaled(read, column.type) if scale == column.type.scale else None

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tablestore_engine.format.data_type import BIGINT, INTEGER_ROOTS, STRING, TIMESTAMP_ROOTS, DataType
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.ingest.wire_types import check_integers, to_bytes, to_decimal
+from tablestore_engine.ingest.wire_types import check_integers, in_calendar, to_bytes, to_decimal
 from tablestore_engine.log.json_decode import json_column
 
 BASE64, TEXT = "base64", "text"
@@ -62,29 +62,29 @@ def _times(raw: Sequence[Any], kind: DataType) -> pa.Array:
     """Texts and numbers may stand beside each other."""
     is_count = np.array([isinstance(one, int) for one in raw], dtype=bool)
     if not is_count.any():
-        return json_column(raw, kind)
+        return in_calendar(json_column(raw, kind))
     check_integers([one for one in raw if isinstance(one, int)])
     counts = counted(pa.array([one if isinstance(one, int) else None for one in raw], pa.int64()), kind)
     if is_count.all():
         return counts
-    texts = json_column([None if isinstance(one, int) else one for one in raw], kind)
+    texts = in_calendar(json_column([None if isinstance(one, int) else one for one in raw], kind))
     return pa.chunked_array([counts, texts]).take(
         pa.array(np.where(is_count, np.arange(len(raw)), len(raw) + np.arange(len(raw))))
     ).combine_chunks()  # fmt: skip
 
 
 def counted(counts: pa.Array, kind: DataType) -> pa.Array:
-    """Numbers as a column of dates or times. Raises ArrowException."""
+    """Numbers as a column of dates or times. Raises ArrowException, ValueError."""
     arrow = type_to_arrow(kind)
     if kind.root == "DATE":
-        return counts.cast(pa.int32()).cast(arrow)
+        return in_calendar(counts.cast(pa.int32()).cast(arrow))
     precision = kind.precision or 0
     unit = "ms" if precision <= 3 else "us" if precision <= 6 else "ns"
     if kind.root == "TIME":
         if unit == "ms":
             return counts.cast(pa.int32()).cast(pa.time32("ms")).cast(arrow)
         return counts.cast(pa.time64(unit)).cast(arrow)
-    return counts.cast(pa.timestamp(unit, arrow.tz)).cast(arrow)
+    return in_calendar(counts.cast(pa.timestamp(unit, arrow.tz)).cast(arrow))
 
 
 def inferred_type(raw: Sequence[Any]) -> DataType | None:

@@ -3,7 +3,9 @@
 Names      Reading        how a raw value is read
            WireType       that, and the type of the column that it makes
            wire_column    raw values of one column → an Arrow array of that type
+           in_calendar    dates and times, if all of them have years from 1 to 9999
 Raw        what a JSON parser or an Avro reader gives: numbers, texts, lists, objects; bytes are base64 in JSON
+INVARIANT  a date or time can be read back: infinity, years BC and those of five digits raise.
 INVARIANT  no value loses digits: what does not fit raises, nothing is rounded but to the bits of a FLOAT.
 """
 
@@ -19,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore_engine.format.data_type import (
     BIGINT,
@@ -34,6 +37,8 @@ from tablestore_engine.log.json_decode import json_column
 
 LTZ = DataType("TIMESTAMP_LTZ", precision=6)
 _DIGITS_MAX = 38
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999, since 1970
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _EXACT = Context(prec=200_000)  # more digits than a numeric of any database has
 
 
@@ -122,17 +127,33 @@ def wire_column(raw: Sequence[Any], wire: WireType) -> pa.Array:
         check_integers(raw)
     if wire.how is Reading.COUNT:
         counts = pa.array(raw, pa.int64())
-        return counts.cast(pa.int32()).cast(arrow) if wire.unit == "" else counts.cast(arrow)
+        return in_calendar(counts.cast(pa.int32()).cast(arrow) if wire.unit == "" else counts.cast(arrow))
     if wire.how is Reading.INSTANT:
-        return pa.array(raw, pa.string()).cast(arrow)
+        return in_calendar(pa.array(raw, pa.string()).cast(arrow))
     if wire.how is Reading.TEXT and wire.type.root in ("DATE", *TIMESTAMP_ROOTS):
-        return json_column(raw, wire.type)
+        return in_calendar(json_column(raw, wire.type))
     convert = _CONVERT.get(wire.how)
     if convert is not None:
         return pa.array([None if one is None else convert(one, wire) for one in raw], arrow)
     if wire.type.root in ("FLOAT", "DOUBLE"):
         return pa.array([None if one is None else float(one) for one in raw], arrow)
     return pa.array(raw, arrow)
+
+
+def in_calendar(values: pa.Array) -> pa.Array:
+    """The same. Raises ValueError with the number of the first one that is not; times of a day all are."""
+    if pa.types.is_date32(values.type):
+        per_day, counts = 1, values.cast(pa.int32())
+    elif pa.types.is_timestamp(values.type):
+        per_day, counts = _PER_DAY[values.type.unit], values.cast(pa.int64())
+    else:
+        return values
+    most = min((_LAST_DAY + 1) * per_day, 1 << 63) - 1
+    found = pc.min_max(counts)
+    for one in (found["min"].as_py(), found["max"].as_py()):
+        if one is not None and not max(_FIRST_DAY * per_day, -1 << 63) <= one <= most:
+            raise ValueError(f"{one} lies outside of the years 1 to 9999: infinity, BC, or five digits")
+    return values
 
 
 def check_integers(raw: Sequence[Any]) -> None:

@@ -259,3 +259,58 @@ def test_keys_with_names_of_our_own(engine: Engine) -> None:
     source.put([put(("__at", "__part"), __at=5, __part=0, v=3)], 1)
     with pytest.raises(FixData, match=r"TS1428[\s\S]*__at=5, __part=0"):
         ingest(engine, source, spec_of("debezium-json", **INFER))
+
+
+# times ---------------------------------------------------------------------------------------------------------------
+
+INFINITE_DATE, INFINITE_MICROS = -2146767227, 9223372036825200000
+MICROS_BC = -63_517_824_000_000_000
+
+
+def timed(kind: str, name: str, value: Any, key: int = 1) -> Message:
+    """One row with a schema."""
+    time = {"type": kind, "name": name, "optional": True, "field": "v"}
+    row = {"type": "struct", "fields": [{"type": "int32", "field": "id"}, time]}
+    sides = [{**row, "field": "before"}, {**row, "field": "after"}, {"type": "string", "field": "op"}]
+    payload = {"before": None, "after": {"id": key, "v": value}, "op": "c"}
+    told = {"schema": {"type": "struct", "fields": sides}, "payload": payload}
+    return None, json.dumps(told, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("count", [1, 600])
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "good"),
+    [
+        ("int32", "io.debezium.time.Date", INFINITE_DATE, -719_162),
+        ("int32", "io.debezium.time.Date", 2_932_897, 2_932_896),
+        ("int32", "io.debezium.time.Date", -735_000, 0),
+        ("int64", "io.debezium.time.MicroTimestamp", INFINITE_MICROS, 253_402_300_799_999_999),
+        ("int64", "io.debezium.time.MicroTimestamp", MICROS_BC, -62_135_596_800_000_000),
+        ("int64", "io.debezium.time.Timestamp", INFINITE_MICROS // 1000, 1),
+        ("string", "io.debezium.time.ZonedTimestamp", "infinity", "2020-01-01T00:00:00Z"),
+        ("string", "io.debezium.time.ZonedTimestamp", "-0044-03-15T00:00:00Z", "0001-01-01T00:00:00Z"),
+    ],
+)
+def test_times_that_nobody_can_read_back(
+    engine: Engine, kind: str, name: str, value: Any, good: Any, count: int
+) -> None:
+    """Infinity, years BC, years of five digits: TS1421 names column and value, or it is a dead letter."""
+    source = MemorySource()
+    source.put([timed(kind, name, good, key) for key in range(count)])
+    source.put([timed(kind, name, value, count)])
+    with pytest.raises(FixData, match=r"TS1421[\s\S]*column v: ") as caught:
+        ingest(engine, source, spec_of("debezium-json"))
+    assert str(value) in str(caught.value)
+    assert engine.find_table("d.t") is None
+    report = ingest(engine, source, spec_of("debezium-json", on_error="dead_letter"))
+    assert (report.dead, len(table_of(engine))) == (1, count)
+
+
+@pytest.mark.parametrize("count", [1, 600])
+def test_times_without_a_schema(engine: Engine, count: int) -> None:
+    """The same."""
+    columns = {"id": "INT", "d": "DATE", "t": "TIMESTAMP(6)"}
+    for name, row in (("d", {"d": INFINITE_DATE, "t": 1}), ("t", {"d": 1, "t": INFINITE_MICROS})):
+        source = filled(*(put(id=key, d=1, t=1) for key in range(count)), put(id=count, **row))
+        with pytest.raises(FixData, match=rf"TS1421[\s\S]*column {name}: {row[name]}"):
+            ingest(engine, source, spec_of("debezium-json", columns=columns))
