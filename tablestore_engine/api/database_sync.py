@@ -2,7 +2,7 @@
 
 Names      SyncSpec       which source, into which database of the warehouse, by which rules
            sync_database  everything up to now; SyncReport: what became of each table
-           table_names    of the warehouse, for those of the source
+           TableRound     one round, table by table; table_name: of the warehouse, for one of the source
 Steps      database and brokers are those of the source's record → its tables as the catalog has them now, new ones are
            followed → wait until Connect has sent what the database has committed → one ingest for each table, which
            goes on at the position in its own table
@@ -118,14 +118,14 @@ def sync_database(
     change_record(folder, lambda known: known.with_place(place))
     cluster, topics = find_cluster(engine.clients)
     check_brokers(source, record, cluster)
-    sync = _Sync(engine, source, spec, stop, say, runtime)
+    sync = TableRound(engine, source, spec, stop, say, runtime)
     sync.name_troubles(look, folder)
     sync.ingest_all(look.known, topics)
     is_complete = sync.is_complete and all(one.is_complete for one in sync.reports.values())
     return SyncReport(place, sync.reports, sync.errors, is_complete)
 
 
-class _Sync:
+class TableRound:
     """One round, table by table."""
 
     def __init__(

@@ -4,6 +4,7 @@ Names      CatalogTable, CatalogColumn   one of each
            list_tables   those that the patterns of a source mean; leaves of a partitioned table are in their root
            key_of        the columns by which its rows are known; none: it has no usable key
            why_unfit     why a table cannot be followed, and what to do; None where it can
+           find_risky    columns by which an update may end the connector
 WHY        what cannot be followed is named before its first row comes: the database's log has no word of it later.
 """
 
@@ -20,6 +21,9 @@ from tablestore_engine.log.database_source import DatabaseSource, pattern_of
 
 _GENERATED_SENT = 180000  # from here on the log has values of stored generated columns
 _LEFT_OUT = ("money[]", "interval[]")  # by Debezium, even with include.unknown.datatypes
+_TOLD_ARRAYS = re.compile(
+    r"(text|character varying|character|integer|bigint|uuid|date|jsonb?|bytea)(\(\d+\))?\[\]"
+)
 _TABLES = """select c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
 c.relreplident::text, case when c.relispartition then pg_partition_root(c.oid)::oid::bigint else 0 end,
 c.relkind = 'r' and exists (select from pg_inherits where inhparent = c.oid), row_security_active(c.oid),
@@ -162,6 +166,18 @@ def _trouble(table: CatalogTable, version: int) -> str | None:
     if left_out:
         return f"Debezium leaves out columns of the types {', '.join(_LEFT_OUT)}: {', '.join(left_out)}"
     return None
+
+
+def find_risky(table: CatalogTable) -> tuple[str, ...]:
+    """Of types of which Debezium cannot say that a large value stayed as it was; replica identity full says it."""
+    if table.identity == "f":
+        return ()
+    return tuple(
+        one.name
+        for one in table.columns
+        if (one.kind.endswith("[]") and not _TOLD_ARRAYS.fullmatch(one.kind))
+        or one.kind.startswith("bit varying")
+    )
 
 
 def quoted(words: Sequence[str]) -> str:

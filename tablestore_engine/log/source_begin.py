@@ -21,7 +21,7 @@ from typing import Any
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.database_session import Identity, Slot, find_identity, find_slot, open_database
 from tablestore_engine.log.database_source import DatabaseSource
-from tablestore_engine.log.database_tables import list_tables, why_unfit
+from tablestore_engine.log.database_tables import find_risky, list_tables, why_unfit
 from tablestore_engine.log.followed_tables import make_publication, publish
 from tablestore_engine.log.kafka.topic_names import delete_topics, find_cluster
 from tablestore_engine.log.source_record import (
@@ -89,10 +89,15 @@ def prepare_source(
         followed: dict[str, FollowedTable] = {}
         for table in tables:
             trouble = why_unfit(table, here.version) or publish(connection, source, table)
-            if trouble is None:
-                followed[table.title] = follow_as_is(table)
-            else:
+            if trouble is not None:
                 say(str(trouble))
+                continue
+            followed[table.title] = follow_as_is(table)
+            if risky := find_risky(table):
+                say(
+                    f"{table.title}: an update that leaves a large value of {', '.join(risky)} as it was would end the "
+                    f"connector: alter table {table.title} replica identity full"
+                )
     new = SourceRecord(source.database, source.tables, here.system, here.timeline, cluster, None, followed)
     write_record(folder, new)
     return new

@@ -12,7 +12,14 @@ from tablestore_engine.api.database_sync import check_brokers, known_record
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.database_session import Identity, Slot, place_number
 from tablestore_engine.log.database_source import parse_source
-from tablestore_engine.log.database_tables import CatalogColumn, CatalogTable, Index, key_of, why_unfit
+from tablestore_engine.log.database_tables import (
+    CatalogColumn,
+    CatalogTable,
+    Index,
+    find_risky,
+    key_of,
+    why_unfit,
+)
 from tablestore_engine.log.followed_tables import why_torn
 from tablestore_engine.log.source_begin import Found, decide_begin, has_loaded
 from tablestore_engine.log.source_record import (
@@ -186,6 +193,22 @@ def test_stored_generated_columns_need_a_new_server() -> None:
     given = table(columns=(column("id", is_required=True), column("v", generated="s")))
     assert why_unfit(given, 180000) is None
     assert why_unfit(given, 170005) is not None
+
+
+def test_risky_columns_are_known() -> None:
+    """Arrays whose unchanged value Debezium cannot tell; with the whole row in the log it need not."""
+    kinds = (
+        "integer",
+        "text[]",
+        "character varying(9)[]",
+        "numeric(5,2)[]",
+        "boolean[]",
+        "uuid[]",
+        "bit varying(9)",
+    )
+    columns = tuple(column(kind, kind=kind) for kind in kinds)
+    assert find_risky(table(columns=columns)) == ("numeric(5,2)[]", "boolean[]", "bit varying(9)")
+    assert find_risky(table(columns=columns, identity="f")) == ()
 
 
 LEAF = {"16390": ("5", "public.a_1", "700")}
