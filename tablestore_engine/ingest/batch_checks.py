@@ -3,6 +3,7 @@
 Names      one_table    the source's table that all messages are of
            check_keys   the messages' key is the table's
            check_names  no column has a name that means something else
+           no_target    the error of a table that changes cannot go into
            unreadable   the error of a message that cannot be read
 INVARIANT  all is checked before anything is committed.
 """
@@ -51,18 +52,26 @@ def check_keys(spec: IngestSpec, key: tuple[str, ...], changes: Changes, raw: Ra
     for told, number in changes.keys.items():
         if {name.lower() for name in told} == names:
             continue
-        raise FixRequest(
-            "TS1420",
-            f"changes cannot go into {spec.into}",
-            why=f"its key is {', '.join(key)}, that of the message at {raw.place(number)} is {', '.join(told)}: rows "
-            "would fall together, or not find each other",
-            fix="ingest into a new table with the source's key; or name the key that is meant (key, --key), which then "
-            "counts whatever messages say",
+        raise no_target(
+            spec.into,
+            f"its key is {', '.join(key)}, that of the message at {raw.place(number)} is {', '.join(told)}: rows would "
+            "fall together, or not find each other",
         )
 
 
+def no_target(table: str, why: str) -> FixRequest:
+    """TS1420."""
+    return FixRequest(
+        "TS1420",
+        f"changes cannot go into {table}",
+        why=why,
+        fix="ingest into a table with the primary key of the source's and without sequence.field; a key that the call "
+        "names (key, --key) counts whatever messages say",
+    )
+
+
 def check_names(columns: Sequence[DataField], changes: Changes) -> None:
-    """Raises FixRequest TS1112; what the table does not take may be called as it likes."""
+    """Raises FixRequest TS1435; what the table does not take may be called as it likes."""
     wanted = {one.name.lower() for one in columns}
     for one in columns:
         if one.name.lower() in _HELPERS:
@@ -79,8 +88,8 @@ def check_names(columns: Sequence[DataField], changes: Changes) -> None:
 
 def _forbidden(name: str, why: str) -> FixRequest:
     return FixRequest(
-        "TS1112",
-        f"column name {name!r} is not allowed",
+        "TS1435",
+        f"column name {name!r} of the messages is not allowed",
         why=why,
         fix="rename the column in the source, or let the connector leave it out (column.exclude.list)",
     )

@@ -23,12 +23,12 @@ import pyarrow as pa
 from tablestore_engine.errors import FixData, PublishPending, RetryError, Stopped
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.ingest.batch_checks import check_keys, check_names, one_table, unreadable
+from tablestore_engine.ingest.batch_checks import check_keys, check_names, no_target, one_table, unreadable
 from tablestore_engine.ingest.changes import Changes
 from tablestore_engine.ingest.decode import BatchDecoder, find_key
 from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec, OnError, OnTruncate
 from tablestore_engine.ingest.last_rows import last_of_each_key
-from tablestore_engine.ingest.target import Batch, Target, TargetState, no_target
+from tablestore_engine.ingest.target import Batch, Target, TargetState
 from tablestore_engine.ingest.target_columns import Known, Shaped, plan_columns, shape_rows
 from tablestore_engine.ingest.told import TRUNCATE, MessageReader, ReadRules
 from tablestore_engine.log.message_source import MessageSource, RawMessages, table_of, with_table

@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import BIGINT, BYTES, STRING, DataField, DataType
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import field_to_arrow
+from tablestore_engine.ingest.batch_checks import no_target
 from tablestore_engine.ingest.changes import Dead
 from tablestore_engine.ingest.ingest_spec import IngestSpec
 from tablestore_engine.log.message_source import MessageSource, RawMessages
@@ -179,13 +179,3 @@ def _check_takes_changes(schema: TableSchema, spec: IngestSpec) -> None:
     else:
         return
     raise no_target(spec.into, why)
-
-
-def no_target(table: str, why: str) -> FixRequest:
-    """TS1420."""
-    return FixRequest(
-        "TS1420",
-        f"changes cannot go into {table}",
-        why=why,
-        fix="ingest into a table with the primary key of the source's (key, --key) and without sequence.field",
-    )
