@@ -135,9 +135,9 @@ class StatefulQuery:
                     _leave(query._jsq.streamingQuery().sparkSessionForStream())
                 for one in connections:
                     _hang_up(one)
+            watermarks.keep(query._jsq)
         except (PySparkException, Py4JError) as error:
             raise _explained(error) from None
-        watermarks.keep(query._jsq)
         return _run_of(query, rows)
 
     def close(self) -> None:
