@@ -42,6 +42,10 @@ _KNOWN_MAX = 64  # schemas that are told by their text
 Wires = Mapping[str, WireType]
 
 
+class _HiddenError(ValueError):
+    """A value that the message does not have."""
+
+
 @dataclass(frozen=True)
 class Envelope:
     """A message without its schema: `wires` of its rows; `key` of its key, with `key_wires`."""
@@ -67,7 +71,10 @@ def told_of(envelope: Envelope, names: tuple[str, ...]) -> Told:
     if op == "d":
         changes: tuple[Change, ...] = (Change(_gone(envelope, names), is_put=False),)
     elif op in _PUTS:
-        changes = _puts(envelope, op, names)
+        try:
+            changes = _puts(envelope, op, names)
+        except _HiddenError as error:
+            return Told(table=table, unreadable=str(error))
     else:
         raise ValueError(f"unknown op {op!r}")
     return Told(changes, wires=envelope.wires, table=table, key=key)
@@ -97,19 +104,19 @@ def _puts(envelope: Envelope, op: str, names: tuple[str, ...]) -> tuple[Change, 
 def _revealed(before: Row | None, after: Row, hidden: list[str]) -> Row:
     for name in hidden:
         if before is None or is_unchanged(before.get(name, UNAVAILABLE)):
-            raise ValueError(f"column {name} is not in the message (unchanged TOAST): {_FULL}")
+            raise _HiddenError(f"column {name} is not in the message (unchanged TOAST): {_FULL}")
     assert before is not None
     return {**after, **{name: before[name] for name in hidden}}
 
 
 def _check_nulls(envelope: Envelope, after: Row) -> None:
-    """An update without the row before, in whose NULLs a value may hide. Raises ValueError."""
+    """An update without the row before, in whose NULLs a value may hide. Raises _HiddenError."""
     source = envelope.payload.get("source")
     if not envelope.wires or not isinstance(source, dict) or source.get("connector") != "postgresql":
         return
     for name, wire in envelope.wires.items():
         if after.get(name, "") is None and is_null_unchanged(wire):
-            raise ValueError(
+            raise _HiddenError(
                 f"column {name} is NULL in the message, which is what Debezium writes for an unchanged TOAST value of "
                 f"its type as well: {_FULL}"
             )

@@ -100,6 +100,9 @@ class BatchDecoder:
             return
         if not self.rules.takes(told.table):
             told = told.of_other_table()
+        elif told.unreadable is not None:
+            changes.dead.append(Dead(number, told.unreadable))
+            return
         else:
             changes.meet(told.table, number)
         if told.ignored is not None:

@@ -52,7 +52,8 @@ class Change:
 @dataclass(frozen=True)
 class Told:
     """`ignored`: why nothing follows from it. `wires`: what its values mean, None where it does not say. `table`: the
-    source's name of the table. `key`: names of the primary key's columns, where it says them.
+    source's name of the table. `key`: names of the primary key's columns, where it says them. `unreadable`: why its row
+    is not known, of a table that may not even be meant.
     """
 
     changes: tuple[Change, ...] = ()
@@ -61,10 +62,11 @@ class Told:
     wires: Mapping[str, WireType] | None = None
     table: str | None = None
     key: tuple[str, ...] = ()
+    unreadable: str | None = None
 
     def of_other_table(self) -> Told:
         """Nothing follows from it."""
-        return replace(self, changes=(), ignored=OTHER_TABLE, is_truncate=False)
+        return replace(self, changes=(), ignored=OTHER_TABLE, is_truncate=False, unreadable=None)
 
 
 class MessageReader(Protocol):

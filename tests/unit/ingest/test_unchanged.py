@@ -175,3 +175,16 @@ def test_forms_of_avro(engine: Engine, items: Any, hidden: Any) -> None:
     source = MemorySource([(0, (None, avro_message(items, hidden)))])
     with pytest.raises(FixData, match=r"TS1421[\s\S]*REPLICA IDENTITY FULL"):
         ingest(engine, source, spec_of("debezium-avro"), lambda _: avro_schema(items))
+
+
+def test_messages_of_tables_that_are_not_meant(engine: Engine) -> None:
+    """They may hide what they like."""
+    value = {
+        "before": None,
+        "after": {"id": 1, "v": HIDDEN},
+        "op": "u",
+        "source": {"schema": "s", "table": "other"},
+    }
+    source = MemorySource([(0, (None, json.dumps(value).encode()))])
+    report = ingest(engine, source, spec_of("debezium-json", source_table="s.orders"))
+    assert (report.dead, report.ignored["other tables"]) == (0, 1)
