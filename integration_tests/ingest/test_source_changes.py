@@ -132,6 +132,8 @@ create table {s}.rekeyed (id int primary key, r int not null);
 insert into {s}.rekeyed values (1, 1);
 create table {s}.added (id int primary key, v int);
 insert into {s}.added values (1, 1);
+create table {s}.retyped (id int primary key, v text, w int);
+insert into {s}.retyped values (1, 'abcd', 1);
 create table {s}.twin (id int primary key);
 create table {s}."Twin" (id int primary key);
 insert into {s}.twin values (1);
@@ -160,9 +162,13 @@ alter table {s}.rekeyed drop constraint rekeyed_pkey, add primary key (id, r);
 insert into {s}.rekeyed values (1, 2);
 alter table {s}.added add column w int default 7;
 insert into {s}.added values (2, 2, 2);
+alter table {s}.retyped alter v type varchar(3) using left(v, 3), alter w type bigint;
 create table {s}.late (id int primary key);
 create table {s}.late_full (id int primary key);
 insert into {s}.late_full values (1)"""
+
+
+GONE = ("moved", "elsewhere", "gone")
 
 
 def test_what_the_log_does_not_tell_is_named(
@@ -193,8 +199,7 @@ def test_what_the_log_does_not_tell_is_named(
         postgres.run(*CHANGES.format(s=name).split(";"))
         found = codes(sync(engine, running).errors)
         torn = dict.fromkeys(
-            ("part", "emptied", "attached", "again", "moved", "elsewhere", "gone", "rekeyed", "added"),
-            "TS1495",
+            (*GONE, "part", "emptied", "attached", "again", "rekeyed", "added", "retyped"), "TS1495"
         )
         assert found == {**unfit, **torn, "late_full": "TS1496"}
         assert rows_of(engine, f"{name}__again") == [(1, 1), (2, 2)]
@@ -203,12 +208,14 @@ def test_what_the_log_does_not_tell_is_named(
         postgres.run(
             f"update {name}.added set w = w",
             f"update {name}.attached_2 set id = id",
+            f"update {name}.retyped set v = v",
             f"insert into {name}.attached values (201)",
             f"insert into {name}.late values (1)",
             f"drop table {name}.late_full",
         )
         found = codes(sync(engine, running).errors)
-        assert {"added", "attached", "late", "late_full"}.isdisjoint(found)
+        assert {"added", "attached", "retyped", "late", "late_full"}.isdisjoint(found)
+        assert rows_of(engine, f"{name}__retyped") == [(1, "abc", 1)]
         assert rows_of(engine, f"{name}__attached") == [(101,), (201,)]
         assert rows_of(engine, f"{name}__added") == [(1, 1, 7), (2, 2, 2)]
         assert rows_of(engine, f"{name}__late") == [(1,)]

@@ -12,12 +12,15 @@ INVARIANT  a new column or partition is taken as known once no row of before has
 from __future__ import annotations
 
 import importlib
+import re
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
 from tablestore_engine.log.database_source import DatabaseSource
 from tablestore_engine.log.database_tables import (
+    CatalogColumn,
     CatalogTable,
     key_of,
     list_tables,
@@ -26,7 +29,22 @@ from tablestore_engine.log.database_tables import (
 )
 from tablestore_engine.log.source_record import FollowedTable, SourceRecord, anew_command, follow_as_is
 
+_WIDER = {
+    ("smallint", "integer"),
+    ("smallint", "bigint"),
+    ("integer", "bigint"),
+    ("real", "double precision"),
+    ("character varying", "text"),
+}
 _ROOT_SINCE, _GENERATED_SINCE = 130000, 180000
+
+
+class Changed(StrEnum):
+    """What happened to a column."""
+
+    ADDED = "added"
+    AGAIN = "dropped and made again"
+    RETYPED = "given another type"
 
 
 @dataclass
@@ -196,15 +214,16 @@ def _look_at_rows(
     what = f"table {table.title} of source {source.name} cannot be brought up to now"
     try:
         for column in table.columns:
-            if followed.columns.get(column.name) == column.number:
+            how, said = how_changed(column, followed), quoted((column.name,))
+            if how is None:
                 continue
-            is_again, said = column.name in followed.columns, quoted((column.name,))
-            if _has_older(connection, name, column.made, "true" if is_again else f"{said} is not null"):
+            if _has_older(
+                connection, name, column.made, "true" if how is Changed.AGAIN else f"{said} is not null"
+            ):
                 return FixRequest(
                     "TS1495",
                     what,
-                    why=f"its column {column.name} was {'made again' if is_again else 'added'} with values for rows "
-                    "of before, which no message tells",
+                    why=f"its column {column.name} was {how}: rows of before have values that no message told",
                     fix=f"let PostgreSQL tell them: update {name} set {said} = {said}; and sync again",
                 )
         for oid in table.leaves.keys() - followed.leaves.keys():
@@ -220,6 +239,17 @@ def _look_at_rows(
     except psycopg.Error as error:
         return _refused(table, str(error).strip())
     return None
+
+
+def how_changed(column: CatalogColumn, followed: FollowedTable) -> Changed | None:
+    """None where values of before are what they were: a type that only became wider."""
+    number, kind = followed.columns.get(column.name), followed.kinds.get(column.name)
+    if number is None:
+        return Changed.ADDED
+    if number != column.number:
+        return Changed.AGAIN
+    before, now = (re.sub(r"\(.*\)", "", one or "") for one in (kind, column.kind))
+    return None if before == now or (before, now) in _WIDER else Changed.RETYPED
 
 
 def _has_older(connection: Any, name: str, transaction: str, condition: str) -> bool:  # noqa: ANN401 - psycopg's

@@ -29,12 +29,16 @@ _FILE = "source.json"
 
 @dataclass(frozen=True)
 class FollowedTable:
-    """`columns`: name → number, as pg_attribute has it; `leaves`: of a partitioned table, oid → file of its rows."""
+    """`columns`: name → number, as pg_attribute has it; `leaves`: of a partitioned table, oid → file of its rows.
+
+    `kinds`: name → type.
+    """
 
     oid: int
     key: tuple[str, ...]
     columns: Mapping[str, int]
     leaves: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,8 @@ def follow_as_is(table: CatalogTable) -> FollowedTable:
     """As the catalog has it now."""
     columns = {one.name: one.number for one in table.columns}
     leaves = {oid: facts[0] for oid, facts in table.leaves.items()}
-    return FollowedTable(table.oid, key_of(table), columns, leaves)
+    kinds = {one.name: one.kind for one in table.columns}
+    return FollowedTable(table.oid, key_of(table), columns, leaves, kinds)
 
 
 def topic_of(source: str, table: str) -> str:
@@ -80,7 +85,7 @@ def read_record(folder: Path) -> SourceRecord | None:
     try:
         said = json.loads((folder / _FILE).read_text("utf-8"))
         followed = {
-            name: FollowedTable(one["oid"], tuple(one["key"]), one["columns"], one["leaves"])
+            name: FollowedTable(one["oid"], tuple(one["key"]), one["columns"], one["leaves"], one["kinds"])
             for name, one in said.pop("followed").items()
         }
         return SourceRecord(**{**said, "tables": tuple(said["tables"])}, followed=followed)

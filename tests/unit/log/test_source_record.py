@@ -20,7 +20,7 @@ from tablestore_engine.log.database_tables import (
     key_of,
     why_unfit,
 )
-from tablestore_engine.log.followed_tables import why_torn
+from tablestore_engine.log.followed_tables import Changed, how_changed, why_torn
 from tablestore_engine.log.source_begin import Found, decide_begin, has_loaded
 from tablestore_engine.log.source_record import (
     FollowedTable,
@@ -247,9 +247,27 @@ def test_other_brokers_are_refused(tmp_path: Path) -> None:
         check_brokers(SOURCE, RECORD, "kafka-2")
 
 
+@pytest.mark.parametrize(
+    ("now", "how"),
+    [
+        (column("n", kind="numeric(10,2)"), None),
+        (column("n", kind="numeric(12,2)"), None),
+        (column("n", kind="text"), Changed.RETYPED),
+        (column("n", number=9, kind="numeric(10,2)"), Changed.AGAIN),
+        (column("i", kind="bigint"), None),
+        (column("i", kind="smallint"), Changed.RETYPED),
+        (column("new", kind="integer"), Changed.ADDED),
+    ],
+)
+def test_a_column_that_only_became_wider_is_the_same(now: CatalogColumn, how: Changed | None) -> None:
+    """Any other change is looked at: rows may have values that no message told."""
+    kinds = {"n": "numeric(10,2)", "i": "integer"}
+    assert how_changed(now, replace(FOLLOWED, columns={"n": 1, "i": 1}, kinds=kinds)) is how
+
+
 def test_a_table_is_remembered_as_it_is() -> None:
-    """Columns by their numbers, partitions by the file of their rows; topics as Debezium names them."""
-    assert follow_as_is(table(leaves=LEAF)) == FollowedTable(
-        16384, ("id",), {"id": 1, "v": 2}, {"16390": "5"}
-    )
+    """Columns by their numbers and types, partitions by the file of their rows; topics as Debezium names them."""
+    kinds = {"id": "integer", "v": "integer"}
+    remembered = FollowedTable(16384, ("id",), {"id": 1, "v": 2}, {"16390": "5"}, kinds)
+    assert follow_as_is(table(leaves=LEAF)) == remembered
     assert topic_of("shop", "public.Größe 1") == "shop.public.Gr__e_1"
