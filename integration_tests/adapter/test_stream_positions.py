@@ -217,3 +217,15 @@ def test_totals_of_a_model_that_remembered_nothing(events: Shop) -> None:
     assert "TS1860" in events.log
     assert run(events, streaming, "--full-refresh") == [(1, "b"), (2, "a")]
     assert events.response("m")["rows_read"] == 3
+
+
+def test_a_function_of_the_header_is_a_part_of_the_query(events: Shop) -> None:
+    """Totals made by another function cannot be gone on with: TS1860."""
+    text = "{{ config(materialized='streaming', unique_key='v', sql_header='create or replace temporary function "
+    text += "twice(x bigint) returns bigint return @ * x') }} select v, sum(twice(id)) as id from "
+    text += "{{ stream(source('raw', 'ev')) }} group by v"
+    assert run(events, text.replace("@", "2")) == [(2, "a"), (4, "b")]
+    add(events, (3, "b"))
+    run(events, text.replace("@", "3"), ok=False)
+    assert "TS1860" in events.log
+    assert run(events, text.replace("@", "2")) == [(2, "a"), (10, "b")]

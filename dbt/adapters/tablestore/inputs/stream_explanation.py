@@ -14,7 +14,7 @@ from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from tablestore_engine.errors import TablestoreError
 
-_REFUSALS = ("TS1843", "TS1844")
+_REFUSALS = ("TS1836", "TS1843", "TS1844")
 _EPHEMERAL = "__dbt__cte__"
 
 
@@ -28,7 +28,7 @@ class NamedType(Protocol):
 def explain_streams(
     streams: StreamInputs, settings: ModelSettings, sql: str, columns_of: Callable[[str], Sequence[NamedType]]
 ) -> str:
-    """Raises FixRequest TS1843, Unsupported TS1844, as a run would."""
+    """Raises FixRequest TS1836, TS1843, Unsupported TS1844, as a run would."""
     name = settings.node.rsplit(".", maxsplit=1)[-1]
     missing = streams.missing(settings.node)
     if missing or _EPHEMERAL in sql:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbt.adapters.tablestore.config.streaming_keys import STREAMING, Streaming
-from dbt.adapters.tablestore.inputs.changed_rows_sql import ROW_KIND
+from dbt.adapters.tablestore.inputs.changed_rows_sql import ROW_KIND, check_order
 from dbt.adapters.tablestore.inputs.followed_tables import digest_of
 from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
@@ -161,7 +161,7 @@ class StreamInputs:
     def plan(
         self, settings: ModelSettings, query: str, compiled: str, columns: Columns
     ) -> StatefulModel | None:
-        """Before anything is written; None: a query without state. Raises FixRequest TS1843, Unsupported TS1844."""
+        """Before anything is written; None: a query without state. Raises TS1836, TS1843, TS1844."""
         assert settings.table.streaming is not None
         node = settings.node
         with self._lock:
@@ -186,6 +186,8 @@ class StreamInputs:
         clause = self._engine().stateful_clause(query, names, versions=versions)
         model.settings, model.digest = settings.table.streaming, digest_of(compiled)
         model.has_kinds = ROW_KIND in {name.lower() for name, _ in columns}
+        if model.has_kinds:
+            check_order(short, query, settings.table.primary_key)
         model.stateful = None
         if clause is not None:
             model.stateful = plan_stateful(

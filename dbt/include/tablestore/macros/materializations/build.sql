@@ -23,7 +23,7 @@
   {%- set query = tablestore_model_query(sql) -%}
   {%- set plan = adapter.tablestore_plan(
         target_relation, settings, query, existing=existing, full_refresh=should_full_refresh(),
-        batch=model.get('batch'), event_time=config.get('event_time'), compiled=sql) -%}
+        batch=model.get('batch'), event_time=config.get('event_time'), compiled=tablestore_text_of_model(sql)) -%}
 
   {#- 5 one snapshot -#}
   {%- set response = adapter.tablestore_write(
@@ -56,7 +56,7 @@
 {%- materialization streaming, adapter='tablestore' -%}
   {#- a bounded run: everything up to now. What on_configuration_change keeps as it is reads nothing, and says so. -#}
   {%- set settings = adapter.tablestore_settings(model, graph.nodes) -%}
-  {%- if not should_full_refresh() and adapter.tablestore_keeps_query(this, settings, sql) -%}
+  {%- if not should_full_refresh() and adapter.tablestore_keeps_query(this, settings, tablestore_text_of_model(sql)) -%}
     {%- set told = "SKIPPED: its SQL is another than that of its rows, and on_configuration_change is 'continue'" -%}
     {%- do exceptions.warn(model.name ~ ": nothing was read. " ~ told ~ "; run it with --full-refresh") -%}
     {%- do store_raw_result('main', message=told, code='SKIPPED', rows_affected='0') -%}
@@ -68,6 +68,13 @@
 {%- materialization materialized_view, adapter='tablestore' -%}
   {%- do adapter.tablestore_refuse_unbuilt(model.name, "materialized='materialized_view'") -%}
 {%- endmaterialization -%}
+
+
+{#- What the rows of a streaming model are made by: functions of its header as well. -#}
+{%- macro tablestore_text_of_model(sql) -%}
+  {%- set header = config.get('sql_header') if model.config.materialized == 'streaming' else none -%}
+  {{- return(sql if header is none else header ~ '\n' ~ sql) -}}
+{%- endmacro -%}
 
 
 {#- The model's SQL as it goes to Spark: header first, columns in the contract's order. -#}
