@@ -24,7 +24,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture
 def connected(postgres: Postgres, broker: BrokerInfo, tmp_path: Path) -> Iterator[Connected]:
-    """Starts connectors, which end with the test, and their slots with them."""
+    """Starts connectors, which end with the test, their slots and schemas with them."""
     names: list[str] = []
 
     def start(
@@ -47,4 +47,6 @@ def connected(postgres: Postgres, broker: BrokerInfo, tmp_path: Path) -> Iterato
         slots = postgres.rows(f"select 1 from pg_replication_slots where slot_name = 'tablestore_{name}'")
         if slots:
             postgres.run(f"select pg_drop_replication_slot('tablestore_{name}')")
-        postgres.run(f"drop publication if exists tablestore_{name}")
+        postgres.run(
+            f"drop publication if exists tablestore_{name}", f"drop schema if exists {name} cascade"
+        )  # a source of all tables is not to find them
