@@ -24,10 +24,13 @@ from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.source_record import read_record, write_record
 
 
+@pytest.mark.parametrize("victim", ["Connect", "the database"])
 def test_a_first_load_that_was_cut_short_begins_anew(
-    postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path
+    postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path, victim: str
 ) -> None:
-    """Connect is killed in its first load, rows are deleted, it starts again: they are nowhere."""
+    """Connect is killed in its first load, or the database, where it halts: rows are deleted, it starts again, and they
+    are nowhere. The database is quiet behind that.
+    """
     name = fresh()
     postgres.run(
         f"create schema {name}",
@@ -44,7 +47,13 @@ def test_a_first_load_that_was_cut_short_begins_anew(
             return 0
 
     until(count)
-    os.kill(running.pid, signal.SIGKILL)
+    if victim == "Connect":
+        os.kill(running.pid, signal.SIGKILL)
+    else:
+        postgres.stop("immediate")
+        postgres.start()
+        until(lambda: (status := connector_status(running)) is not None and status.is_halted)
+        stop_connect(name, tmp_path / name)
     assert count() < 60000
     postgres.run(f"delete from {name}.a where id <= 59990")
     running = connected(name, f"{name}.*")

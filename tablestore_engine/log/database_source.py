@@ -132,9 +132,13 @@ def worker_properties(brokers: str, rest_port: int, folder: Path) -> str:
     })  # fmt: skip
 
 
-def connector_properties(source: DatabaseSource, loaded: Sequence[str] = ()) -> str:
+def connector_properties(
+    source: DatabaseSource, loaded: Sequence[str] = (), *, is_first: bool = False
+) -> str:
     """Of Debezium: first all rows of the tables `loaded`, then every change of the publication, deletes and TRUNCATE.
 
+    `is_first`: the load is still to come. By itself Debezium would begin it once more when the database dies in it, and
+    never tell of rows that were deleted in between: then it halts, and the next start begins anew.
     A value that cannot be converted ends the connector: the other ways of Debezium are a NULL in its place, or no row.
     """
     settings = {
@@ -164,6 +168,8 @@ def connector_properties(source: DatabaseSource, loaded: Sequence[str] = ()) -> 
         "topic.creation.default.retention.ms": "-1",
         "topic.creation.default.retention.bytes": "-1",
     }
+    if is_first:
+        settings["errors.max.retries"] = "0"
     if source.sslmode:
         settings["database.sslmode"] = source.sslmode
     if source.tables:

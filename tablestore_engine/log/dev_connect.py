@@ -42,7 +42,7 @@ from tablestore_engine.log.dev_broker_users import write_private
 from tablestore_engine.log.dev_process import end_process, first_words, free_port, locked, start_time
 from tablestore_engine.log.java_bundles import CONNECT, ensure_bundle
 from tablestore_engine.log.kafka.client_settings import BROKERS
-from tablestore_engine.log.source_begin import prepare_source
+from tablestore_engine.log.source_begin import is_first_load_done, prepare_source
 from tablestore_engine.runtime.java import cache_folder, find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.ownership import check_owner, make_private
@@ -142,7 +142,10 @@ def _write_files(
         ("rest-users", users),
         ("rest-login", login),
         ("worker.properties", worker_properties(brokers, port, folder)),
-        ("connector.properties", connector_properties(source, tables)),
+        (
+            "connector.properties",
+            connector_properties(source, tables, is_first=not is_first_load_done(folder)),
+        ),
     ):
         write_private(folder / name, text)
 

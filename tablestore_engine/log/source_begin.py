@@ -75,7 +75,7 @@ def prepare_source(
         names = {*(one.title for one in tables), *(record.followed if record else ())}
         topics = {topic_of(source.name, one) for one in names} & there
         offsets = folder / _OFFSETS
-        is_loaded = offsets.exists() and has_loaded(offsets.read_bytes())
+        is_loaded = is_first_load_done(folder)
         slot = find_slot(connection, source)
         found = Found(record, here, cluster, slot, tuple(sorted(topics)), is_loaded)
         if not anew and not decide_begin(source, found):
@@ -124,6 +124,12 @@ def decide_begin(source: DatabaseSource, found: Found) -> bool:
             source, f"the database threw away what slot {source.slot} had yet to read (wal_status lost)"
         )
     return False
+
+
+def is_first_load_done(folder: Path) -> bool:
+    """As Connect has noted it."""
+    offsets = folder / _OFFSETS
+    return offsets.exists() and has_loaded(offsets.read_bytes())
 
 
 def has_loaded(offsets: bytes) -> bool:

@@ -6,16 +6,21 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from tablestore_engine.api.database_sync import table_name
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.log import database_position
 from tablestore_engine.log.database_source import connector_properties, parse_source, worker_properties
 from tablestore_engine.log.dev_connect import ConnectInfo, ConnectorStatus, connector_status
+from tablestore_engine.runtime.outside_world import Runtime
 
 URL = "postgresql://app@db.example:5433/shop"
 
@@ -166,3 +171,32 @@ def test_a_silent_connect_has_no_status() -> None:
     """Nobody listens there."""
     info = ConnectInfo(parse_source("shop", URL), "127.0.0.1:1", "http://127.0.0.1:1", 1, "/", "/log")
     assert connector_status(info) is None
+
+
+def test_the_place_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that Debezium never sees (it lies before its first load) is followed by others; the place waited for
+    stays the first one's.
+    """
+    told: list[str] = []
+    asked: list[object] = []
+
+    class Database:
+        def execute(self, text: str, given: tuple[object, ...] = ()) -> Database:
+            if "emit_message" in text:
+                told.append(text)
+            else:
+                asked.append(given[0])
+            return self
+
+        def fetchone(self) -> tuple[object]:
+            return ("0/1",) if not asked else (len(told) > 2,)
+
+    now = [0]
+    runtime = SimpleNamespace(
+        now_ms=lambda: now[0], sleep=lambda s: now.__setitem__(0, now[0] + int(s * 1000))
+    )
+    monkeypatch.setattr(database_position, "open_database", lambda *_: nullcontext(Database()))
+    place = database_position.wait_sent(
+        parse_source("shop", URL), {}, cast(Runtime, runtime), check=lambda: None
+    )
+    assert (place, set(asked), len(told)) == ("0/1", {"0/1"}, 3)
