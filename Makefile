@@ -10,15 +10,17 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 VENV_112 := .venv-dbt-1.12
 READY_112 := $(VENV_112)/.ready
+VENV_41 := .venv-pyspark-4.1
+READY_41 := $(VENV_41)/.ready
 CACHE := $(or $(TABLESTORE_CACHE),$(XDG_CACHE_HOME:%=%/dbt-tablestore),$(HOME)/.cache/dbt-tablestore)
 export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo broker check format lint types layers unit test test-adapter test-interop test-kafka test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
+.PHONY: help install demo broker check format lint types layers unit test test-adapter test-interop test-kafka test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
 
 help: ## Start: list the targets
-	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-14s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
+	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-20s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
 
 $(READY): setup.py constraints.txt
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 to 3.13 with venv found; name one: make PYTHON=/path/to/python3.11"; exit 1; }
@@ -33,6 +35,14 @@ $(READY_112): setup.py constraints.txt constraints-dbt-1.12.txt $(READY)
 	@$(VENV_112)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r constraints.txt
 	@$(VENV_112)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r constraints-dbt-1.12.txt --editable .
 	@touch $(READY_112)
+
+$(READY_41): setup.py constraints.txt constraints-pyspark-4.1.txt $(READY)
+	@echo "Setting up $(VENV_41) with the lowest pyspark; the first time takes one to three minutes."
+	@test -x $(VENV_41)/bin/python || $(BIN)/python -m venv $(VENV_41)
+	@grep -v '^pyspark==' constraints.txt > $(VENV_41)/others.txt
+	@$(VENV_41)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $(VENV_41)/others.txt
+	@$(VENV_41)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r constraints-pyspark-4.1.txt --editable .
+	@touch $(READY_41)
 
 install: $(READY) ## Start: make the virtual environment with everything in it
 
@@ -65,6 +75,9 @@ test: $(READY) ## Test: everything (broker, Spark, dbt, real Paimon readers)
 
 test-adapter: $(READY) ## Test: the adapter and the selection of dbt's conformance classes
 	@$(BIN)/python -m integration_tests.run adapter conformance
+
+test-pyspark-lowest: $(READY_41) ## Test: streams, batch sources and statements on the lowest pyspark (not part of make test)
+	@$(VENV_41)/bin/python -m pytest integration_tests/pyspark_lowest integration_tests/spark/test_statement_runner.py integration_tests/spark/test_write.py integration_tests/adapter/test_stateful_streaming.py integration_tests/adapter/test_several_inputs.py
 
 test-conformance: $(READY) $(READY_112) ## Test: all of dbt's conformance classes on dbt-core 1.11 and 1.12; writes docs/conformance.md
 	@$(BIN)/python -m integration_tests.conformance.run
