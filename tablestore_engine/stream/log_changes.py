@@ -83,7 +83,10 @@ class LogChanges:
         if start is None:
             raise _no_border(self._parts.guard.location, snapshot_id, borders)
         self._log.check_there(start.place)
-        place = LogPlace(self._log.log_id, borders.beginning, start.place, start.after)
+        # behind a border of an eventual log any message counts, whatever snapshot it names: a row of an attempt that
+        # failed or that was sent again, and what set it right, are one without the other a wrong table
+        after = 0 if self._log.is_eventual and self._normalizes else start.after
+        place = LogPlace(self._log.log_id, borders.beginning, start.place, after)
         return self._position(place, start.border)
 
     def begin_at_end(self) -> Position:

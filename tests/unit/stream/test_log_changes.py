@@ -85,6 +85,26 @@ def test_duplicates_and_phantoms(tmp_path: Path) -> None:
     assert told(log_reader(log, position=stream.position, until=None, wait=lambda _: True)) == [("-D", 7)]
 
 
+def test_a_reader_that_has_a_snapshot_is_told_what_comes_behind_its_border(tmp_path: Path) -> None:
+    """Whatever snapshot a message names: rows of an attempt that failed, and what set them right, name one that the
+    reader has already, and one without the other would be a wrong table.
+    """
+    log = a_log(tmp_path, is_eventual=True)
+
+    def send(*rows: dict[str, object], kind: int, snapshot: int) -> None:
+        kinds = pa.array(np.full(len(rows), kind, np.int8))
+        made = as_table(rows, log.store.schema).append_column(ROW_KIND_COLUMN, kinds)
+        log.send(made, log.store.schema, snapshot=snapshot)
+
+    send(row(2, "b"), kind=3, snapshot=3)
+    send(row(2, "b"), kind=0, snapshot=4)
+    put(log.store, row(9))
+    log.publish()
+    ends = [("+I", 2), ("-D", 2), ("+I", 2), ("+I", 9)]
+    assert told(log_reader(log, "from-snapshot-full", snapshot_id=3)) == ends
+    assert told(log_reader(log, "from-snapshot", snapshot_id=4)) == ends[1:]  # behind snapshot 3
+
+
 def test_what_is_pending_is_not_there_yet(tmp_path: Path) -> None:
     """`now` is what the log has; a snapshot that it lacks is waited for; a mode may not begin there."""
     log = a_log(tmp_path)
