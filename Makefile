@@ -77,7 +77,7 @@ test-adapter: $(READY) ## Test: the adapter and the selection of dbt's conforman
 	@$(BIN)/python -m integration_tests.run adapter conformance
 
 test-pyspark-lowest: $(READY_41) ## Test: streams, batch sources and statements on the lowest pyspark (not part of make test)
-	@$(VENV_41)/bin/python -m pytest integration_tests/pyspark_lowest integration_tests/spark/test_statement_runner.py integration_tests/spark/test_write.py integration_tests/adapter/test_stateful_streaming.py integration_tests/adapter/test_several_inputs.py
+	@$(VENV_41)/bin/python -m pytest integration_tests/spark/pyspark_lowest.py integration_tests/spark/test_statement_runner.py integration_tests/spark/test_write.py integration_tests/adapter/test_stateful_streaming.py integration_tests/adapter/test_several_inputs.py
 
 test-conformance: $(READY) $(READY_112) ## Test: all of dbt's conformance classes on dbt-core 1.11 and 1.12; writes docs/conformance.md
 	@$(BIN)/python -m integration_tests.conformance.run
