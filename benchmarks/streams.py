@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -60,7 +60,7 @@ def measure_streams(sheet: SheetLike, folder: Path, seconds: int, rows: int) -> 
 
 
 def _freshness(sheet: SheetLike, folder: Path, seconds: int) -> None:
-    folder.mkdir(parents=True)
+    (folder / "warehouse").mkdir(parents=True)
     url = start_broker(folder / "broker").url
     try:
         admin = AdminClient({"bootstrap.servers": url})
@@ -70,7 +70,7 @@ def _freshness(sheet: SheetLike, folder: Path, seconds: int) -> None:
         sending = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.streams", "send", url, str(seconds), str(folder)]
         )
-        seen = _watch(folder, sending, seconds * RATE)
+        seen = _watch(folder, (sending, following), seconds * RATE)
         following.send_signal(signal.SIGTERM)
         if sending.wait() != 0 or following.wait(60) != 0:
             raise SystemExit("a process failed")
@@ -130,14 +130,14 @@ def send(url: str, seconds: str, folder: str) -> None:
 
 
 def _watch(
-    folder: Path, sending: subprocess.Popen[bytes], messages: int
+    folder: Path, processes: Sequence[subprocess.Popen[bytes]], messages: int
 ) -> list[tuple[float, dict[int, int]]]:
     """When which offsets were first seen in a snapshot."""
     seen: list[tuple[float, dict[int, int]]] = []
     with Engine(str(folder / "warehouse")) as engine:
         newest, patience = None, time.time() + 600
         while not seen or sum(seen[-1][1].values()) < messages:
-            if time.time() > patience or sending.poll() not in (None, 0):
+            if time.time() > patience or any(one.poll() not in (None, 0) for one in processes):
                 raise SystemExit(f"{seen[-1:]} of {messages} messages were seen")
             time.sleep(0.01)
             table = engine.find_table("bench.t")
@@ -151,7 +151,7 @@ def _watch(
 def _offsets(positions: object) -> dict[int, int]:
     """Of the only source, a topic: partition → next offset."""
     [text] = dict(positions).values()  # type: ignore[call-overload]
-    return {int(partition): int(offset) for partition, offset in json.loads(text).items()}
+    return {int(partition): int(offset) for partition, offset in json.loads(text)["offsets"].items()}
 
 
 def _delays(

@@ -148,7 +148,14 @@ class FileSource:
         """Files follow each other."""
         return True
 
-    def read(self, position: str, rows_max: int, bytes_max: int, wait_s: float) -> RawMessages:
+    def read(
+        self,
+        position: str,
+        rows_max: int,
+        bytes_max: int,
+        wait_s: float,
+        most_s: float | None = None,  # noqa: ARG002 - the port's; files have ends
+    ) -> RawMessages:
         """As MessageSource: lines of one file."""
         spot = _spot(position, self.title)
         with explained(str(self._path)):

@@ -120,7 +120,8 @@ class IngestRun:
         """One commit at most, and a pause for the rest of the interval; none where messages are waiting already."""
         begin = self.runtime.now_ms()
         wait_s = min(self.spec.interval_s, _LOOK_S)
-        raw = source.read(at.position, self.spec.rows_max, self.spec.bytes_max, wait_s)
+        most_s = max(self.spec.interval_s, _LOOK_S)  # a topic that never pauses would fill rows_max first
+        raw = source.read(at.position, self.spec.rows_max, self.spec.bytes_max, wait_s, most_s)
         at.take(raw)
         size = sum(len(value) for value in raw.values if value is not None)
         if len(raw) < self.spec.rows_max and size < self.spec.bytes_max:

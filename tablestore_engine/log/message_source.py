@@ -98,8 +98,12 @@ class MessageSource(Protocol):
     def is_one_line(self) -> bool:
         """Whether all its messages are in one order."""
 
-    def read(self, position: str, rows_max: int, bytes_max: int, wait_s: float) -> RawMessages:
+    def read(
+        self, position: str, rows_max: int, bytes_max: int, wait_s: float, most_s: float | None = None
+    ) -> RawMessages:
         """On from `position`; ends with so many messages or bytes, or when nothing came for `wait_s`.
+
+        `most_s`: of a source that does not pause, so long from its begin on, once there is a message.
 
         REQUIRES a position that `check` has taken, or the last one that was reached.
         """

@@ -121,7 +121,9 @@ class TopicSource:
         """A topic of one partition."""
         return self._count == 1
 
-    def read(self, position: str, rows_max: int, bytes_max: int, wait_s: float) -> RawMessages:
+    def read(
+        self, position: str, rows_max: int, bytes_max: int, wait_s: float, most_s: float | None = None
+    ) -> RawMessages:
         """As MessageSource. Raises NotFound TS1425, TS1430, FixRequest TS1424, RetryError TS1433."""
         places = self._places(position)
         if self._follow is None or self._follow.places != places:
@@ -129,12 +131,15 @@ class TopicSource:
         follow = self._follow
         assert follow is not None
         found: list[Message] = []
-        size, idle_at = 0, self._runtime.now_ms() + int(wait_s * 1000)
+        size, begin = 0, self._runtime.now_ms()
+        idle_at = begin + int(wait_s * 1000)
         with _Told(self._settings, "reading"):
             while len(found) < rows_max and size < bytes_max:
                 arrived = follow.consumer.consume(min(_TAKE, rows_max - len(found)), timeout=_LOOK_SECONDS)
                 if arrived:
                     size += self._arrived(follow, arrived, found)
+                    if most_s is not None and found and self._runtime.now_ms() >= begin + most_s * 1000:
+                        break
                 elif self._is_idle(follow, idle_at, has_any=bool(found)):
                     break
             self._ask_again(has_any=bool(found))

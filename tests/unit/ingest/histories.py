@@ -129,7 +129,9 @@ class MemorySource:
         """As MessageSource."""
         return self.partitions == 1
 
-    def read(self, position: str, rows_max: int, bytes_max: int, wait_s: float) -> RawMessages:
+    def read(
+        self, position: str, rows_max: int, bytes_max: int, wait_s: float, most_s: float | None = None
+    ) -> RawMessages:
         """As MessageSource."""
         begin = json.loads(position)
         found = self.messages[begin : begin + rows_max]

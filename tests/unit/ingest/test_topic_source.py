@@ -146,3 +146,20 @@ def test_a_partition_that_comes_later(brokers: Brokers) -> None:
     raw = source.read(raw.reached, 10, 1 << 20, 0)
     assert raw.values == [b"p"]
     assert not source.is_one_line()
+
+
+def test_a_topic_that_never_pauses(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read for so long at most, then what came is given; without that until there are so many messages."""
+    now = [0]
+    source = opened(now)
+    brokers.messages[0] = [b"%d" % number for number in range(100)]
+    consume = Brokers.consume
+
+    def slowly(self: Brokers, number: int, timeout: float) -> Any:
+        now[0] += 100
+        return consume(self, min(number, 1), timeout)
+
+    monkeypatch.setattr(Brokers, "consume", slowly)
+    raw = source.read(start(source), 50, 1 << 20, 0.5, 1.0)
+    assert len(raw) == 10
+    assert len(source.read(raw.reached, 50, 1 << 20, 0.5)) == 50
