@@ -22,10 +22,10 @@ from dbt.adapters.tablestore.inputs.followed_tables import Followed, digest_of, 
 from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
     begun,
+    check_begin,
     check_left,
     exchanged,
     left,
-    unfollowed,
 )
 from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.relation import TablestoreRelation
@@ -114,14 +114,10 @@ class ChangedInputs:
             raise exchanged(node, new[0])
         check_left(node, known, {one.found.source: name for name, one in asked.items()})
         if asked and len(new) == len(asked):
-            self._check_begin(node, target)
+            own = self._engine().find_table(target)
+            if own is not None and not own.schema.primary_keys:  # rows with a key take their own place
+                check_begin(node, target, own)
         return {**steps, **gone}
-
-    def _check_begin(self, node: str, target: str) -> None:
-        """Rows without a key would be added to those that are there. Raises FixRequest TS1841."""
-        own = self._engine().find_table(target)
-        if own is not None and not own.schema.primary_keys and own.facts().rows != 0:
-            raise unfollowed(node, target)
 
     def follow(
         self, node: str, target: TablestoreRelation, query: str, affected: Affected, tables: tuple[str, ...]

@@ -3,8 +3,8 @@
 Names      begun        rows that begin: a new table, or all rows that were there give way
            unread       of a write that replaces all rows: what the table had read counts no more
            forgotten    inputs that are read no more, or were made anew; left: the same, remembered as left
-           check_left   an input that was left and is read again
-           exchanged, unfollowed   what a model says that cannot go on
+           check_left   an input that was left and is read again; check_begin: a table that was made in another way
+           exchanged    what a model says that reads another table
 INVARIANT  a new table has read nothing: who has made it meanwhile wins (TS1471). Only a write that replaces all rows
            sets positions whatever they were.
 """
@@ -75,9 +75,11 @@ def exchanged(node: str, new: str) -> FixRequest:
     )
 
 
-def unfollowed(node: str, target: str) -> FixRequest:
-    """A table that was made in another way."""
-    return FixRequest(
+def check_begin(node: str, target: str, own: Table | None) -> None:
+    """`own`: the model's table, which knows of no position: all rows of its inputs come. Raises FixRequest TS1841."""
+    if own is None or own.latest_snapshot_id() is None or own.facts().rows == 0:
+        return
+    raise FixRequest(
         "TS1841",
         f"model {_short(node)} has rows, and nothing says what they were read from",
         why=f"{target} was not made by following: all rows of its inputs would be added to those that are there",

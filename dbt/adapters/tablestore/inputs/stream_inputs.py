@@ -24,10 +24,10 @@ from dbt.adapters.tablestore.inputs.followed_tables import digest_of
 from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
     begun,
+    check_begin,
     check_left,
     exchanged,
     left,
-    unfollowed,
 )
 from dbt.adapters.tablestore.inputs.stateful_models import (
     STATE,
@@ -228,7 +228,7 @@ class StreamInputs:
             table.hold_changes(model.consumer, found[name])
             model.ends.setdefault(name, table.latest_snapshot_id() or 0)
         if not action.begins and not known:
-            self._check_begin(node, target)
+            check_begin(node, target, self._engine().find_table(target))
         steps = _steps(node, model, known, found, action)
         for name, one in found.items():
             self._check_kinds(node, model, self._engine().table(name), one)
@@ -275,12 +275,6 @@ class StreamInputs:
         with model.stateful.rows(self._engine(), str(rows), taken, has_news=has_news) as made:
             model.taken = replace(model.taken, figures=made.figures)
             yield made.rows, made.steps
-
-    def _check_begin(self, node: str, target: str) -> None:
-        """Raises FixRequest TS1841."""
-        own = self._engine().find_table(target)
-        if own is not None and own.latest_snapshot_id() is not None and own.facts().rows != 0:
-            raise unfollowed(node, target)
 
     def _positions(self, target: str) -> Mapping[str, str]:
         own = self._engine().find_table(target)
