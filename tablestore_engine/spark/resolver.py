@@ -160,14 +160,17 @@ class Resolver:
             pruner = self._tables.pruner()
         return pruner.pruned(frame), dict(statement.meanings)
 
-    def query_in(self, session: SparkSession, text: str, overrides: Overrides) -> DataFrame:
+    def query_in(
+        self, session: SparkSession, text: str, overrides: Overrides
+    ) -> tuple[DataFrame, Mapping[Name, ResolvedName | None]]:
         """The same in another session over the same catalog, whose temporary views `text` may name too.
 
         REQUIRES in_use() as long as the rows are used.
         """
         with self._registry.lock:
             statement = _Statement(self._names, overrides)
-            return self._analyse(self._prepare(text, statement, depth=0), statement, session=session)
+            frame = self._analyse(self._prepare(text, statement, depth=0), statement, session=session)
+        return frame, dict(statement.meanings)
 
     def forget(self, database: str, name: str) -> None:
         """Remove a plain name from the session (its table or view was dropped or renamed)."""

@@ -33,7 +33,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's own usage
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tablestore_engine.catalog.resolved_names import Overrides
+from tablestore_engine.catalog.resolved_names import Overrides, ResolvedName
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.group_keys import find_loose_key
@@ -86,14 +86,16 @@ class StatefulQuery:
 
     def __init__(self, resolver: Resolver, text: str, streams: Sequence[Name], overrides: Overrides) -> None:
         self._resolver, self._overrides = resolver, overrides
-        _, self.meanings = resolver.pinned_query(text, overrides)  # what its names mean, streams as tables
         self._session = _own_session(resolver.session)
         self.streams = tuple(streams)
         self._views = _stand_ins(streams)
+        self.meanings: dict[
+            Name, ResolvedName | None
+        ] = {}  # of the streams, and of what views among them read
         for stream, one in self._views.items():
-            self._follow(stream, one.view)
+            self.meanings |= self._follow(stream, one.view)
         names = {(database.lower(), name.lower()): one for (database, name), one in self._views.items()}
-        self._frame = resolver.query_in(self._session, rename_tables(text, names), overrides)
+        self._frame, _ = resolver.query_in(self._session, rename_tables(text, names), overrides)
 
     def refusal(self, mode: OutputMode, key: Sequence[str]) -> str | None:
         """A sentence; None: Spark can run it, and rows put by `key` are right. Nothing is started."""
@@ -150,14 +152,15 @@ class StatefulQuery:
             common.sparkContext, common._jsparkSession
         )  # whose making makes RDD.toDF the common one's again
 
-    def _follow(self, stream: Name, view: str) -> None:
-        """A view of the range that streams."""
+    def _follow(self, stream: Name, view: str) -> Mapping[Name, ResolvedName | None]:
+        """A view of the range that streams; what the stream's name means."""
         name = f"{quote_name(stream[0])}.{quote_name(stream[1])}"
-        found = self._resolver.query_in(self._session, f"select * from {name}", self._overrides)
+        found, meanings = self._resolver.query_in(self._session, f"select * from {name}", self._overrides)
         clock = self._session.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
         tick = F.broadcast(clock.select(F.col("value").alias(_TICK)))
         columns = [_opaque(name).alias(name) for name in found.columns]
         tick.crossJoin(found).select(*columns).createOrReplaceTempView(view)
+        return meanings
 
 
 def _hang_up(connection: Any) -> None:  # noqa: ANN401 - py4j's

@@ -18,8 +18,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dbt.adapters.tablestore.inputs.position_steps import QUERY
-from dbt.adapters.tablestore.inputs.stateful_models import STATE
-from tablestore_engine.api import TABLE_SOURCE, GateBook, PositionStep, Staged, Verdict, World
+from tablestore_engine.api import STATE_POSITION, TABLE_SOURCE, GateBook, PositionStep, Staged, Verdict, World
 
 Steps = Mapping[str, PositionStep]
 
@@ -41,19 +40,19 @@ class AsideRange:
         done again, the same run has another name for it.
         """
         found = {source: step.before for source, step in self.steps.items()}
-        named = [source for source in earlier if source != STATE]
+        named = [source for source in earlier if source != STATE_POSITION]
         return bool(named) and all(found.get(source) == earlier[source].before for source in named)
 
 
 def read_range(base: int | None, known: Mapping[str, str], steps: Steps) -> AsideRange | None:
     """`known`: the model's positions now; `steps`: the staged snapshot's. What the query remembers stays. Rule 5."""
     still = {source: PositionStep(text, text) for source, text in known.items()}
-    every = {**still, **{source: step for source, step in steps.items() if source != STATE}}
+    every = {**still, **{source: step for source, step in steps.items() if source != STATE_POSITION}}
     inputs = [step for source, step in every.items() if source.startswith(TABLE_SOURCE)]
     is_first = (
         base is None
         or any(step.is_reset for step in steps.values())
-        or any(name in steps and steps[name].before is None for name in (STATE, QUERY))
+        or any(name in steps and steps[name].before is None for name in (STATE_POSITION, QUERY))
         or all(step.before is None for step in inputs)
     )
     is_elsewhere = any(known.get(source) != step.before for source, step in every.items())

@@ -18,8 +18,6 @@ from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from tablestore_engine.api import STATE_POSITION, Engine, OutputMode, PositionStep, TableVersion
 from tablestore_engine.errors import FixRequest, Unsupported
 
-STATE = STATE_POSITION  # the name among positions of what the query remembers
-
 
 @dataclass(frozen=True)
 class StateFigures:
@@ -86,7 +84,7 @@ class StatefulModel:
             step = PositionStep(taken.state, done.state, is_reset=taken.begins)
             yield StatefulRows(
                 select.replace(self.query, done.select, 1),
-                {STATE: step},
+                {STATE_POSITION: step},
                 StateFigures(done.rows, done.late, done.state_rows, done.state_bytes),
             )
 

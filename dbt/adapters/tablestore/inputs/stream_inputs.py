@@ -30,7 +30,6 @@ from dbt.adapters.tablestore.inputs.position_steps import (
     left,
 )
 from dbt.adapters.tablestore.inputs.stateful_models import (
-    STATE,
     RangeOfState,
     StateFigures,
     StatefulModel,
@@ -41,6 +40,7 @@ from dbt.adapters.tablestore.plan.build_plan import Action, Columns
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import (
+    STATE_POSITION,
     TABLE_SOURCE,
     ChangesBetween,
     ChangesInput,
@@ -146,7 +146,7 @@ class StreamInputs:
             return False
         if how == "continue":
             return True
-        if how == "apply" and STATE not in self._positions(table):
+        if how == "apply" and STATE_POSITION not in self._positions(table):
             return False
         if how == "apply":
             raise other_query(node)
@@ -230,8 +230,9 @@ class StreamInputs:
         if not action.begins and not known:
             check_begin(node, target, self._engine().find_table(target))
         steps = _steps(node, model, known, found, action)
+        counts = {name: _count_rows(self._engine().table(name), one) for name, one in found.items()}
         for name, one in found.items():
-            self._check_kinds(node, model, self._engine().table(name), one)
+            self._check_kinds(node, model, self._engine().table(name), one, counts[name])
         model.taken = Taken(
             {_name(model.streams[name]): TableVersion(changes=one.between) for name, one in found.items()},
             steps,
@@ -239,7 +240,7 @@ class StreamInputs:
                 name: (one.between.since, one.between.branch or one.between.until or 0)
                 for name, one in found.items()
             },
-            _sum(_count_rows(self._engine().table(name), one) for name, one in found.items()),
+            None if None in counts.values() else sum(one or 0 for one in counts.values()),
             any(_has_more(model.ends[name], one) for name, one in found.items()),
             action,
         )
@@ -268,9 +269,9 @@ class StreamInputs:
             return
         action = model.taken.action
         known = {} if action.begins else self._positions(target)
-        if STATE not in known and any(one == QUERY or one.startswith(TABLE_SOURCE) for one in known):
+        if STATE_POSITION not in known and any(one == QUERY or one.startswith(TABLE_SOURCE) for one in known):
             raise other_query(node)
-        taken = RangeOfState(target, versions, key, known.get(STATE), begins=action.replaces)
+        taken = RangeOfState(target, versions, key, known.get(STATE_POSITION), begins=action.replaces)
         has_news = action.begins or any(name.startswith(TABLE_SOURCE) for name in model.taken.steps)
         with model.stateful.rows(self._engine(), str(rows), taken, has_news=has_news) as made:
             model.taken = replace(model.taken, figures=made.figures)
@@ -280,10 +281,15 @@ class StreamInputs:
         own = self._engine().find_table(target)
         return {} if own is None else own.positions()
 
-    def _check_kinds(self, node: str, model: _Model, table: Table, found: ChangesInput) -> None:
-        """A query that does not give kinds counts any row as a new one."""
+    def _check_kinds(
+        self, node: str, model: _Model, table: Table, found: ChangesInput, count: int | None
+    ) -> None:
+        """A query that does not give kinds counts any row as a new one. `count`: of the range, by metadata: without a
+        key that are rows of new files alone, and nobody has to look at them.
+        """
         takes_all = model.has_kinds or model.settings.row_kinds == "all"
-        if takes_all or found.between.since is None or found.step is None:
+        only_adds = not table.schema.primary_keys and count is not None
+        if takes_all or only_adds or found.between.since is None or found.step is None:
             return
         name = _name(
             TablestoreRelation.create(schema=table.identifier.database, identifier=table.identifier.name)
@@ -330,11 +336,6 @@ def _count_rows(table: Table, found: ChangesInput) -> int | None:
     if found.between.since is None and found.between.branch is None:
         return table.facts().rows
     return table.count_changed_rows(found)
-
-
-def _sum(counts: Any) -> int | None:  # noqa: ANN401 - an iterator of int | None
-    known = list(counts)
-    return None if any(one is None for one in known) else sum(known)
 
 
 def _name(relation: TablestoreRelation) -> str:
