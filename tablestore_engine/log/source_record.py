@@ -12,17 +12,18 @@ CRASH      a record without `reached` promised nothing to anybody: the next star
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.fileio.stores import open_root
 from tablestore_engine.log.database_session import Identity, place_number
 from tablestore_engine.log.database_source import DatabaseSource
 from tablestore_engine.log.database_tables import CatalogTable, key_of
 from tablestore_engine.log.dev_process import locked
+from tablestore_engine.runtime.outside_world import SYSTEM
 
 _FILE = "source.json"
 
@@ -94,13 +95,9 @@ def read_record(folder: Path) -> SourceRecord | None:
 
 
 def write_record(folder: Path, record: SourceRecord) -> None:
-    """On the disk when it returns."""
-    aside = folder / f".{_FILE}"
-    with aside.open("w", encoding="utf-8") as file:
-        json.dump(asdict(record), file)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(folder / _FILE)
+    """On the disk when it returns. Raises StorageError."""
+    root, fileio = open_root(str(folder), SYSTEM.users)
+    fileio.replace(f"{root}/{_FILE}", json.dumps(asdict(record)).encode())
 
 
 def change_record(folder: Path, change: Callable[[SourceRecord], SourceRecord]) -> SourceRecord | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tablestore_engine.api.database_sync import check_brokers, known_record
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.errors import FixRequest, StorageError
 from tablestore_engine.log.database_session import Identity, Slot, place_number
 from tablestore_engine.log.database_source import parse_source
 from tablestore_engine.log.database_tables import (
@@ -271,3 +272,16 @@ def test_a_table_is_remembered_as_it_is() -> None:
     remembered = FollowedTable(16384, ("id",), {"id": 1, "v": 2}, {"16390": "5"}, kinds)
     assert follow_as_is(table(leaves=LEAF)) == remembered
     assert topic_of("shop", "public.Größe 1") == "shop.public.Gr__e_1"
+
+
+def test_a_full_disk_leaves_the_record_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of ours, and what was written down before stays."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    write_record(tmp_path, RECORD)
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(StorageError):
+        write_record(tmp_path, RECORD.with_place("0/30"))
+    assert read_record(tmp_path) == RECORD
