@@ -20,6 +20,7 @@ from dbt.adapters.tablestore.demo.postgres import Postgres
 from integration_tests.ingest.databases import KNOWN, Connected, fresh, opened, rows_of, sync, until
 from tablestore_engine.api import connector_status, find_connect, stop_connect
 from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.connector_check import ConnectorCheck
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.source_record import read_record, write_record
 
@@ -49,6 +50,7 @@ def test_a_first_load_that_was_cut_short_begins_anew(
     until(count)
     if victim == "Connect":
         os.kill(running.pid, signal.SIGKILL)
+        until(lambda: find_connect(name, tmp_path / name) is None)
     else:
         postgres.stop("immediate")
         postgres.start()
@@ -267,9 +269,17 @@ def _check_topic(broker: BrokerInfo, topic: str) -> None:
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
 def test_a_start_that_is_interrupted_leaves_nothing_unknown(
-    postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path, sign: signal.Signals
+    postgres: Postgres,
+    connected: Connected,
+    broker: BrokerInfo,
+    tmp_path: Path,
+    sign: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Ctrl-C ends Connect too; where the command itself was killed, `stop` finds it."""
+    """Ctrl-C ends Connect too; where the command itself was killed, `stop` finds it. One that is silent, and one
+    that is no more, end the wait of a sync, each by its name.
+    """
+    monkeypatch.setattr(ConnectorCheck.__init__, "__defaults__", (8.0,))
     name = fresh()
     postgres.run(f"create schema {name}", f"create table {name}.a (id int primary key)")
     command = [sys.executable, "-m", "tablestore_engine.cli.main", "connect", "start", name]
@@ -292,7 +302,15 @@ def test_a_start_that_is_interrupted_leaves_nothing_unknown(
         with opened(tmp_path, broker) as engine:
             os.kill(running.pid, signal.SIGSTOP)  # it neither ends nor answers
             try:
-                with pytest.raises(RetryError, match="TS1467"):
+                with pytest.raises(RetryError, match=r"TS1467[^\n]*\n.*not answered for 8 s"):
                     sync(engine, running)
             finally:
                 os.kill(running.pid, signal.SIGCONT)
+            assert sync(engine, running).errors == {}
+        os.kill(running.pid, signal.SIGKILL)
+        until(lambda: find_connect(name, tmp_path / name) is None)
+        with (
+            opened(tmp_path, broker) as engine,
+            pytest.raises(RetryError, match=r"TS1467[^\n]*\n.*has ended"),
+        ):
+            sync(engine, running)

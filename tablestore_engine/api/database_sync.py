@@ -22,12 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tablestore_engine.errors import EngineBug, FixRequest, NotFound, RetryError, TablestoreError
+from tablestore_engine.errors import EngineBug, FixRequest, NotFound, TablestoreError
 from tablestore_engine.ingest.ingest_spec import ChangeFormat, IngestReport, IngestSpec, OnError, OnTruncate
+from tablestore_engine.log.connector_check import ConnectorCheck
 from tablestore_engine.log.database_position import wait_sent
 from tablestore_engine.log.database_session import find_identity, open_database
 from tablestore_engine.log.database_source import DatabaseSource
-from tablestore_engine.log.dev_connect import ConnectInfo, connector_status
+from tablestore_engine.log.dev_connect import ConnectInfo
 from tablestore_engine.log.followed_tables import Look, look_at_tables
 from tablestore_engine.log.kafka.topic_names import find_cluster, first_offsets
 from tablestore_engine.log.source_record import (
@@ -89,6 +90,15 @@ class _StoppedError(Exception):
     """Somebody asked to end while nothing was read yet."""
 
 
+def _both(stop: threading.Event, check: Callable[[], None]) -> Callable[[], None]:
+    def ask() -> None:
+        if stop.is_set():
+            raise _StoppedError
+        check()
+
+    return ask
+
+
 def sync_database(
     engine: Engine,
     running: ConnectInfo,
@@ -112,7 +122,7 @@ def sync_database(
         look = look_at_tables(connection, source, record, here.version)
     change_record(folder, lambda known: known.with_followed(look.known))
     try:
-        place = wait_sent(source, environ, runtime, check=lambda: _check_running(running, stop))
+        place = wait_sent(source, environ, runtime, check=_both(stop, ConnectorCheck(running, runtime)))
     except _StoppedError:
         return SyncReport("", {}, {}, is_complete=False)
     change_record(folder, lambda known: known.with_place(place))
@@ -267,26 +277,3 @@ def _unexpected(name: str, error: Exception) -> EngineBug:
         why=f"{type(error).__name__}: {error}",
         fix="report this; the other tables went on",
     )
-
-
-def _check_running(running: ConnectInfo, stop: threading.Event) -> None:
-    """Waiting for a connector that has failed has no end. Raises FixRequest TS1467, RetryError TS1467."""
-    if stop.is_set():
-        raise _StoppedError
-    status = connector_status(running)
-    if status is None:
-        raise RetryError(
-            "TS1467",
-            f"the connector of {running.source.url} does not run",
-            why="it does not answer",
-            fix=f"read {running.log}, then: tablestore connect start {running.source.name}",
-        )
-    if status.is_halted:
-        raise FixRequest(
-            "TS1467",
-            f"the connector of {running.source.url} does not run",
-            why=f"it is {status.connector}, its task {status.task}: {status.error}",
-            fix=f"read {running.log}, then: tablestore connect stop {running.source.name}, and start it again. A value "
-            "that cannot be converted (NaN in numeric; a large value that an update left as it was, in a table without "
-            "replica identity full) comes again: set it right, then start with --anew",
-        )
