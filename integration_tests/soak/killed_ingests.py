@@ -200,6 +200,7 @@ def killed_ingests(seed: int, count: int, folder: Path) -> dict[str, int]:
                 world = _world(seed, number, numbers, postgres, broker, folder)
                 started = time.monotonic()
                 _play(world)
+                broker = world.broker  # another process, where it was killed
                 total.update(world.counts)
                 told = f"{time.monotonic() - started:.0f} s, {dict(world.counts)}"
                 print(f"killed ingests: {numbers.stop} so far, {told}", flush=True)
