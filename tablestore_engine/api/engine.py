@@ -316,15 +316,13 @@ class Engine:
         with self._running(
             needs_spark=self._warehouse.session.is_started or isinstance(rows, str | DataFrame)
         ):
-            if spec.beside:
-                identifier, spec = Successors(self._warehouse).begin(identifier, spec)
             if isinstance(rows, str):
                 frame, _ = self._warehouse.resolver.pinned_query(rows, _overrides(versions))
                 incoming = from_frame(frame, spec.delete_when, spec.checks)
             else:
                 incoming = to_incoming(rows, spec, lambda: self._warehouse.resolver.session)
-            report = self._warehouse.write_incoming(identifier, incoming, spec)
-            return replace(report, table=Identifier.parse(name))
+            write = Successors(self._warehouse).write if spec.beside else self._warehouse.write_incoming
+            return replace(write(identifier, incoming, spec), table=identifier)
 
     def ingest(
         self,

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tablestore_engine.catalog.identifier import Identifier, check_name
-from tablestore_engine.catalog.succession import Succession
+from tablestore_engine.catalog.succession import Succession, holds_replaced
 from tablestore_engine.catalog.views import ViewDefinition, ViewStore
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.fileio.base import FileIO
@@ -169,11 +169,20 @@ class FilesystemCatalog:
         return first
 
     def drop_table(self, identifier: Identifier) -> TableSchema | None:
-        """Remove a table with its history; its schema, None when it is damaged. Raises NotFound TS1407."""
+        """Remove a table with its history; its schema, None when it is damaged. Raises NotFound TS1407.
+
+        A successor that is about to take its place holds what it replaces: it goes on, and nothing is dropped.
+        """
         self._check_table(identifier)
         place = self.location(identifier)
         if self.fileio.renames_folders:
             place = self._move_aside(place, database_location(self.warehouse, identifier.database))
+        if identifier.is_successor and holds_replaced(self.fileio, place):
+            if place != self.location(identifier):
+                self.fileio.rename(place, self.location(identifier))
+            if not self.succession(identifier).settle():
+                self.drop_table(identifier)
+            return None
         schema = None
         with suppress(TablestoreError):  # a damaged table can be dropped too
             schema = TableStore(self.fileio, place, self.runtime).schema

@@ -4,7 +4,7 @@
                                    .tablestore-replaced    what it takes the place of: a table's folder …
                                    .tablestore-replaced.json   … or a view's file
 
-Names      Succession   one name: what is there, who waits beside it, the change of places
+Names      Succession   one name: what is there, who waits beside it, the change of places; holds_replaced: has it begun
 Steps      1 what has the name moves into the successor's folder  2 is it still what the successor was made for? if not
            it moves back  3 the folder takes the name  4 what was replaced is deleted
 INVARIANT  until step 1 the name means the old relation, from step 3 on the new one; who looks it up between them does
@@ -31,6 +31,11 @@ REPLACES = (
 )
 REPLACED_FOLDER = ".tablestore-replaced"
 _TABLE, _VIEW = REPLACED_FOLDER, f"{REPLACED_FOLDER}.json"
+
+
+def holds_replaced(fileio: FileIO, folder: str) -> bool:
+    """Whether the folder of a successor has what it takes the place of: step 1 was done, step 4 was not."""
+    return any(fileio.exists(f"{folder}/{name}") for name in (_TABLE, _VIEW))
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Succession:
     # --------------------------------------------------------------------------------------------------------
 
     def _is_begun(self) -> bool:
-        return any(self.fileio.exists(f"{self.beside}/{name}") for name in (_TABLE, _VIEW))
+        return holds_replaced(self.fileio, self.beside)
 
     def _expected(self) -> str | None:
         newest = TableStore(self.fileio, self.beside, self.runtime).latest()

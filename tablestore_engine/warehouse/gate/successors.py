@@ -1,6 +1,8 @@
-"""A staged write that has to be a table of its own: it waits beside what has the name, and takes its place later.
+"""A write that has to be a table of its own: complete beside what has the name, it takes its place, at once or later.
 
-Names      Successors   begin, publish and drop the one that waits for a name
+Names      Successors   write one, publish and drop the one that waits for a name
+Steps      the rows as a staged snapshot of the new table → with a stage of the caller's it waits for its tests;
+           without, it takes the place, and what it replaced is deleted
 WHY        a branch shares key, partitions and folder with its table; a view has none of these, and another key is
            another table. Its tests read it through the same pins as any staged snapshot (catalog.name_lookup).
 INVARIANT  the old relation stays as it is until the new one has its place (catalog.succession); one waits at most.
@@ -12,9 +14,10 @@ from dataclasses import dataclass, replace
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.succession import REPLACES
-from tablestore_engine.errors import Unsupported
+from tablestore_engine.errors import RetryError, Unsupported
 from tablestore_engine.store.table_traits import has_log
 from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write.incoming_rows import Incoming
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
 
@@ -25,7 +28,29 @@ class Successors:
 
     warehouse: Warehouse
 
-    def begin(self, identifier: Identifier, spec: WriteSpec) -> tuple[Identifier, WriteSpec]:
+    def write(self, identifier: Identifier, incoming: Incoming, spec: WriteSpec) -> WriteReport:
+        """Raises Unsupported TS1081, RetryError TS1480, and what a write raises; then the old relation is as it was."""
+        place, begun = self._begin(identifier, spec)
+        if spec.stage is not None or not place.is_successor:
+            return self.warehouse.write_incoming(place, incoming, begun)
+        stage = f"beside-{self.warehouse.catalog.runtime.new_uuid()}"  # who replaces it too has another
+        try:
+            report = self.warehouse.write_incoming(place, incoming, replace(begun, stage=stage))
+        except BaseException:
+            self.drop(identifier, stage)
+            raise
+        try:
+            done = self.publish(identifier, stage)
+        except (
+            RetryError
+        ):  # nothing has changed places; behind any other error the old one may lie in the new one
+            self.drop(identifier, stage)
+            raise
+        self.clear(identifier)
+        self.warehouse.stores.get(identifier).staging.discard(stage)
+        return replace(report, table=identifier, snapshot_id=done.snapshot_id, staged=None)
+
+    def _begin(self, identifier: Identifier, spec: WriteSpec) -> tuple[Identifier, WriteSpec]:
         """Where and how the write goes; an older successor is dropped. A name that nothing has needs none.
 
         Raises Unsupported TS1081: a log belongs to one table.

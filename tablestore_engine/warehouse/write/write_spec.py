@@ -59,7 +59,8 @@ class WriteSpec:
     missing_columns   with SAME_COLUMNS, upserts by key: 'refuse' rows that lack a column of the table, or 'null'
     duplicates        None = the table's option; 'refuse' or 'last'
     stage             name of a staged snapshot to write instead of main (test-gated publishing)
-    beside            with `stage`: a new table, which takes the place of what has the name when it is published
+    beside            a new table, which takes the place of what has the name: with `stage` when it is published, else
+                      behind its last row
     always            commit even when there is no row
     builds_on_stage   build on the staged snapshot of that name when there is one, instead of replacing it
     publish           send the changelog to the log when the table has one and the write is not staged
@@ -103,8 +104,6 @@ class WriteSpec:
             raise _unknown("builds_on_stage", True, ("a write with stage",))
         if self.stage is not None and not self.stage.strip():
             raise _unknown("stage", self.stage, ("a name", "None"))
-        if self.beside and self.stage is None:
-            raise _unknown("beside", self.beside, ("False without a stage",))
 
 
 def _word(words: type[_Word], name: str, value: str) -> _Word:

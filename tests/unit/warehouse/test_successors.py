@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,37 +22,22 @@ from tablestore_engine.api import (
 )
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView
-from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.errors import Unsupported
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.testing.faults import SimulatedCrash
-
-NAME = "d.orders"
-CHANGES = ("rename", "delete", "delete_tree", "create_exclusive", "replace", "write", "mkdirs", "copy")
-
-
-def rows(*ids: int) -> pa.Table:
-    """Rows with these ids."""
-    return pa.table({"id": list(ids), "day": [f"day {number}" for number in ids]})
-
-
-def keyed(*key: str, **more: Any) -> WriteSpec:
-    """A table with this key."""
-    return WriteSpec(table=TableSpec(primary_key=key), **more)
-
-
-def put_view(engine: Engine) -> None:
-    """The name is a view."""
-    engine.create_database("d")
-    engine.create_view(NAME, "select 1 as id")
-
-
-def put_table(engine: Engine) -> None:
-    """The name is a table with the key id."""
-    engine.write(NAME, rows(1), keyed("id"))
-
-
-OLD = {"view": put_view, "table": put_table}
+from tests.unit.warehouse.successor_world import (
+    NAME,
+    NEW,
+    OLD,
+    dying,
+    keyed,
+    leftovers,
+    meaning,
+    put_table,
+    put_view,
+    rows,
+)
 
 
 def stage(engine: Engine, table: pa.Table | None = None, name: str = "run") -> Staged:
@@ -76,27 +61,6 @@ def publish(engine: Engine) -> list[Publication]:
     ):
         done += engine.gate.publish(group)
     return done
-
-
-def meaning(engine: Engine) -> tuple[str, object]:
-    """What a reader of the name gets."""
-    found = engine.find_relation(NAME)
-    assert found is not None
-    if found.kind == "view":
-        view = engine.find_view(NAME)
-        assert view is not None
-        return "view", view.sql
-    return "table", (engine.table(NAME).facts().primary_key, engine.table(NAME).scan().to_arrow().to_pylist())
-
-
-NEW = ("table", (("day",), rows(2, 3).to_pylist()))
-
-
-def leftovers(folder: Path) -> list[str]:
-    """Everything in the warehouse that is neither the table nor the frame of views and waiting tables."""
-    found = [str(path.relative_to(folder)) for path in folder.rglob("*") if ".tablestore" in str(path)]
-    frame = ("d.db/.tablestore", "d.db/.tablestore/next", "d.db/.tablestore/views")
-    return [path for path in found if path not in frame]
 
 
 @pytest.mark.parametrize("old", OLD)
@@ -226,29 +190,6 @@ def test_a_commit_in_the_last_moment_is_not_lost(tmp_path: Path, monkeypatch: py
     assert sorted(engine.table(NAME).scan().to_arrow().column("id").to_pylist()) == [1, 7]
 
 
-def dying(monkeypatch: pytest.MonkeyPatch, at: int, *, is_after: bool) -> list[str]:
-    """From now on the `at`-th change of the file system (from 1) is the last; the changes so far come back."""
-    calls: list[str] = []
-
-    def wrap(name: str) -> Callable[..., Any]:
-        real = getattr(LocalFileIO, name)
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            calls.append(name)
-            if len(calls) == at and not is_after:
-                raise SimulatedCrash(name)
-            result = real(*arguments, **named)
-            if len(calls) == at:
-                raise SimulatedCrash(name)
-            return result
-
-        return call
-
-    for name in CHANGES:
-        monkeypatch.setattr(LocalFileIO, name, wrap(name))
-    return calls
-
-
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("old", OLD)
 def test_killed_anywhere_the_name_means_the_old_or_the_new_one(
@@ -329,8 +270,8 @@ def test_a_log_has_no_place_beside(tmp_path: Path) -> None:
     wish = WriteSpec(table=TableSpec(primary_key=("id",), options=options), stage="run", beside=True)
     with pytest.raises(Unsupported, match="TS1081"):
         engine.write(NAME, rows(1), wish)
-    with pytest.raises(FixRequest, match="TS1025"):
-        WriteSpec(beside=True)
+    with pytest.raises(Unsupported, match="TS1081"):
+        engine.write(NAME, rows(1), replace(wish, stage=None))
     assert engine.gate.read_book("d").staged == ()
 
 

@@ -3,15 +3,15 @@
 Names      beside_name()   where the new table grows
            check_view()    a view may only take the place of a table that it does not read
            must_replace()  whether that is needed
-           replace_table() write it there, remove what was, put it in its place
-           A gated one is staged beside instead, and takes its place when its tests are green (the engine's `beside`).
-Steps      1 a leftover of an earlier crash goes  2 rows into the table beside, without a log
-           3 the old one is dropped  4 rename; a table with a log is written again from the one beside, since the
-           topic belongs to the old table until that is dropped
+           replace_table() write it there, put it in its place
+Steps      without a log, the engine's `beside`: two renames behind the last row, which any later look finishes; of a
+           gated one when its tests are green (decision 0015)
+           with a log, since a topic belongs to one table: 1 a leftover of an earlier crash goes  2 rows into a table
+           beside, without a log  3 the old one is dropped  4 the new one is written from the one beside, or renamed
 INVARIANT  rows that are refused leave the old table or view as it was.
 INVARIANT  nothing is dropped that a run did not make: a table beside carries the name it was made for.
 INVARIANT  when its log cannot begin, the new table takes its place without one, and the error says so.
-CRASH      between 3 and 4 the rows lie in the table beside; the next run makes the table anew.
+CRASH      of one with a log between 3 and 4: the rows lie in the table beside; the next run makes the table anew.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def _involves_log(engine: Engine, name: str, options: Mapping[str, str]) -> bool
 def replace_table(
     engine: Engine, name: str, sql: object, spec: WriteSpec, versions: Mapping[str, TableVersion]
 ) -> WriteReport:
-    """The report of the new table. Raises TS1881, and what the write raises; then nothing was changed."""
+    """The report of the new table. Raises TS1881, TS1480, and what the write raises; then nothing was changed."""
+    if not _involves_log(engine, name, spec.table.options):
+        return engine.write(name, sql, replace(spec, beside=True), versions=versions)
     beside = beside_name(name)
     clear_beside(engine, name)
     options = spec.table.options
