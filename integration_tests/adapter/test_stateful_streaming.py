@@ -90,7 +90,7 @@ def test_running_totals_go_on(clicks: Shop) -> None:
     assert totals(clicks) == totals_of(rows + more)
     answer = clicks.response("totals")
     assert (answer["rows_read"], answer["state_rows"], answer["groups_late"]) == (2, 3, 0)
-    assert (answer["rows_inserted"], answer["rows_updated"]) == (1, 1)
+    assert (answer["rows_inserted"], answer["rows_updated"], answer["rows_out"]) == (1, 1, 2)
     assert "clicks 1→3 · 3 rows remembered" in clicks.log
 
 

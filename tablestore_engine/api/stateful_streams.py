@@ -39,7 +39,6 @@ class StatefulRun:
 
     select: str
     state: str
-    rows: int
     late: int
     state_rows: int
     state_bytes: int
@@ -114,7 +113,7 @@ class StatefulStreams:
             name = states.pack(checkpoint)
             shutil.rmtree(checkpoint)
             with show_rows(self._warehouse.session.get(), folder.name, done, key) as select:
-                yield StatefulRun(select, name, done.rows, done.late, done.state_rows, done.state_bytes)
+                yield StatefulRun(select, name, done.late, done.state_rows, done.state_bytes)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -75,7 +75,6 @@ class RangeRun:
     """
 
     folders: tuple[str, ...]
-    rows: int
     late: int
     state_rows: int
     state_bytes: int
@@ -252,7 +251,6 @@ def _run_of(query: StreamingQuery, rows: Path) -> RangeRun:
     newest: Sequence[Mapping[str, Any]] = states[-1] if states else []
     return RangeRun(
         tuple(folder for folder, count in counts.items() if count) or tuple(counts)[:1],
-        sum(counts.values()),
         sum(int(one.get("numRowsDroppedByWatermark") or 0) for batch in states for one in batch),
         sum(int(one.get("numRowsTotal") or 0) for one in newest),
         sum(int(one.get("memoryUsedBytes") or 0) for one in newest),

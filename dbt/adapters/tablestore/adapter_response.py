@@ -19,7 +19,7 @@ from tablestore_engine.api import PENDING, PUBLISHED, Publication, WriteReport
 
 _COUNTS = (
     *("rows_affected", "rows_inserted", "rows_updated", "rows_deleted", "rows_unchanged", "changelog_rows"),
-    *("files_added", "bytes_added", "rows_read", "groups_late"),
+    *("files_added", "bytes_added", "rows_read", "rows_out", "groups_late"),
 )
 
 
@@ -28,7 +28,8 @@ class TablestoreResponse(AdapterResponse):
     """Lies in run_results.json under adapter_response.
 
     `published`: "true", "false" or "pending" (the table has it, its log does not yet); `reason` says why not true.
-    Of a model that follows streams: `batches` it committed, `rows_read` of them (None: unknown),
+    Of a model that follows streams: `batches` it committed, `rows_read` of them (None: unknown), `rows_out` of its
+    query for the table's keys, also those that were there already,
     `followed`: table → behind this snapshot (None: the beginning), up to this one or a staged one's name. Of SQL that
     remembers rows: `groups_late` came behind the watermark and count no more (rows of one group as one, of a join or
     DISTINCT each row), `state_rows` and `state_bytes` are kept.
@@ -49,6 +50,7 @@ class TablestoreResponse(AdapterResponse):
     kafka_offsets: dict[str, list[int]] | None = None
     batches: int | None = None
     rows_read: int | None = None
+    rows_out: int | None = None
     followed: dict[str, list[int | str | None]] | None = None
     groups_late: int | None = None
     state_rows: int | None = None
@@ -76,6 +78,7 @@ class TablestoreResponse(AdapterResponse):
     ) -> None:
         """What a commit of a streaming model has read."""
         self.batches, self.rows_read = 1, rows
+        self.rows_out = (self.rows_affected or 0) + (self.rows_unchanged or 0)
         self.followed = {name: [since, until] for name, (since, until) in ranges.items()}
         self._message = f"{self._message} · {text}"
 

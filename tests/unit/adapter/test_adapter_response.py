@@ -16,6 +16,8 @@ def commit(
         code="OK",
         snapshot_id=number,
         rows_inserted=2,
+        rows_affected=2,
+        rows_unchanged=1,
         kafka_offsets=offsets,
         **more,
     )
@@ -35,6 +37,7 @@ def test_commits_add_up() -> None:
         4,
         15,
     )
+    assert told.rows_out == 9  # each: two affected, one as it was
     assert told.followed == {"demo.feed": [0, 3]}
     assert told.kafka_offsets == {"0": [4, 9], "1": [1, 2], "2": [0, 0]}
     assert told.to_dict()["_message"] == "snapshot 3 · feed 2→3 · 3 commits"

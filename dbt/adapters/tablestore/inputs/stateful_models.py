@@ -23,7 +23,6 @@ from tablestore_engine.errors import FixRequest, Unsupported
 class StateFigures:
     """Of one run. `late`: groups of rows behind the watermark, which count no more; of a join or DISTINCT rows."""
 
-    rows_out: int
     late: int
     state_rows: int
     state_bytes: int
@@ -85,7 +84,7 @@ class StatefulModel:
             yield StatefulRows(
                 select.replace(self.query, done.select, 1),
                 {STATE_POSITION: step},
-                StateFigures(done.rows, done.late, done.state_rows, done.state_bytes),
+                StateFigures(done.late, done.state_rows, done.state_bytes),
             )
 
 
