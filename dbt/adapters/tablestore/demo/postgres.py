@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import secrets
 import shutil
 import socket
 import subprocess
@@ -137,9 +138,10 @@ def run_postgres(
     password: str, statements: Sequence[str] = (), note: Path | None = None
 ) -> Iterator[Postgres]:
     """Running, with these statements done."""
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    folder = Path(tempfile.gettempdir()) / f"{_PREFIX}{secrets.token_hex(6)}"
     if note is not None:
         note.write_text(str(folder))
+    folder.mkdir(mode=0o700)  # not one that is there
     owner = _owner()
     if owner is not None:
         os.chown(folder, owner.pw_uid, owner.pw_gid)
