@@ -28,9 +28,9 @@ class TablestoreResponse(AdapterResponse):
     """Lies in run_results.json under adapter_response.
 
     `published`: "true", "false" or "pending" (the table has it, its log does not yet); `reason` says why not true.
-    Of a model that follows streams: `batches` it committed, `rows_read` of them (None: unknown), `rows_out` of its
-    query for the table's keys, also those that were there already,
-    `followed`: table → behind this snapshot (None: the beginning), up to this one or a staged one's name. Of SQL that
+    Of a model that follows streams: `batches` it committed, `rows_read` of them (None: unknown), `rows_out` of
+    the query (also those that were there already), `followed`: table → behind this snapshot (None: the beginning), up
+    to this one or a staged one's name. Of SQL that
     remembers rows: `groups_late` came behind the watermark and count no more (rows of one group as one, of a join or
     DISTINCT each row), `state_rows` and `state_bytes` are kept.
     """

@@ -41,9 +41,7 @@ class Successors:
             raise
         try:
             done = self.publish(identifier, stage)
-        except (
-            RetryError
-        ):  # nothing has changed places; behind any other error the old one may lie in the new one
+        except RetryError:  # the name means something else than it was made for
             self.drop(identifier, stage)
             raise
         self.clear(identifier)

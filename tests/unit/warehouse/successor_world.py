@@ -2,12 +2,12 @@
 
 Names      OLD       what has the name: a view, or a table with the key id; NEW: what `meaning` says of the new table
            meaning   what a reader of the name gets; leftovers: what a change of places has left behind
-           dying     the file system of a process that is killed
+           dying     the file system of a process that is killed; deaths: one at each change, what readers have then
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +88,40 @@ def dying(monkeypatch: pytest.MonkeyPatch, at: int, *, is_after: bool) -> list[s
     for name in CHANGES:
         monkeypatch.setattr(LocalFileIO, name, wrap(name))
     return calls
+
+
+def deaths(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    prepare: Callable[[Engine], object],
+    act: Callable[[Engine], object],
+    is_after: bool,
+) -> Iterator[tuple[Path, list[str]]]:
+    """`act` killed before or behind each of its changes, in a new warehouse each: the warehouse, the changes so far.
+
+    INVARIANT  readers have what `prepare` left or NEW, and once NEW, a later death leaves nothing else.
+    """
+    seen = []
+    for at in range(1, 200):
+        folder = tmp_path / str(at)
+        prepare(Engine(str(folder)))
+        before = meaning(Engine(str(folder)))
+        with monkeypatch.context() as patch:
+            calls = dying(patch, at, is_after=is_after)
+            if _outlives(lambda folder=folder: act(Engine(str(folder)))):  # type: ignore[misc] # folder: of this turn
+                break
+        found = meaning(Engine(str(folder)))
+        assert found in (before, NEW), calls
+        seen.append(found == NEW)
+        yield folder, calls
+    assert seen == sorted(seen)
+    assert set(seen) == {False, True}
+
+
+def _outlives(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except SimulatedCrash:
+        return False
+    return True

@@ -14,13 +14,12 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, RetryError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.testing.faults import SimulatedCrash
 from tablestore_engine.warehouse.gate.successors import Successors
 from tests.unit.warehouse.successor_world import (
     NAME,
     NEW,
     OLD,
-    dying,
+    deaths,
     keyed,
     leftovers,
     meaning,
@@ -37,9 +36,7 @@ def replace_at_once(engine: Engine) -> None:
 
 @pytest.mark.parametrize("old", OLD)
 def test_without_a_stage_it_takes_the_place_at_once(tmp_path: Path, old: str) -> None:
-    """One that waited for its tests is dropped. Rows that are refused, and a commit to the old table while they are
-    written, leave that as it is.
-    """
+    """One that waited for its tests is dropped. Rows that are refused leave the old one as it is."""
     engine = Engine(str(tmp_path))
     OLD[old](engine)
     before = meaning(engine)
@@ -76,19 +73,15 @@ class Between:
     """Something happens between the two moves of a change of places, once."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
-        self.move, self.happens, self.is_done = LocalFileIO.rename, happens, False
+        self.is_done, move = False, LocalFileIO.rename
 
         def rename(fileio: LocalFileIO, source: str, target: str) -> bool:
-            return self.rename(fileio, source, target)
+            if source.endswith("/next/orders") and target.endswith("/orders") and not self.is_done:
+                self.is_done = True
+                happens()
+            return move(fileio, source, target)
 
         monkeypatch.setattr(LocalFileIO, "rename", rename)
-
-    def rename(self, fileio: LocalFileIO, source: str, target: str) -> bool:
-        """As it was."""
-        if source.endswith("/next/orders") and target.endswith("/orders") and not self.is_done:
-            self.is_done = True
-            self.happens()
-        return self.move(fileio, source, target)
 
 
 @pytest.mark.parametrize("old", OLD)
@@ -149,23 +142,7 @@ def test_killed_anywhere_at_once(
     """A kill before or after each change that such a write makes: readers have one of both, whole; repeated, it is
     done and leaves nothing.
     """
-    seen = []
-    for at in range(1, 200):
-        folder = tmp_path / str(at)
-        OLD[old](Engine(str(folder)))
-        before = meaning(Engine(str(folder)))
-        with monkeypatch.context() as patch:
-            calls = dying(patch, at, is_after=is_after)
-            try:
-                replace_at_once(Engine(str(folder)))
-            except SimulatedCrash:
-                pass
-            else:
-                break
-        found = meaning(Engine(str(folder)))
-        assert found in (before, NEW), calls
-        seen.append(found == NEW)
+    told = deaths(tmp_path, monkeypatch, prepare=OLD[old], act=replace_at_once, is_after=is_after)
+    for folder, calls in told:
         replace_at_once(Engine(str(folder)))
         assert (meaning(Engine(str(folder))), leftovers(folder)) == (NEW, []), calls
-    assert seen == sorted(seen)
-    assert set(seen) == {False, True}
