@@ -172,6 +172,21 @@ class Resolver:
             frame = self._analyse(self._prepare(text, statement, depth=0), statement, session=session)
         return frame, dict(statement.meanings)
 
+    def whole_query(
+        self, text: str, overrides: Overrides
+    ) -> tuple[DataFrame, Mapping[Name, ResolvedName | None]]:
+        """The same as Spark analyzes it: no file is left out yet, each table is one View node.
+
+        REQUIRES in_use() as long as the rows are used.
+        """
+        return self.query_in(self._session, text, overrides)
+
+    def prune(self, frame: DataFrame) -> DataFrame:
+        """The rows of an analyzed frame from fewer files. REQUIRES in_use(), as for the frame."""
+        with self._registry.lock:
+            pruner = self._tables.pruner()
+        return pruner.pruned(frame)
+
     def forget(self, database: str, name: str) -> None:
         """Remove a plain name from the session (its table or view was dropped or renamed)."""
         with self._registry.lock:

@@ -1,7 +1,8 @@
 """Classes of Spark outside its public API, each looked up once: that is a call to the JVM for every part of a name.
 
 Names      SparkInner   what plans are taken apart and put together with
-INVARIANT  only what plan_pruning needs; integration_tests/spark/test_skipping.py notices when a new Spark has moved it.
+INVARIANT  only what plan_pruning and traced_plan need; integration_tests/spark/test_skipping.py and test_traced_query.py
+           notice when a new Spark has moved it.
 WHY        a call costs 0.1 ms or more, and one more when Python lets go of its result: `a.b.c.D.e` are five of them.
 """
 
@@ -12,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 Jvm = Any  # an object of the JVM
@@ -40,6 +42,81 @@ class SparkInner:
     def with_fixed_time(self, plan: Jvm) -> Jvm | None:
         """The plan with now() and its like as literals; None when it has none."""
         return self._compute_time(plan) if plan.containsPattern(self._current_like) else None
+
+    def analyzed_frame(self, plan: Jvm) -> DataFrame:
+        """A frame over a plan that Spark analyzes first; parts of it may be analyzed already."""
+        return DataFrame(self._of_rows(self._session._jsparkSession, plan), self._session)
+
+    def with_rules(self, plan: Jvm, rules: Iterable[str]) -> Jvm:
+        """CTEs in place of their references, then the optimizer's rules of these names, once each."""
+        for constructor_arguments in ((True, False, False), (True, False), (True,)):
+            try:
+                plan = self._optimizer.InlineCTE(*constructor_arguments).apply(plan)
+                break
+            except Py4JError as error:  # the constructor of another Spark
+                if "does not exist" not in str(error):
+                    raise
+        for rule in rules:
+            plan = _single(self._optimizer, rule).apply(plan)
+        return plan
+
+    # ---- new nodes -----------------------------------------------------------------------------------------
+
+    def placeholder(self, output: Jvm) -> Jvm:
+        """A leaf with these attributes and no rows."""
+        return self._local_relation(output, self._nil, False, self._option(None))
+
+    def project(self, items: Sequence[Jvm], child: Jvm) -> Jvm:
+        """SELECT items."""
+        return self._project(self._to_seq(list(items)), child)
+
+    def filter(self, condition: Jvm, child: Jvm) -> Jvm:
+        """WHERE condition."""
+        return self._logical.Filter(condition, child)
+
+    def join(self, left: Jvm, right: Jvm, condition: Jvm | None) -> Jvm:
+        """An inner join."""
+        return self._logical.Join(left, right, self._inner_join, self._option(condition), self._no_hint)
+
+    def union(self, children: Sequence[Jvm]) -> Jvm:
+        """UNION ALL by position."""
+        return self._logical.Union(self._to_seq(list(children)), False, False)
+
+    def on_child(self, node: Jvm, child: Jvm) -> Jvm:
+        """The node over another child."""
+        return node.withNewChildren(self._to_seq([child]))
+
+    def expand(self, node: Jvm, numbers: Sequence[int], child: Jvm) -> Jvm:
+        """Some columns of an Expand, by their numbers."""
+        rows = node.projections()
+        fewer = [
+            self._to_seq([rows.apply(row).apply(number) for number in numbers]) for row in range(rows.size())
+        ]
+        output = [node.output().apply(number) for number in numbers]
+        return self._logical.Expand(self._to_seq(fewer), self._to_seq(output), child)
+
+    def alias(self, value: Jvm, name: str, identity: Jvm) -> Jvm:
+        """`value AS name` with a given ExprId."""
+        return self._alias(value, name, identity, self._nil, self._option(None), self._nil)
+
+    def new_alias(self, value: Jvm, name: str) -> Jvm:
+        """`value AS name` with an ExprId of its own."""
+        return self.alias(value, name, _single(self._expressions, "NamedExpression").newExprId())
+
+    def null_of(self, attribute: Jvm) -> Jvm:
+        """NULL of the attribute's type."""
+        return self._literal(None, attribute.dataType())
+
+    def same_value(self, left: Jvm, right: Jvm) -> Jvm:
+        """`left <=> right`."""
+        return self._expressions.EqualNullSafe(left, right)
+
+    def all_of(self, conditions: Sequence[Jvm]) -> Jvm:
+        """All of them, by AND."""
+        found = conditions[0]
+        for one in conditions[1:]:
+            found = self._expressions.And(found, one)
+        return found
 
     # ---- parts of plans ------------------------------------------------------------------------------------
 
@@ -141,6 +218,30 @@ class SparkInner:
     @cached_property
     def _current_like(self) -> Jvm:
         return _single(self._catalyst.trees, "TreePattern").CURRENT_LIKE()
+
+    @cached_property
+    def _optimizer(self) -> Jvm:
+        return self._catalyst.optimizer
+
+    @cached_property
+    def _logical(self) -> Jvm:
+        return self._catalyst.plans.logical
+
+    @cached_property
+    def _expressions(self) -> Jvm:
+        return self._catalyst.expressions
+
+    @cached_property
+    def _local_relation(self) -> Jvm:
+        return self._logical.LocalRelation
+
+    @cached_property
+    def _inner_join(self) -> Jvm:
+        return _single(self._catalyst.plans, "Inner")
+
+    @cached_property
+    def _no_hint(self) -> Jvm:
+        return _single(self._logical, "JoinHint").NONE()
 
     @cached_property
     def _literal(self) -> Jvm:

@@ -1,0 +1,303 @@
+"""Which keys of a query's result a change of one table can touch: the proof, and the query that computes them.
+
+For each occurrence of a changed table the keys are those of the query with that occurrence replaced by its changed
+rows (before and after), the other occurrences by all rows that they had or have, aggregates and windows reduced to
+their groups, and outer joins extended by the rows in which the other side is NULL.
+
+PROOF   Change the occurrences one after the other. A step changes one occurrence; every other one is in its old or its
+        new state. By induction over the nodes: if a row of a node differs in a step, then its known columns
+        (known_columns) are those of a row of the trace. Filters, joins and projections map changed rows to changed
+        rows; a group or partition differs only if a row of it does; the other side of a join lies in "all rows".
+        So each key whose rows differ is a row of the trace of an occurrence, and the union over all occurrences has
+        every affected key. A few more keys do no harm.
+INVARIANT  what has no proof raises Unproven with the clause; the caller compares all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from tablestore_engine.queryplan.known_columns import (
+    KEEPS_LEFT,
+    PASSED,
+    PRESERVING,
+    KnownColumns,
+    conjuncts,
+    expand_column,
+    side_of,
+)
+from tablestore_engine.queryplan.occurrences import Occurrence, output_ids
+from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
+from tablestore_engine.queryplan.trace_steps import (
+    ChangedRows,
+    Column,
+    Either,
+    Expanded,
+    Matched,
+    RowsWithPast,
+    SameValue,
+    Select,
+    Step,
+    Stored,
+    Unfolded,
+    Where,
+)
+
+
+class Unproven(Exception):
+    """`clause`: what in the query prevents the proof, in SQL's words."""
+
+    def __init__(self, clause: str) -> None:
+        super().__init__(clause)
+        self.clause = clause
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows with columns; each changed row of the node agrees with one of them on all of `columns`."""
+
+    step: Step
+    columns: frozenset[int]
+
+
+Take = Callable[[PlanNode, frozenset[int]], Part]  # part() or rows() of a node
+
+
+def trace_keys(known: KnownColumns, occurrence: Occurrence, key: Sequence[int]) -> Step:
+    """Rows whose columns are exactly `key` (ExprIds of the root's columns). Raises Unproven."""
+    if occurrence.in_subquery:
+        raise Unproven("a subquery as a value (scalar, IN, EXISTS) that is not correlated by an equality")
+    columns = known.trace(known.root, occurrence)
+    for one in key:
+        if columns.get(one, "a column that the query does not use") is not None:
+            raise Unproven(str(columns.get(one, "a column that the query does not use")))
+    part = _Builder(known, occurrence).part(known.root, frozenset(key))
+    return Select(part.step, tuple(Column(one, one) for one in key))
+
+
+class _Builder:
+    """Of one occurrence. `needed` are known columns, always."""
+
+    def __init__(self, known: KnownColumns, occurrence: Occurrence) -> None:
+        self._known, self._occurrence = known, occurrence
+        self._fresh = 0
+
+    # ---- the node of the occurrence and those above it -----------------------------------------------------
+
+    def part(self, node: PlanNode, needed: frozenset[int]) -> Part:
+        """Rows of the node that differ."""
+        if node.path == self._occurrence.path:
+            columns = tuple(sorted(self._occurrence.columns))
+            return Part(ChangedRows(node.path, columns), frozenset(columns))
+        side = side_of(node, self._occurrence)
+        if node.kind == "Window":
+            return self._partitions(node, needed)
+        if node.kind == "Union":
+            return self._renamed(node, side, needed, self.part)
+        if node.kind == "Join":
+            return self._joined(node, needed, side)
+        return self._row_by_row(node, needed, self.part(side, self._below(node, needed)))
+
+    def _partitions(self, node: PlanNode, needed: frozenset[int]) -> Part:
+        """Rows of the partitions that have a changed row."""
+        partition, child = node.fields["partitionSpec"], node.children[0]
+        if not partition:
+            return self.part(child, needed)  # nothing is needed: a constant key
+        references = _references(partition)
+        changed = self.part(child, references)
+        own = frozenset(one.identity for one in partition if one.is_attribute and one.identity is not None)
+        if needed <= own:
+            return Part(Select(changed.step, _kept(own)), own)
+        rows = self.rows(child, needed | references)
+        fresh = [self._next_identity() for _ in partition]
+        values = Select(
+            changed.step, tuple(Column(new, one.place) for new, one in zip(fresh, partition, strict=True))
+        )
+        same = tuple(SameValue(one.place, new) for new, one in zip(fresh, partition, strict=True))
+        return Part(Matched(rows.step, values, same), rows.columns)
+
+    # ---- rows of the old and the new state -----------------------------------------------------------------
+
+    def rows(self, node: PlanNode, needed: frozenset[int]) -> Part:
+        """All rows that the node had or has; a few more do no harm."""
+        known = self._known
+        if node.path in {one.path for one in known.changed if not one.in_subquery}:
+            return Part(RowsWithPast(node.path), frozenset(output_ids(node)))
+        if known.is_steady(node):
+            return Part(Stored(node.path), frozenset(output_ids(node)))
+        if node.kind == "Union":
+            parts = [self._renamed(node, child, needed, self.rows) for child in node.children]
+            return _either(parts, needed)
+        if node.kind == "Join":
+            return self._joined(node, needed, None)
+        if not node.children:
+            raise Unproven(f"{node.kind} in Spark's plan")
+        return self._row_by_row(node, needed, self.rows(node.children[0], self._below(node, needed)))
+
+    # ---- joins ---------------------------------------------------------------------------------------------
+
+    def _joined(self, node: PlanNode, needed: frozenset[int], side: PlanNode | None) -> Part:
+        """`side`: in which the occurrence lies; None: all rows of the join."""
+        left, right = node.children
+        if node.join_type in KEEPS_LEFT and side is not right:
+            return self._of(left, side)(left, needed)
+        if node.join_type in KEEPS_LEFT:
+            found = self._matched(node, needed, side)
+            return _only(found, frozenset(output_ids(left)))
+        inner = self._matched(node, needed, side)
+        keeps_left, keeps_right = PRESERVING.get(node.join_type, (False, False))
+        parts = [inner]
+        if keeps_left and needed & set(output_ids(right)):
+            parts.append(self._extended(needed, inner, side, kept=left, lost=right))
+        if keeps_right and needed & set(output_ids(left)):
+            parts.append(self._extended(needed, inner, side, kept=right, lost=left))
+        return _either(parts, needed)
+
+    def _extended(
+        self, needed: frozenset[int], inner: Part, side: PlanNode | None, *, kept: PlanNode, lost: PlanNode
+    ) -> Part:
+        """Rows of the side that the join keeps, with NULL for the other side."""
+        own = needed & set(output_ids(kept))
+        is_own = side is None or side is kept
+        part = self._of(kept, side)(kept, own) if is_own else _only(inner, frozenset(output_ids(kept)))
+        nulls = tuple(Column(one, None) for one in output_ids(lost))
+        return Part(
+            Select(part.step, _kept(part.columns) + nulls), part.columns | frozenset(output_ids(lost))
+        )
+
+    def _matched(self, node: PlanNode, needed: frozenset[int], side: PlanNode | None) -> Part:
+        """Pairs of rows. One side is enough where nothing is needed of the other."""
+        left, right = node.children
+        first, second = (right, left) if side is right else (left, right)
+        own, others = needed & set(output_ids(first)), needed & set(output_ids(second))
+        if side is None and not own and others:
+            return self.rows(second, others)
+        if not others:
+            return self._of(first, side)(first, own)
+        known = self._known
+        if side is not None:
+            partners = known.partners(node, known.trace(first, self._occurrence))
+            if others <= partners.keys():
+                part = self.part(first, own | {partners[one] for one in others})
+                same = tuple(Column(one, partners[one]) for one in sorted(others))
+                return Part(Select(part.step, _kept(part.columns) + same), part.columns | others)
+        sides = {
+            child.path: known.rows(child) if side is not child else known.trace(child, self._occurrence)
+            for child in node.children
+        }
+        conditions = known.conditions(node, sides[left.path], sides[right.path])
+        asked = _references(conditions)
+        one = self._of(first, side)(first, own | (asked & set(output_ids(first))))
+        other = self.rows(second, others | (asked & set(output_ids(second))))
+        return Part(
+            Matched(one.step, other.step, tuple(part.place for part in conditions)),
+            one.columns | other.columns,
+        )
+
+    def _of(self, child: PlanNode, side: PlanNode | None) -> Take:
+        return self.part if child is side else self.rows
+
+    # ---- nodes that work on one row or one group -----------------------------------------------------------
+
+    def _below(self, node: PlanNode, needed: frozenset[int]) -> frozenset[int]:
+        """What is needed of the child."""
+        match node.kind:
+            case "Project":
+                return _references(_items(node.fields["projectList"], needed))
+            case "Aggregate":
+                return _references(_items(node.fields["aggregateExpressions"], needed))
+            case "Generate":
+                below = set(output_ids(node.children[0]))
+                made = needed - below
+                return (needed & below) | (_references(node.fields["generator"]) if made else frozenset())
+            case "Expand":
+                return _references(
+                    part for number in _numbers(node, needed) for part in expand_column(node, number)
+                )
+            case _:
+                return needed
+
+    def _row_by_row(self, node: PlanNode, needed: frozenset[int], below: Part) -> Part:
+        match node.kind:
+            case "Filter":
+                return self._filtered(node, below)
+            case kind if kind in PASSED or kind == "Window" or kind.endswith(("Limit", "Offset", "Tail")):
+                return below
+            case "Project":
+                return self._projected(node.fields["projectList"], below)
+            case "Aggregate":
+                return self._projected(_items(node.fields["aggregateExpressions"], needed), below)
+            case "Generate" if needed <= set(output_ids(node.children[0])):
+                return below
+            case "Generate":
+                made = frozenset(output_ids(node)) - frozenset(output_ids(node.children[0]))
+                return Part(Unfolded(below.step, node.path), below.columns | made)
+            case "Expand":
+                numbers = _numbers(node, needed)
+                output = node.fields["output"]
+                ids = frozenset(output[number].identity or 0 for number in numbers)
+                return Part(Expanded(below.step, node.path, numbers), ids)
+            case kind:
+                raise Unproven(f"{kind} in Spark's plan")
+
+    def _filtered(self, node: PlanNode, below: Part) -> Part:
+        """Conditions that cannot be asked are left out: then there are more rows."""
+        conditions = tuple(
+            part.place
+            for part in conjuncts(node.fields["condition"])
+            if self._known.is_usable(part) and part.references <= below.columns
+        )
+        return Part(Where(below.step, conditions), below.columns) if conditions else below
+
+    def _projected(self, items: Iterable[Expression], below: Part) -> Part:
+        made = [
+            one
+            for one in items
+            if one.identity is not None and self._known.is_usable(one) and one.references <= below.columns
+        ]
+        columns = tuple(
+            Column(one.identity or 0, one.identity if one.is_attribute else one.place) for one in made
+        )
+        return Part(Select(below.step, columns), frozenset(one.identity for one in columns))
+
+    def _renamed(self, node: PlanNode, child: PlanNode, needed: frozenset[int], take: Take) -> Part:
+        """A child of a UNION under the names of the union."""
+        below = dict(zip(output_ids(node), output_ids(child), strict=True))
+        part = take(child, frozenset(below[one] for one in needed))
+        columns = tuple(Column(one, below[one]) for one in sorted(needed))
+        return Part(Select(part.step, columns), needed)
+
+    def _next_identity(self) -> int:
+        self._fresh -= 1
+        return self._fresh
+
+
+def _either(parts: Sequence[Part], needed: frozenset[int]) -> Part:
+    """Rows of all parts, in the columns that all have."""
+    if len(parts) == 1:
+        return parts[0]
+    common = parts[0].columns.intersection(*(part.columns for part in parts[1:]))
+    assert needed <= common, "a needed column is missing in one part"
+    return Part(Either(tuple(Select(part.step, _kept(common)) for part in parts)), common)
+
+
+def _only(part: Part, allowed: frozenset[int]) -> Part:
+    kept = part.columns & allowed
+    return Part(Select(part.step, _kept(kept)), kept)
+
+
+def _kept(columns: Collection[int]) -> tuple[Column, ...]:
+    return tuple(Column(one, one) for one in sorted(columns))
+
+
+def _items(expressions: Iterable[Expression], needed: frozenset[int]) -> list[Expression]:
+    return [one for one in expressions if one.identity in needed]
+
+
+def _references(expressions: Iterable[Expression]) -> frozenset[int]:
+    return frozenset[int]().union(*(one.references for one in expressions))
+
+
+def _numbers(node: PlanNode, needed: frozenset[int]) -> tuple[int, ...]:
+    return tuple(number for number, one in enumerate(node.fields["output"]) if one.identity in needed)

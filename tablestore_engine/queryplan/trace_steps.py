@@ -1,0 +1,100 @@
+"""The query for the affected keys of one occurrence, as values: Spark's side builds it from Spark's own plan.
+
+A step gives columns by their ExprIds. Paths and places are those of the traced plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore_engine.queryplan.plan_nodes import Path, Place
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A part of the plan as it is: no table in it has changed."""
+
+    node: Path
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """Rows of an occurrence before and after its changes, without those that did not change in `columns`."""
+
+    node: Path
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RowsWithPast:
+    """Rows of an occurrence as they are now, and those that they replaced: a superset of its old and new state."""
+
+    node: Path
+
+
+@dataclass(frozen=True)
+class Column:
+    """`source`: the attribute itself or another one, an expression, or None for NULL of the attribute's type."""
+
+    identity: int
+    source: int | Place | None
+
+
+@dataclass(frozen=True)
+class Select:
+    """A projection."""
+
+    child: Step
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Rows for which all conditions hold."""
+
+    child: Step
+    conditions: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class SameValue:
+    """`expression` <=> an attribute."""
+
+    expression: Place
+    identity: int
+
+
+@dataclass(frozen=True)
+class Matched:
+    """An inner join."""
+
+    left: Step
+    right: Step
+    conditions: tuple[Place | SameValue, ...]
+
+
+@dataclass(frozen=True)
+class Either:
+    """Rows of all children, which give `columns` in this order."""
+
+    children: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Unfolded:
+    """The Generate node over other rows."""
+
+    child: Step
+    node: Path
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """Some columns of the Expand node (by their numbers) over other rows."""
+
+    child: Step
+    node: Path
+    numbers: tuple[int, ...]
+
+
+Step = Stored | ChangedRows | RowsWithPast | Select | Where | Matched | Either | Unfolded | Expanded

@@ -1,0 +1,31 @@
+"""Settings of a Spark session that can change the result of a query, as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+_ALWAYS = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
+# prefixes of settings that change how a query runs, not what it gives
+_ONLY_SPEED = (
+    "spark.sql.adaptive.", "spark.sql.artifact.", "spark.sql.autoBroadcastJoinThreshold", "spark.sql.catalog",
+    "spark.sql.cbo.", "spark.sql.codegen.", "spark.sql.columnVector.", "spark.sql.debug.", "spark.sql.execution.",
+    "spark.sql.extensions", "spark.sql.files.", "spark.sql.inMemory", "spark.sql.join.", "spark.sql.maxMetadata",
+    "spark.sql.maxPlan", "spark.sql.optimizer.", "spark.sql.orc.", "spark.sql.parquet.", "spark.sql.pyspark.",
+    "spark.sql.queryExecutionListeners", "spark.sql.redaction.", "spark.sql.shuffle.", "spark.sql.sources.",
+    "spark.sql.statistics.", "spark.sql.streaming.", "spark.sql.ui.", "spark.sql.view", "spark.sql.warehouse.dir",
+    "spark.sql.broadcast", "spark.sql.event.", "spark.sql.subexpressionElimination.", "spark.sql.addPartition",
+)  # fmt: skip
+
+
+def read_result_settings(session: SparkSession) -> str:
+    """Sorted `name=value` lines of what is set and may change results, with Spark's version."""
+    settings: Any = session._jsparkSession.sessionState().conf().settings()
+    lines = {
+        f"{name}={settings.get(name)}"
+        for name in map(str, list(settings.keySet().toArray()))
+        if name.startswith("spark.sql.") and not name.startswith(_ONLY_SPEED)
+    }
+    lines |= {f"{name}={session.conf.get(name)}" for name in _ALWAYS}
+    return "\n".join([f"version={session.version}", *sorted(lines)])

@@ -1,0 +1,217 @@
+"""The analyzed plan of a query in a normal form, and DataFrames that are built from parts of it.
+
+The normal form has joins for correlated subqueries, aggregates for DISTINCT, joins for INTERSECT and EXCEPT, and no
+CTEs: Spark's own optimizer rules make it, each of which keeps the result. Tables of the warehouse are leaves.
+
+INVARIANT  the rules are named one by one. None of them depends on the rows that are there now: what is proven of this
+           plan holds for the old and the new state of its tables.
+INVARIANT  parts are used as Spark analyzed them; Spark analyzes what is built from them again, with all its checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from pyspark.sql import DataFrame
+
+from tablestore_engine.catalog.resolved_names import ResolvedName, ResolvedTable
+from tablestore_engine.queryplan.known_columns import KnownColumns
+from tablestore_engine.queryplan.occurrences import TableColumns
+from tablestore_engine.queryplan.plan_nodes import Path, Place, PlanNode, read_plan
+from tablestore_engine.queryplan.trace_steps import (
+    ChangedRows,
+    Column,
+    Either,
+    Expanded,
+    Matched,
+    RowsWithPast,
+    SameValue,
+    Select,
+    Step,
+    Stored,
+    Unfolded,
+    Where,
+)
+from tablestore_engine.spark.spark_internals import Jvm, SparkInner
+from tablestore_engine.sql.table_version import split_database
+
+Names = Mapping[tuple[str, str], ResolvedName | None]
+# table, names of columns, only rows before changes → the analyzed plan of its changes
+ChangesOf = Callable[[str, Sequence[str], bool], Jvm]
+_RULES = (
+    "ReplaceIntersectWithSemiJoin", "ReplaceExceptWithAntiJoin", "RewriteExceptAll", "RewriteIntersectAll",
+    "ReplaceDistinctWithAggregate", "PullupCorrelatedPredicates", "RewritePredicateSubquery",
+    "RewriteCorrelatedScalarSubquery", "RewriteLateralSubquery",
+)  # fmt: skip
+
+
+class TracedPlan:
+    """Of one analyzed frame. `names`: what the (database, name) in lower case of the statement mean."""
+
+    def __init__(self, inner: SparkInner, frame: DataFrame, names: Names) -> None:
+        self._inner = inner
+        plan = inner.with_rules(frame._jdf.queryExecution().analyzed(), _RULES)
+        self.is_deterministic = bool(plan.deterministic())
+        self._views: list[tuple[Jvm, Jvm]] = []  # placeholder, what it stands for
+        self.tables: dict[int, TableColumns] = {}
+        self._leaves: dict[int, Jvm] = {}
+        for view, source in _table_views(plan, names):
+            first = _id(view.output().apply(0))
+            if first not in self.tables:
+                self.tables[first], self._leaves[first] = source, view
+                self._views.append((inner.placeholder(view.output()), view))
+        self._plan = inner.replaced(plan, [(view, leaf) for leaf, view in self._views])
+        self.root: PlanNode = read_plan(str(self._plan.toJSON()))
+
+    def builder(self, known: KnownColumns, changes: ChangesOf) -> PlanBuilder:
+        """Makes frames of steps."""
+        return PlanBuilder(self._inner, self._plan, self._views, known, changes)
+
+
+class PlanBuilder:
+    """Steps (queryplan.trace_steps) → plans of Spark."""
+
+    def __init__(
+        self,
+        inner: SparkInner,
+        plan: Jvm,
+        views: Sequence[tuple[Jvm, Jvm]],
+        known: KnownColumns,
+        changes: ChangesOf,
+    ) -> None:
+        self._inner, self._root, self._views = inner, plan, views
+        self._known, self._changes = known, changes
+        self._made: dict[int, Jvm] = {}  # attributes of steps, by their negative ids
+
+    def frame(self, step: Step) -> DataFrame:
+        """Not run yet. Raises AnalysisException, Py4JError."""
+        return self._inner.analyzed_frame(self._plan(step))
+
+    def _plan(self, step: Step) -> Jvm:
+        match step:
+            case Stored(node):
+                return self._inner.replaced(self._node(node), self._views)
+            case ChangedRows(node, columns):
+                return self._changed(node, columns, is_past=False)
+            case RowsWithPast(node):
+                whole = tuple(_id(one) for one in _each(self._node(node).output()))
+                now = self._inner.replaced(self._node(node), self._views)
+                return self._inner.union([now, self._changed(node, whole, is_past=True)])
+            case Select(child, columns):
+                below = self._plan(child)
+                return self._inner.project([self._column(one) for one in columns], below)
+            case Where(child, conditions):
+                return self._inner.filter(self._all(conditions), self._plan(child))
+            case Matched(left, right, conditions):
+                sides = self._plan(left), self._plan(right)
+                return self._inner.join(*sides, self._all(conditions) if conditions else None)
+            case Either(children):
+                return self._inner.union([self._plan(child) for child in children])
+            case Unfolded(child, node):
+                return self._inner.on_child(self._node(node), self._plan(child))
+            case Expanded(child, node, numbers):
+                return self._inner.expand(self._node(node), numbers, self._plan(child))
+
+    def _changed(self, path: Path, columns: Sequence[int], *, is_past: bool) -> Jvm:
+        """Changes of the table of a leaf, under the ids of the leaf."""
+        leaf = self._node(path)
+        own = {_id(one): one for one in _each(leaf.output())}
+        table = next(one.table for one in self._known.changed if one.path == path)
+        names = [str(own[one].name()) for one in columns]
+        changes = self._changes(table, names, is_past)
+        found = _each(changes.output())
+        items = [
+            self._inner.alias(given, name, own[one].exprId())
+            for given, name, one in zip(found, names, columns, strict=False)
+        ]
+        return self._inner.project(items, changes)
+
+    # ---- expressions ---------------------------------------------------------------------------------------
+
+    def _column(self, column: Column) -> Jvm:
+        source = column.source
+        if source == column.identity:
+            return self._attribute(column.identity)
+        if isinstance(source, Place):
+            expression = self._expression(source)
+            if column.identity > 0:
+                return expression  # an alias that has this id
+            made = self._inner.new_alias(expression, f"c{-column.identity}")
+            self._made[column.identity] = made.toAttribute()
+            return made
+        attribute = self._attribute(column.identity)
+        value = self._inner.null_of(attribute) if source is None else self._attribute(source)
+        return self._inner.alias(value, attribute.name(), attribute.exprId())
+
+    def _attribute(self, identity: int) -> Jvm:
+        if identity in self._made:
+            return self._made[identity]
+        found = self._known.attributes[identity]
+        expression = self._expression(found.place)
+        return expression if found.is_attribute else expression.toAttribute()
+
+    def _all(self, conditions: Sequence[Place | SameValue]) -> Jvm:
+        parts = [
+            self._inner.same_value(self._expression(one.expression), self._attribute(one.identity))
+            if isinstance(one, SameValue)
+            else self._expression(one)
+            for one in conditions
+        ]
+        return self._inner.all_of(parts)
+
+    def _expression(self, place: Place) -> Jvm:
+        node = self._node(place.node)
+        found = getattr(node, place.field)()
+        if place.field == "projections":
+            row, column = divmod(place.item or 0, node.output().size())
+            found = found.apply(row).apply(column)
+        elif place.item is not None:
+            found = found.apply(place.item)
+        elif place.field == "condition" and node.nodeName() == "Join":
+            found = found.get()
+        for number in place.below:
+            found = found.children().apply(number)
+        return found
+
+    def _node(self, path: Path) -> Jvm:
+        found = self._root
+        for number in path:
+            found = found.children().apply(number)
+        return found
+
+
+def _table_views(plan: Jvm, names: Names) -> Iterator[tuple[Jvm, TableColumns]]:
+    """Views that stand for tables of the warehouse, in subqueries too."""
+    yield from _views_below(plan, names)
+    for subquery in _each(plan.subqueriesAll()):
+        yield from _views_below(subquery, names)
+
+
+def _views_below(node: Jvm, names: Names) -> Iterator[tuple[Jvm, TableColumns]]:
+    if node.nodeName() == "View":
+        source = _source_of(node, names)
+        if source is not None:
+            yield node, source
+            return
+    for child in _each(node.children()):
+        yield from _views_below(child, names)
+
+
+def _source_of(view: Jvm, names: Names) -> TableColumns | None:
+    identifier = view.desc().identifier()
+    if identifier.database().isEmpty():
+        return None
+    database, name = str(identifier.database().get()), str(identifier.table())
+    found = names.get((database.lower(), name.lower()))
+    if not isinstance(found, ResolvedTable):
+        return None
+    base, version = split_database(database)
+    return TableColumns(f"{base}.{name}", version is not None, tuple(found.schema.primary_keys))
+
+
+def _id(attribute: Jvm) -> int:
+    return int(attribute.exprId().id())
+
+
+def _each(items: Jvm) -> list[Jvm]:
+    return [items.apply(number) for number in range(items.size())]

@@ -1,0 +1,200 @@
+"""A query whose inputs change: what it reads, what is proven of it, and the keys that changes affect.
+
+INVARIANT  `affected_keys` gives every key whose rows differ between two states of the inputs, or the clause for which
+           that is not proven. It runs one Spark job and keeps the keys as a temporary view.
+CRASH      nothing is written; a temporary view ends with the session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable, ResolvedView
+from tablestore_engine.queryplan.key_trace import Unproven, trace_keys
+from tablestore_engine.queryplan.known_columns import KnownColumns
+from tablestore_engine.queryplan.occurrences import (
+    Occurrence,
+    find_occurrences,
+    find_untracked,
+    output_ids,
+)
+from tablestore_engine.queryplan.order_dependence import find_shared_order
+from tablestore_engine.queryplan.stable_values import find_volatile, has_known_chance
+from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.resolver import Resolver
+from tablestore_engine.spark.result_settings import read_result_settings
+from tablestore_engine.spark.spark_internals import Jvm, SparkInner
+from tablestore_engine.spark.traced_plan import TracedPlan
+from tablestore_engine.sql.scanner import quote_name
+from tablestore_engine.sql.table_version import TableVersion, split_database, versioned_database
+
+KEYS_MAX = 5_000_000  # more are not collected: all rows are compared
+_UNGROUPED = ("map<", "variant", "interval", "geometry", "geography")
+
+
+@dataclass(frozen=True)
+class AffectedKeys:
+    """`view`: temporary view with the columns of the key, each key once; None: `clause` says why there are none."""
+
+    view: str | None
+    count: int
+    clause: str = ""
+
+
+class TracedQuery:
+    """REQUIRES Resolver.in_use() as long as it is used."""
+
+    def __init__(self, resolver: Resolver, sql: str, overrides: Overrides) -> None:
+        self._resolver, self._overrides = resolver, overrides
+        frame, self._names = resolver.whole_query(sql, overrides)
+        self._columns = [name.lower() for name in frame.columns]
+        self._plan = TracedPlan(SparkInner(resolver.session), frame, self._names)
+        self.occurrences = find_occurrences(self._plan.root, self._plan.tables)
+        self.volatile = find_volatile(self._plan.root, sql)
+        if not self.volatile and not self._plan.is_deterministic and not has_known_chance(self._plan.root):
+            self.volatile = "a function that is not deterministic"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What it reads whose rows can change, as schema.table."""
+        return tuple(sorted({one.table for one in self.occurrences if not one.source.is_fixed}))
+
+    def context(self) -> str:
+        """A digest of all that its result depends on besides its text and the rows of its tables: texts of views, ids
+        of columns that it uses, fixed states that it names, settings of the session.
+        """
+        parts = [read_result_settings(self._resolver.session)]
+        used: dict[str, set[str]] = {}
+        for one in self.occurrences:
+            used.setdefault(one.table.lower(), set()).update(map(str.lower, one.columns.values()))
+        for (database, name), found in sorted(self._names.items()):
+            if isinstance(found, ResolvedView):
+                parts.append(f"view {database}.{name}: {found.sql}")
+            elif isinstance(found, ResolvedTable) and split_database(database)[1] is not None:
+                parts.append(f"state {database}.{name}: {found.key}")
+            elif isinstance(found, ResolvedTable):
+                columns = used.get(f"{database}.{name}", set())
+                fields = (field for field in found.schema.fields if field.name.lower() in columns)
+                parts += [
+                    f"column {database}.{name}: {field.name} {field.id} {field.type}" for field in fields
+                ]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+    def general_clause(self, key: Sequence[str]) -> str | None:
+        """Why no run of the query can be restricted to keys, whatever changed."""
+        untracked = find_untracked(self._plan.root, self._plan.tables)
+        if untracked is not None:
+            return f"rows from outside of the warehouse ({untracked}), whose changes are not recorded"
+        return find_shared_order(self._plan.root, self.occurrences, self._ids(key))
+
+    def clauses(self, key: Sequence[str]) -> Mapping[str, str | None]:
+        """Of each table: why its changes cannot be followed to the key, if all tables change; None: they can."""
+        found: dict[str, str | None] = {}
+        changed = [one for one in self.occurrences if not one.source.is_fixed]
+        known = KnownColumns(self._plan.root, changed)
+        for one in changed:
+            clause = self._clause(known, one, key)
+            found[one.table] = found.get(one.table) or clause
+        return found
+
+    def affected_keys(
+        self,
+        key: Sequence[str],
+        changes: Mapping[str, TableVersion],
+        affected_by: Mapping[str, Sequence[str]],
+        view: str,
+    ) -> AffectedKeys:
+        """`changes`: of each table that changed, the range. `affected_by`: expressions over a table's columns, which
+        count where nothing is proven. `view`: name of the temporary view to make.
+        """
+        ranges = {table.lower(): _relation(table, version) for table, version in changes.items()}
+        stated = {table.lower(): expressions for table, expressions in affected_by.items()}
+        changed = [one for one in self.occurrences if one.table.lower() in ranges and not one.source.is_fixed]
+        known = KnownColumns(self._plan.root, changed)
+        builder = self._plan.builder(known, lambda *asked: self._changes(ranges, *asked))
+        try:
+            frames = []
+            asserted: set[str] = set()
+            for one in changed:
+                try:
+                    step = trace_keys(known, one, self._ids(key))
+                except Unproven as unproven:
+                    if one.table.lower() not in stated:
+                        return AffectedKeys(None, 0, f"{unproven.clause} (over {one.table})")
+                    asserted.add(one.table.lower())
+                    continue
+                frames.append(builder.frame(step).toDF(*key))
+            frames += [self._asserted(ranges[one], stated[one], key) for one in sorted(asserted)]
+            return self._collect(frames, view)
+        except (PySparkException, Py4JError) as error:
+            told = spark_errors.translate(error)
+            return AffectedKeys(None, 0, f"its affected keys cannot be computed: {told.what}: {told.why}")
+
+    def _clause(self, known: KnownColumns, occurrence: Occurrence, key: Sequence[str]) -> str | None:
+        try:
+            trace_keys(known, occurrence, self._ids(key))
+        except Unproven as unproven:
+            return unproven.clause
+        return None
+
+    def _ids(self, key: Sequence[str]) -> list[int]:
+        ids = output_ids(self._plan.root)
+        return [ids[self._columns.index(name.lower())] for name in key]
+
+    def _changes(self, ranges: Mapping[str, str], table: str, names: Sequence[str], is_past: bool) -> Jvm:
+        """The analyzed plan of the changed rows of a table: what they were before, or both without what is the same."""
+        items = ", ".join(map(quote_name, names))
+        source = ranges[table.lower()]
+        if is_past:
+            text = f"select {items or '1 as one'} from {source} where _row_kind in ('-U', '-D')"
+        elif names and self._is_grouped(table, names):
+            # a row that is removed and added again with the same values changes nothing
+            text = (
+                f"select {items} from {source} group by {items} "
+                "having sum(if(_row_kind in ('+I', '+U'), 1, -1)) <> 0"
+            )
+        else:
+            text = f"select {items or '1 as one'} from {source}"
+        frame, _ = self._resolver.whole_query(text, self._overrides)
+        return frame._jdf.queryExecution().analyzed()
+
+    def _is_grouped(self, table: str, names: Collection[str]) -> bool:
+        """Whether rows can be grouped by these columns."""
+        database, _, name = table.lower().partition(".")
+        found = self._names.get((database, name))
+        if not isinstance(found, ResolvedTable):
+            return False
+        wanted = {one.lower() for one in names}
+        kinds = [str(field.type).lower() for field in found.schema.fields if field.name.lower() in wanted]
+        return not any(part in kind for kind in kinds for part in _UNGROUPED)
+
+    def _asserted(self, source: str, expressions: Sequence[str], key: Sequence[str]) -> DataFrame:
+        items = ", ".join(
+            f"({expression}) as {quote_name(name)}" for name, expression in zip(key, expressions, strict=True)
+        )
+        text = f"select {items} from {source}"
+        return self._resolver.whole_query(text, self._overrides)[0]
+
+    def _collect(self, frames: Sequence[DataFrame], view: str) -> AffectedKeys:
+        session = self._resolver.session
+        if not frames:
+            return AffectedKeys(None, 0, "")
+        found = self._resolver.prune(reduce(DataFrame.union, frames).distinct().limit(KEYS_MAX + 1))
+        keys: pa.Table = found.toArrow()
+        if keys.num_rows > KEYS_MAX:
+            return AffectedKeys(None, keys.num_rows, f"changes affect more than {KEYS_MAX:,} keys")
+        session.createDataFrame(keys, schema=found.schema).createOrReplaceTempView(view)
+        return AffectedKeys(view, keys.num_rows)
+
+
+def _relation(table: str, version: TableVersion) -> str:
+    database, _, name = table.partition(".")
+    return f"{quote_name(versioned_database(database, version))}.{quote_name(name)}"
