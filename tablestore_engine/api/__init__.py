@@ -1,5 +1,6 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
+from tablestore_engine.api.changed_keys import ChangedKeys
 from tablestore_engine.api.database_sync import SyncReport, SyncSpec, sync_database
 from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, TableFacts
@@ -40,6 +41,7 @@ from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.spark_errors import translate as explain_failure
 from tablestore_engine.spark.stateful_query import OutputMode
+from tablestore_engine.spark.traced_query import AffectedKeys, TracedQuery
 from tablestore_engine.sql.changed_tables import changed_tables
 from tablestore_engine.sql.table_version import ChangesBetween, TableVersion, find_version, versioned_database
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
@@ -93,7 +95,9 @@ __all__ = [
     "SCRATCH_ENV",
     "STATE_POSITION",
     "TABLE_SOURCE",
+    "AffectedKeys",
     "ChangeFormat",
+    "ChangedKeys",
     "ChangesBetween",
     "ChangesInput",
     "ColumnInfo",
@@ -146,6 +150,7 @@ __all__ = [
     "TableStream",
     "TableVersion",
     "TablestoreSource",
+    "TracedQuery",
     "Verdict",
     "World",
     "WriteMode",

@@ -19,6 +19,7 @@ from typing import Any, Self
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from tablestore_engine.api.changed_keys import ChangedKeys
 from tablestore_engine.api.environment_check import check_environment
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo
 from tablestore_engine.api.running_operations import Operations
@@ -179,6 +180,11 @@ class Engine:
         with self._warehouse.resolver.in_use():
             frame, _ = self._warehouse.resolver.pinned_query(sql, _overrides(versions))
             return outline_streams(frame, [(one.database, one.name) for one in names]).clause
+
+    @property
+    def changed_keys(self) -> ChangedKeys:
+        """Queries that are kept up to date by the keys that changes affect."""
+        return ChangedKeys(self._warehouse, lambda: self._running(needs_spark=True))
 
     @property
     def stateful(self) -> StatefulStreams:

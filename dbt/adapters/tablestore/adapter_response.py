@@ -33,6 +33,8 @@ class TablestoreResponse(AdapterResponse):
     to this one or a staged one's name. Of SQL that
     remembers rows: `groups_late` came behind the watermark and count no more (rows of one group as one, of a join or
     DISTINCT each row), `state_rows` and `state_bytes` are kept.
+    Of a changed_keys model: `evaluated` is "affected keys" or "all rows"; `fallback` says why all rows were compared
+    with a table that was there (else empty); `keys_affected` counts the keys.
     """
 
     snapshot_id: int | None = None
@@ -55,6 +57,9 @@ class TablestoreResponse(AdapterResponse):
     groups_late: int | None = None
     state_rows: int | None = None
     state_bytes: int | None = None
+    evaluated: str | None = None
+    fallback: str | None = None
+    keys_affected: int | None = None
 
     def __post_init__(self) -> None:
         self._live: dict[str, Any] | None = None
@@ -81,6 +86,10 @@ class TablestoreResponse(AdapterResponse):
         self.rows_out = (self.rows_affected or 0) + (self.rows_unchanged or 0)
         self.followed = {name: [since, until] for name, (since, until) in ranges.items()}
         self._message = f"{self._message} · {text}"
+
+    def tell_evaluated(self, evaluated: str, fallback: str, keys: int | None) -> None:
+        """How a changed_keys model was computed."""
+        self.evaluated, self.fallback, self.keys_affected = evaluated, fallback, keys
 
     def tell_state(self, late: int, rows: int, size: int) -> None:
         """What it remembers behind that commit."""

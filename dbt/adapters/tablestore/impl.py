@@ -229,6 +229,11 @@ class TablestoreAdapter(SparkAdapter):
         """Check the model's config; nothing is written before this."""
         return self.writer.read_settings(model, nodes)
 
+    @available.parse_none
+    def tablestore_warn_is_incremental(self, name: str) -> None:
+        """Once for each model: is_incremental() is false in a changed_keys model."""
+        self.writer.warn_is_incremental(name)
+
     @available.parse(lambda *_, **__: False)
     @as_dbt_errors()
     def tablestore_was_written(self, relation: TablestoreRelation) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 from dbt.adapters.protocol import AdapterConfig
 
-from dbt.adapters.tablestore.config.affected_keys import Affected, read_affected
+from dbt.adapters.tablestore.config.changed_keys import Affected, read_affected
 from dbt.adapters.tablestore.config.key_holds_partition import check_key_holds_partition
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IGNORED, check_rows_asked
 from dbt.adapters.tablestore.config.secret_keys import ALIASES, refuse_secrets
@@ -88,6 +88,7 @@ class TablestoreConfig(AdapterConfig):
     affected_by: dict[str, Any] | None = None
     affected_key: str | list[str] | None = None
     affected_limit: float | None = None
+    changed_keys: dict[str, Any] | None = None
     row_kinds: str | None = None
     max_snapshots_per_batch: int | None = None
     output_mode: str | None = None

@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dbt.adapters.tablestore.config.affected_keys import Affected
 from dbt.adapters.tablestore.config.model_config import INCREMENTAL
-from dbt.adapters.tablestore.inputs.followed_tables import Followed, digest_of, read_followed
+from dbt.adapters.tablestore.inputs.changed_keys_inputs import Followed, ModelQuery, read_followed
 from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
     begun,
@@ -120,9 +119,18 @@ class ChangedInputs:
         return {**steps, **gone}
 
     def follow(
-        self, node: str, target: TablestoreRelation, query: str, affected: Affected, tables: tuple[str, ...]
+        self,
+        node: str,
+        target: TablestoreRelation,
+        query: ModelQuery,
+        tables: tuple[str, ...],
+        *,
+        is_new: bool,
     ) -> Followed:
-        """Of a changed_keys model; `tables` empty: those of its plan before. Raises FixRequest TS1838, TS1839."""
+        """Of a changed_keys model; `tables` empty: those of its plan before.
+
+        Raises FixRequest TS1839, TS1870, TS1871, TS1872.
+        """
         model = target.table_name
         with self._lock:
             before = self._followed.get(node)
@@ -134,15 +142,32 @@ class ChangedInputs:
                 why="its rows are those of its query over other tables, for the keys that changes affect",
                 fix="write the query as for a full refresh, without is_incremental() and this",
             )
+        self._drop_keys(before)
         versions = self._versions_for(node)
         branches = {table: version.branch for table, version in versions.items()}
-        followed = read_followed(self._engine(), model, query, tables, affected, branches.get)
+        followed = read_followed(self._engine(), query, tables, branches.get, is_new=is_new)
         for table, found in followed.inputs:
             self._engine().table(table).hold_changes(f"dbt-{target.schema}-{target.identifier}", found)
         with self._lock:
             self._followed[node] = (tables, followed)
-            self._digests[model] = digest_of(query)
+            self._digests[model] = followed.digest
         return followed
+
+    def followed(self, node: str) -> Followed | None:
+        """Of a changed_keys model that is planned in this run."""
+        with self._lock:
+            found = self._followed.get(node)
+        return None if found is None else found[1]
+
+    def finish(self, node: str) -> None:
+        """The model is written, or has failed: its affected keys are not needed any more."""
+        with self._lock:
+            followed = self._followed.get(node)
+        self._drop_keys(followed)
+
+    def _drop_keys(self, followed: tuple[tuple[str, ...], Followed] | None) -> None:
+        if followed is not None and followed[1].view is not None:
+            self._engine().changed_keys.drop_view(followed[1].view)
 
     def digest(self, table: str, version: TableVersion | None) -> str | None:
         """Of the query that a table's rows were made by, at a state or now: then, what this run has staged counts."""
@@ -156,6 +181,21 @@ class ChangedInputs:
         pins = (self.pins(node) if version is None else {}) or self._stored_pins(table, query, version)
         with self._lock:
             self._test_pins[test] = pins
+
+    def check_context(
+        self, table: str, query: str, pins: Mapping[str, TableVersion], version: TableVersion | None
+    ) -> None:
+        """That a test compares with what the rows were made by, with views and settings. Raises FixRequest TS1840."""
+        digest = self.digest(table, version) or ""
+        with self._engine().changed_keys.trace(query, versions=pins) as traced:
+            context = traced.context()
+        if digest.split("-")[1:2] != [context]:
+            raise FixRequest(
+                "TS1840",
+                f"{table} cannot be compared with its full refresh",
+                why="a view, a column of an input or a setting that its query uses changed since its rows were made",
+                fix="run the model (dbt build), which compares all rows then",
+            )
 
     def test_pins(self, test: str) -> dict[str, TableVersion]:
         """Of a test that has any."""

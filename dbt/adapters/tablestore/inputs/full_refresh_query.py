@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dbt.adapters.tablestore.inputs.followed_tables import digest_of
+from dbt.adapters.tablestore.inputs.changed_keys_inputs import text_digest
 from dbt.adapters.tablestore.plan.select_sql import quote
 from tablestore_engine.errors import FixRequest
 
@@ -28,14 +28,20 @@ def find_query(manifest: Any, target: Path, table: str, digest: str | None) -> t
             "no model with incremental_strategy='changed_keys' has made its rows",
             "test such a model; other tables are their query's rows at each full refresh",
         )
+    header = str(node.config.get("sql_header") or "")
     for text in _texts(node, target):
-        if digest_of(text) == digest:
+        if text_digest(text_of(header, text)) == digest.partition("-")[0]:
             return str(node.unique_id), text
     raise _refused(
         table,
         "its rows were made by other SQL than the model's, or dbt has not compiled it here",
         "run the model (dbt build), which compares all rows when its SQL has changed",
     )
+
+
+def text_of(header: str, sql: str) -> str:
+    """What a model's rows are made by, as the macro tablestore_text_of_model gives it."""
+    return f"{header}\n{sql}" if header else sql
 
 
 def _texts(node: Any, target: Path) -> Iterator[str]:  # noqa: ANN401 - a node of dbt's

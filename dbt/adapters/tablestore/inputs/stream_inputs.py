@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbt.adapters.tablestore.config.streaming_keys import STREAMING, Streaming
+from dbt.adapters.tablestore.inputs.changed_keys_inputs import text_digest
 from dbt.adapters.tablestore.inputs.changed_rows_sql import ROW_KIND, check_order
-from dbt.adapters.tablestore.inputs.followed_tables import digest_of
 from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
     begun,
@@ -142,7 +142,7 @@ class StreamInputs:
         """Whether the model has to stay as it is, since its SQL changed. Raises FixRequest TS1846."""
         how = "apply" if settings is None else settings.on_change
         known = self._positions(table).get(QUERY)
-        if known is None or known == digest_of(sql):
+        if known is None or known == text_digest(sql):
             return False
         if how == "continue":
             return True
@@ -184,7 +184,7 @@ class StreamInputs:
         names = tuple(_name(one) for one in model.streams.values())
         versions = self._versions_for(node)
         clause = self._engine().stateful_clause(query, names, versions=versions)
-        model.settings, model.digest = settings.table.streaming, digest_of(compiled)
+        model.settings, model.digest = settings.table.streaming, text_digest(compiled)
         model.has_kinds = ROW_KIND in {name.lower() for name, _ in columns}
         if model.has_kinds:
             check_order(short, query, settings.table.primary_key)

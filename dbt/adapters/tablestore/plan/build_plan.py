@@ -14,7 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from dbt.adapters.tablestore.config.model_config import TableSettings
-from dbt.adapters.tablestore.plan.affected_keys_sql import changed_keys_select
+from dbt.adapters.tablestore.plan.changed_keys_sql import changed_keys_select
 from dbt.adapters.tablestore.plan.layout_changes import LayoutChange, TableLayout, list_changes
 from dbt.adapters.tablestore.plan.select_sql import Sides, merge_select, replace_select
 from tablestore_engine.api import Interval, OnSchemaChange, RowFilter, SameKeys, WriteMode

@@ -24,6 +24,7 @@ from dbt.adapters.tablestore.gate.microbatches import unit_of
 from dbt.adapters.tablestore.gate.replanning import Rebuild
 from dbt.adapters.tablestore.gate.staging_desk import StagePlan, StagingDesk
 from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
+from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty, no_keys, refuse_sample
@@ -35,6 +36,7 @@ from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Columns, 
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, table_spec
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
+from dbt.adapters.tablestore.write.evaluated_rows import tell_evaluated
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
 from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, job_of
 from dbt.adapters.tablestore.write.replacement import must_replace
@@ -73,6 +75,7 @@ class ModelWriter:
         self._target, self._pending = target, PendingWrites(target, find_retried(target))
         self._is_as_of_checked = False
         self._ignored = IgnoredKeys()
+        self._warned: set[str] = set()
         self._reads: dict[str, ReadLog] = {}
         self._plans: dict[str, PlannedModel] = {}
         self._jobs: dict[str, list[ModelJob]] = {}
@@ -138,10 +141,15 @@ class ModelWriter:
         assert settings.table.affected is not None
         if is_empty(self._config):
             return replace(situation, affected=no_keys(relation.table_name, settings.table.affected.key))
-        query = str(facts.get("compiled") or situation.sql)
-        found = self.inputs.follow(settings.node, relation, query, settings.table.affected, tables)
-        if situation.table_exists and not situation.full_refresh and found.reason:
-            logger.info(f"{relation.table_name}: all rows are compared: {found.reason}")
+        text = str(facts.get("compiled") or situation.sql)
+        query = ModelQuery(relation.table_name, situation.sql, text, settings.table.affected)
+        is_new = not situation.table_exists or situation.full_refresh
+        found = self.inputs.follow(settings.node, relation, query, tables, is_new=is_new)
+        for warning in found.warnings:
+            logger.warning(f"{relation.table_name}: {warning}")
+        if found.reason and not is_new:
+            say = logger.warning if found.clause else logger.info
+            say(f"{relation.table_name}: all rows are compared: {found.reason}")
         return replace(situation, affected=found.affected)
 
     def stream(
@@ -169,6 +177,17 @@ class ModelWriter:
             return False
         return self.streams.is_kept(settings.node, relation.table_name, sql, settings.table.streaming)
 
+    def warn_is_incremental(self, name: str) -> None:
+        """Once for each model: its query is written as for a full refresh."""
+        with self._lock:
+            is_known = name in self._warned
+            self._warned.add(name)
+        if not is_known:
+            logger.warning(
+                f"model {name}: is_incremental() is false with incremental_strategy='changed_keys', whose query is "
+                "always the full one; remove the branch"
+            )
+
     # --- writing ---
 
     def write(
@@ -186,7 +205,10 @@ class ModelWriter:
 
         work = (model_spec(settings, plan), plan.select)
         job = job_of(relation, settings, plan, work, again, context)
-        response = self._commit(job, context)
+        try:
+            response = self._commit(job, context)
+        finally:
+            self.inputs.finish(settings.node)
         while (taken := self.streams.taken(settings.node)) and taken.has_more and response.staged is None:
             response.join(self._commit(self._next_job(job), {**context, "existing": relation}))
         return response
@@ -271,6 +293,7 @@ class ModelWriter:
             is_batch=job.batch is not None,
         )
         response = describe_commit(self._commits.write(job, staged, job.work, replaces=replaces))
+        tell_evaluated(response, self.inputs.followed(job.settings.node), job.plan)
         taken = self.streams.taken(job.settings.node)
         if taken is not None:
             response.tell_ranges(taken.ranges, taken.rows, str(taken))
@@ -296,6 +319,7 @@ class ModelWriter:
             for each in tuple(jobs):
                 again = replace(each, identifier=each.identifier + number)
                 response = describe_commit(self._commits.write(again, fresh, each.again(), replaces=replaces))
+                self.inputs.finish(each.settings.node)
                 if response.staged is not None or each.batch is None:
                     self._desk.add(fresh, response, rebuild)
 
@@ -320,6 +344,7 @@ class ModelWriter:
         table, target, version = relation.table_name, self._target, self._as_of.get(relation.table_name)
         node, query = find_query(manifest, target, table, self.inputs.digest(table, version))
         self.inputs.pin_test(test, node, table, query, version)
+        self.inputs.check_context(table, query, self.inputs.test_pins(test), version)
         return difference(query, table, [one.name for one in self._engine().columns(table)])
 
     # --- publishing ---

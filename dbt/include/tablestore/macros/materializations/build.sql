@@ -70,9 +70,10 @@
 {%- endmaterialization -%}
 
 
-{#- What the rows of a streaming model are made by: functions of its header as well. -#}
+{#- What the rows of a model that follows changes are made by: functions of its header as well. -#}
 {%- macro tablestore_text_of_model(sql) -%}
-  {%- set header = config.get('sql_header') if model.config.materialized == 'streaming' else none -%}
+  {%- set follows = model.config.materialized == 'streaming' or config.get('incremental_strategy') == 'changed_keys' -%}
+  {%- set header = config.get('sql_header') if follows else none -%}
   {{- return(sql if header is none else header ~ '\n' ~ sql) -}}
 {%- endmacro -%}
 
@@ -99,9 +100,14 @@
 {%- endmacro -%}
 
 
-{#- dbt's, and the table has been written: one that a killed run left without a snapshot is filled whole. -#}
+{#- dbt's, and the table has been written: one that a killed run left without a snapshot is filled whole. A changed_keys
+    model is its full query: the branch for incremental runs would leave rows out, so it is not taken, with a warning. -#}
 {%- macro is_incremental() -%}
   {%- if not execute -%}
+    {{ return(False) }}
+  {%- endif -%}
+  {%- if model.config.get('incremental_strategy') == 'changed_keys' -%}
+    {%- do adapter.tablestore_warn_is_incremental(model.name) -%}
     {{ return(False) }}
   {%- endif -%}
   {%- set relation = adapter.get_relation(this.database, this.schema, this.table) -%}

@@ -1,0 +1,266 @@
+"""Inputs of a changed_keys model: what changed since its last commit, and the keys that the changes affect.
+
+Rule       all rows are compared when the model's query is another, when it has not read an input yet, when an input's
+           history is gone, when many of its rows changed, and when the plan proves nothing for a changed input. That is
+           always right, and reported.
+INVARIANT  each input is read at the very state where its changes end (pins), also through views.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dbt.adapters.tablestore.config.changed_keys import ROWS_ALWAYS_FOLLOWED, Affected
+from dbt.adapters.tablestore.inputs.partial_runs import no_keys
+from dbt.adapters.tablestore.inputs.position_steps import QUERY, forgotten
+from tablestore_engine.api import (
+    AffectedKeys,
+    ChangesInput,
+    Engine,
+    PositionStep,
+    Table,
+    TableVersion,
+    TracedQuery,
+)
+from tablestore_engine.errors import FixRequest, NotFound
+
+
+@dataclass(frozen=True)
+class ModelQuery:
+    """`sql`: as Spark has it; `text`: what the rows are made by, with functions of the header."""
+
+    model: str
+    sql: str
+    text: str
+    affected: Affected
+
+
+@dataclass(frozen=True)
+class Followed:
+    """`affected`: SELECT of the keys; None: all rows are compared, since `reason`. `clause`: what in the query prevents
+    the proof, if that is the reason. `steps`: for the model's commit. `reached`: all other positions behind it.
+    `view`: a temporary view that `affected` reads, to be dropped behind the commit. `digest`: what made the rows.
+    """
+
+    affected: str | None
+    reason: str
+    steps: Mapping[str, PositionStep]
+    pins: Mapping[str, TableVersion] = field(default_factory=dict)
+    inputs: tuple[tuple[str, ChangesInput], ...] = ()
+    reached: Mapping[str, str] = field(default_factory=dict)
+    clause: str = ""
+    view: str | None = None
+    keys: int | None = None
+    digest: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Input:
+    table: str
+    found: ChangesInput
+    trouble: str
+
+    @property
+    def pin(self) -> TableVersion | None:
+        """The state where its changes end; None for a staged one and for a table without snapshots."""
+        until = self.found.between.until
+        return None if self.found.between.branch is not None or not until else TableVersion(snapshot=until)
+
+
+def read_followed(
+    engine: Engine,
+    query: ModelQuery,
+    tables: Sequence[str],
+    branch_of: Callable[[str], str | None],
+    *,
+    is_new: bool,
+) -> Followed:
+    """`tables`: what the query reads, as schema.table. `is_new`: all rows are written anyway.
+
+    Raises FixRequest TS1870, TS1871, TS1872, TS1470.
+    """
+    known = _positions(engine, query.model)
+    inputs = [_input(engine.table(name), name, known, query.affected, branch_of(name)) for name in tables]
+    pins = {one.table: one.pin for one in inputs if one.pin is not None}
+    branches = {name: TableVersion(branch=found) for name in tables if (found := branch_of(name)) is not None}
+    with engine.changed_keys.trace(query.sql, versions={**branches, **pins}) as traced:
+        check_query(query, traced, tables)
+        digest = digest_of(query.text, traced.context(), query.affected)
+        warnings = _warnings(query, traced) if is_new else ()
+        steps = _steps(known, inputs, digest)
+        reason = _difference(known.get(QUERY), digest) or next(
+            (one.trouble for one in inputs if one.trouble), ""
+        )
+        keys, clause = AffectedKeys(None, 0), ""
+        if not is_new and not reason:
+            clause, keys = _find_keys(engine, query, traced, inputs)
+    reached = {source: text for source, text in known.items() if source not in steps}
+    reached |= {source: step.after for source, step in steps.items() if step.after is not None}
+    affected = f"select * from `{keys.view}`" if keys.view else no_keys(query.model, query.affected.key)
+    return Followed(
+        None if is_new or reason or clause else affected,
+        reason or clause,
+        steps,
+        pins,
+        tuple((one.table, one.found) for one in inputs),
+        reached,
+        clause,
+        keys.view,
+        None if is_new or reason or clause else keys.count,
+        digest,
+        warnings,
+    )
+
+
+def check_query(query: ModelQuery, traced: TracedQuery, tables: Sequence[str]) -> None:
+    """What no run can make right. Raises FixRequest TS1870, TS1871, TS1872."""
+    affected, model = query.affected, query.model
+    if traced.volatile and not affected.allows_volatile:
+        raise FixRequest(
+            "TS1871",
+            f"model {model} uses {traced.volatile}, whose value is another in each run",
+            why="changed_keys evaluates only affected keys, so the other rows would keep the value of an earlier run",
+            fix="use a column or a var() instead; or set changed_keys={'volatile': 'allowed'}, if a row may keep the "
+            "value of the run that evaluated it",
+        )
+    names = {name.lower() for table in tables for name in (table, table.partition(".")[2])}
+    unknown = [name for name, _ in affected.by if name.lower() not in names]
+    if unknown:
+        raise FixRequest(
+            "TS1872",
+            f"model {model}: affected_by names {unknown[0]!r}, which its query does not read",
+            why=f"its query reads {', '.join(tables) or 'no table'}",
+            fix="correct the name, or remove it from affected_by",
+        )
+    if affected.is_strict:
+        clause = next(iter(unproven(query, traced)), None)
+        if clause is not None:
+            raise _not_restricted(model, clause)
+
+
+def unproven(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
+    """Clauses for which runs compare all rows, in the words of a message."""
+    general = traced.general_clause(query.affected.key)
+    if general is not None:
+        return (general,)
+    return tuple(
+        f"{clause} (over {table})"
+        for table, clause in traced.clauses(query.affected.key).items()
+        if clause is not None and query.affected.find(table) is None
+    )
+
+
+def stated(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
+    """Inputs that only affected_by leads to the key."""
+    return tuple(
+        table
+        for table, clause in traced.clauses(query.affected.key).items()
+        if clause is not None and query.affected.find(table) is not None
+    )
+
+
+def digest_of(text: str, context: str, affected: Affected) -> str:
+    """What the rows were made by: the query's text, what else it depends on, the config."""
+    return f"{text_digest(text)}-{context}-{_hash(affected.text())}"
+
+
+def text_digest(text: str) -> str:
+    """Of a query's text; spaces around it do not count."""
+    return _hash(text.strip())
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _difference(known: str | None, digest: str) -> str:
+    """Why the rows of before say nothing about this query, or an empty text."""
+    if known == digest:
+        return ""
+    before, now = (known or "").split("-"), digest.split("-")
+    if len(before) != len(now):
+        return "nothing says by which query its rows were made"
+    causes = ("its SQL", "a view, a column of an input or a setting that its query uses", "its config")
+    changed = [cause for cause, old, new in zip(causes, before, now, strict=True) if old != new]
+    return f"{' and '.join(changed)} changed"
+
+
+def _find_keys(
+    engine: Engine, query: ModelQuery, traced: TracedQuery, inputs: Sequence[_Input]
+) -> tuple[str, AffectedKeys]:
+    """(clause, keys); an empty clause: the keys are all that changes affect. Raises FixRequest TS1870."""
+    changes = {
+        one.table: TableVersion(changes=one.found.between) for one in inputs if one.found.step is not None
+    }
+    affected = query.affected
+    general = traced.general_clause(affected.key)
+    if general is not None:
+        return general, AffectedKeys(None, 0)
+    if not changes:
+        return "", AffectedKeys(None, 0)
+    by = {one: found for one in changes if (found := affected.find(one)) is not None}
+    keys = traced.affected_keys(affected.key, changes, by, engine.changed_keys.new_view())
+    if keys.clause and affected.is_strict:
+        raise _not_restricted(query.model, keys.clause)
+    return keys.clause, keys
+
+
+def _warnings(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
+    """Of a model that is built for the first time."""
+    found = [f"each run that finds changes compares all rows: {clause}" for clause in unproven(query, traced)]
+    found += [
+        f"affected_by of {table} is not proven by the query; test the model with equals_full_refresh"
+        for table in stated(query, traced)
+    ]
+    return tuple(found)
+
+
+def _not_restricted(model: str, clause: str) -> FixRequest:
+    return FixRequest(
+        "TS1870",
+        f"model {model} cannot be restricted to affected keys",
+        why=f"its query has {clause}",
+        fix="rewrite the query, or set changed_keys={'fallback': 'warn'}: then such runs compare all rows",
+    )
+
+
+def _steps(known: Mapping[str, str], inputs: Sequence[_Input], digest: str) -> dict[str, PositionStep]:
+    steps = {one.found.source: one.found.step for one in inputs if one.found.step is not None}
+    steps |= forgotten(known, [one.found.source for one in inputs])
+    if (
+        steps or known.get(QUERY) != digest
+    ):  # rows of one query behind each other: a full refresh meanwhile wins
+        steps[QUERY] = PositionStep(known.get(QUERY), digest)
+    return steps
+
+
+def _positions(engine: Engine, model: str) -> Mapping[str, str]:
+    """Empty where they cannot be read: then only a commit that sets them anew is accepted (TS1470)."""
+    own = engine.find_table(model)
+    try:
+        return {} if own is None else own.positions()
+    except FixRequest:
+        return {}
+
+
+def _input(
+    table: Table, name: str, known: Mapping[str, str], affected: Affected, branch: str | None
+) -> _Input:
+    position = known.get(table.source)
+    if position is None:
+        return _Input(name, table.plan_changes(None, branch=branch), f"it has not read {name} yet")
+    try:
+        found = table.plan_changes(position, branch=branch)
+        rows = table.count_changed_rows(found)
+    except (FixRequest, NotFound) as gone:
+        lost = table.plan_changes(None, branch=branch)
+        step = None if lost.step is None else PositionStep(position, lost.step.after)
+        return _Input(name, ChangesInput(lost.source, lost.between, step, lost.next_snapshot), gone.what)
+    limit = max(affected.limit * (table.facts().rows or 0), ROWS_ALWAYS_FOLLOWED)
+    if rows is None or rows > limit:
+        number = "an unknown number" if rows is None else f"{rows:,}"
+        return _Input(name, found, f"{number} of rows of {name} changed")
+    return _Input(name, found, "")

@@ -1,0 +1,41 @@
+"""incremental_strategy='changed_keys': the model's SQL for the affected keys, as rows to put and rows to delete.
+
+INVARIANT  pure text; the model's SQL is a subquery, into which Spark pushes the keys, below joins and aggregates.
+INVARIANT  keys are compared as NULL = NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbt.adapters.tablestore.plan.select_sql import quote
+
+_AFFECTED, _NEW, _OLD = "__ts_affected", "__ts_new", "__ts_old"
+_IS_NEW = "__ts_is_new"
+
+
+def changed_keys_select(
+    sql: str,
+    affected: str,
+    *,
+    key: Sequence[str],
+    primary_key: Sequence[str],
+    columns: Sequence[str],
+    table: str,
+) -> str:
+    """`affected`: SELECT of the keys, each once. `columns`: of the query, which are the table's.
+
+    Gives them with the column of row kinds: 0 put, 3 delete (a row of an affected key that the query gives no more).
+    """
+    of_key = " and ".join(f"r.{quote(name)} <=> a.{quote(name)}" for name in key)
+    on = " and ".join(f"n.{quote(name)} = o.{quote(name)}" for name in primary_key)
+    items = ", ".join(
+        f"if(n.{_IS_NEW}, n.{quote(name)}, o.{quote(name)}) as {quote(name)}" for name in columns
+    )
+    return (
+        f"with {_AFFECTED} as (\n{affected}\n),\n"
+        f"{_NEW} as (select r.*, true as {_IS_NEW} from (\n{sql}\n) r left semi join {_AFFECTED} a on {of_key}),\n"
+        f"{_OLD} as (select r.* from {table} r left semi join {_AFFECTED} a on {of_key})\n"
+        f"select {items}, cast(if(n.{_IS_NEW}, 0, 3) as tinyint) as `_ROW_KIND`\n"
+        f"from {_NEW} n full outer join {_OLD} o on {on}"
+    )
