@@ -1,0 +1,363 @@
+"""TracedQuery on Spark: the affected keys hold every key whose rows differ, or the clause that prevents it is named.
+
+The oracle is the query itself over the old and the new state of its tables: keys whose rows differ must be among the
+affected ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableSpec, TableVersion, WriteSpec
+from tablestore_engine.spark.traced_query import AffectedKeys
+
+KEYED = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "1"}))
+ORDERS = pa.schema(
+    [("id", pa.int64()), ("customer", pa.int64()), ("product", pa.int64()), ("amount", pa.int64())]
+)
+PEOPLE = pa.schema([("id", pa.int64()), ("name", pa.string()), ("boss", pa.int64())])
+PRODUCTS = pa.schema([("id", pa.int64()), ("name", pa.string())])
+TABLES = ("demo.orders", "demo.people", "demo.products")
+S, P, R = TABLES
+
+
+def rows(schema: pa.Schema, *values: tuple[object, ...]) -> pa.Table:
+    """A table of these rows."""
+    return pa.Table.from_pylist([dict(zip(schema.names, one, strict=True)) for one in values], schema)
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """Three tables in two states each: rows changed, moved to another key, deleted and added; NULLs; dangling ids."""
+    settings = SparkSettings("local[2]", {"spark.sql.shuffle.partitions": "1"})
+    with Engine(str(tmp_path_factory.mktemp("traced")), spark=settings) as engine:
+        orders = [(n, n % 7 or None, n % 4, n * 3 % 10) for n in range(1, 31)]
+        engine.write(S, rows(ORDERS, *orders), KEYED)
+        engine.write(P, rows(PEOPLE, *((n, f"n{n}", n // 2 or None) for n in range(1, 9))), KEYED)
+        engine.write(R, rows(PRODUCTS, (0, "zero"), (1, "one"), (2, "two")), KEYED)
+        engine.create_view(
+            "demo.adults", "select id, upper(name) as name, boss from demo.people where id > 2"
+        )
+        moved = [(3, 5, 3, 9), (4, None, 0, 2), (40, 2, 1, 7), (9, 2, 1, 7)]
+        engine.write(S, rows(ORDERS, *moved), KEYED)
+        engine.sql("delete from demo.orders where id in (7, 12)")
+        engine.write(P, rows(PEOPLE, (2, "renamed", 1), (6, "n6", None), (20, "new", 2)), KEYED)
+        engine.sql("delete from demo.people where id = 5")
+        engine.write(R, rows(PRODUCTS, (2, "TWO"), (3, "three")), KEYED)
+        yield engine
+
+
+def trace(
+    engine: Engine, sql: str, key: tuple[str, ...], tables: tuple[str, ...]
+) -> tuple[AffectedKeys, set[object]]:
+    """What the query says, and the keys of its view."""
+    changes, pins = {}, {}
+    for name in TABLES:
+        newest = engine.table(name).latest_snapshot_id()
+        until = newest if name in tables else 1
+        pins[name] = TableVersion(snapshot=until)
+        if name in tables:
+            changes[name] = TableVersion(changes=ChangesBetween(1, newest))
+    with engine.changed_keys.trace(sql, versions=pins) as traced:
+        general = traced.general_clause(key)
+        if general is not None:
+            return AffectedKeys(None, 0, general), set()
+        found = traced.affected_keys(key, changes, {}, view := engine.changed_keys.new_view())
+    keys = set() if found.view is None else {tuple(row) for row in engine.spark.table(view).collect()}
+    return found, keys
+
+
+def differing(engine: Engine, sql: str, key: tuple[str, ...], tables: tuple[str, ...]) -> set[object]:
+    """Keys whose rows are others behind the changes of these tables."""
+    states = []
+    for is_new in (False, True):
+        pins = {
+            name: TableVersion(
+                snapshot=engine.table(name).latest_snapshot_id() if is_new and name in tables else 1
+            )
+            for name in TABLES
+        }
+        found = engine.query(sql, versions=pins)
+        numbers = [found.columns.index(name) for name in key]
+        states.append(Counter((tuple(row[n] for n in numbers), tuple(row)) for row in found.collect()))
+    before, after = states
+    return {one for one, _ in (before - after) + (after - before)}
+
+
+PROVEN = {
+    "self join, two roles": (
+        f"select e.id, b.name as boss from {P} e left join {P} b on e.boss = b.id",
+        "id",
+    ),
+    "columns of one name": (f"select o.id, c.name from {S} o left join {P} c on o.customer = c.id", "id"),
+    "the dimension's key": (
+        f"select c.id, count(o.id) n from {P} c left join {S} o on o.customer = c.id group by 1",
+        "id",
+    ),
+    "star": (
+        (
+            f"select o.id, c.name, r.name as product, b.name as boss from {S} o left join {P} c on o.customer = c.id "
+            f"left join {R} r on r.id = o.product left join {P} b on b.id = c.boss"
+        ),
+        "id",
+    ),
+    "inner star by an attribute": (
+        (
+            f"select r.name, c.boss, sum(o.amount) as total from {S} o join {P} c on o.customer = c.id "
+            f"join {R} r on r.id = o.product group by r.name, c.boss"
+        ),
+        "name,boss",
+    ),
+    "key of the optional side": (
+        (
+            f"select coalesce(r.name, 'none') as product, count(*) as n from {S} o left join {R} r on r.id = o.product "
+            "group by 1"
+        ),
+        "product",
+    ),
+    "right join": (
+        f"select c.id, max(o.amount) m from {S} o right join {P} c on o.customer = c.id group by 1",
+        "id",
+    ),
+    "full join": (
+        (
+            f"select coalesce(o.product, r.id) as k, count(o.id) n, max(r.name) m from {S} o full join {R} r "
+            "on o.product = r.id group by 1"
+        ),
+        "k",
+    ),
+    "full join using": (f"select id, a.amount, b.name from {S} a full join {P} b using (id)", "id"),
+    "view": (f"select o.id, v.name from {S} o join demo.adults v on v.id = o.customer", "id"),
+    "exists": (
+        f"select id from {P} c where exists (select 1 from {S} o where o.customer = c.id and amount > 5)",
+        "id",
+    ),
+    "exists or": (
+        f"select id, name from {P} c where exists (select 1 from {S} o where o.customer = c.id) or boss = 1",
+        "id",
+    ),
+    "not exists": (
+        f"select id from {P} c where not exists (select 1 from {S} o where o.customer = c.id)",
+        "id",
+    ),
+    "in": (f"select id, amount from {S} where customer in (select id from {P} where boss = 1)", "id"),
+    "not in with NULLs": (
+        f"select id from {P} where id not in (select customer from {S} where amount > 8)",
+        "id",
+    ),
+    "correlated scalar": (
+        f"select id, (select max(amount) from {S} o where o.customer = c.id) m from {P} c",
+        "id",
+    ),
+    "correlated count": (
+        f"select id, (select count(*) from {S} o where o.customer = c.id) m from {P} c",
+        "id",
+    ),
+    "union": (f"select id, name from {P} union select id, name from {R}", "id,name"),
+    "union all, other side": (
+        f"select 'p' as kind, id from {P} union all select 'r', id from {R}",
+        "kind,id",
+    ),
+    "except": (f"select id from {P} except select customer from {S}", "id"),
+    "except all": (f"select customer as id from {S} except all select id from {P}", "id"),
+    "intersect": (f"select id from {P} intersect select customer from {S}", "id"),
+    "intersect all": (f"select customer as id from {S} intersect all select product from {S}", "id"),
+    "CTE used twice": (
+        (
+            f"with t as (select customer, count(*) n from {S} group by customer) "
+            "select a.customer, a.n, b.n m from t a left join t b on a.customer = b.customer + 1"
+        ),
+        "customer",
+    ),
+    "window": (f"select id, sum(amount) over (partition by customer) s from {S}", "id"),
+    "window by key": (
+        f"select customer, id, rank() over (partition by customer order by amount) r from {S}",
+        "customer",
+    ),
+    "newest row of a key": (
+        (
+            f"select customer, amount from (select *, row_number() over (partition by customer order by amount, id) r "
+            f"from {S}) where r = 1"
+        ),
+        "customer",
+    ),
+    "total order of the window": (
+        f"select id, row_number() over (partition by customer order by amount, id) r from {S}",
+        "id",
+    ),
+    "distinct": (f"select distinct customer, product from {S}", "customer,product"),
+    "group by expression": (f"select customer % 3 as k, count(distinct product) n from {S} group by 1", "k"),
+    "rollup": (
+        f"select customer, product, grouping_id() g, count(*) n from {S} group by rollup(customer, product)",
+        "customer,product,g",
+    ),
+    "having": (f"select customer, count(*) n from {S} group by customer having count(*) > 4", "customer"),
+    "explode": (f"select id, v from {S} lateral view explode(array(customer, product)) t as v", "id,v"),
+    "lateral": (
+        f"select c.id, m from {P} c, lateral (select max(amount) m from {S} o where o.customer = c.id)",
+        "id",
+    ),
+    "non-equi join": (f"select o.id, r.id as r from {S} o join {R} r on r.id < o.product", "id,r"),
+    "cross join with a constant": (
+        f"select o.id, v.x from {S} o cross join (values (1), (2)) as v(x)",
+        "id,x",
+    ),
+    "constant key": (f"select 1 as k, count(*) n, sum(amount) s from {S}", "k"),
+    "order-dependent, in its own group": (
+        f"select customer, min(amount) m, any_value(customer) a from {S} group by customer",
+        "customer",
+    ),
+    "join of aggregates": (
+        (
+            f"select a.customer, a.n, b.m from (select customer, count(*) n from {S} group by 1) a "
+            f"full join (select boss, max(id) m from {P} group by 1) b on a.customer = b.boss "
+            "where a.customer is not null"
+        ),
+        "customer",
+    ),
+    "semi join": (
+        f"select * from {P} c left semi join {S} o on o.customer = c.id and o.amount > c.boss",
+        "id",
+    ),
+    "anti join": (
+        f"select * from {P} c left anti join {S} o on o.customer = c.id and o.amount > c.boss",
+        "id",
+    ),
+}
+UNPROVEN = {
+    "rank of all rows": (
+        f"select id, row_number() over (order by amount, id) r from {S}",
+        "id",
+        "without PARTITION BY",
+    ),
+    "limit": (
+        f"select o.id, c.name from {S} o join (select * from {P} limit 3) c on c.id = o.customer",
+        "id",
+        "LIMIT",
+    ),
+    "scalar subquery": (f"select id from {S} where amount > (select avg(amount) from {S})", "id", "subquery"),
+    "total as a join column": (
+        (
+            f"select o.id, t.customer from {S} o join (select customer, max(amount) m from {S} group by 1) t "
+            "on t.m = o.amount"
+        ),
+        "id,customer",
+        "aggregate",
+    ),
+    "total as key": (f"select count(*) as n, customer from {S} group by customer", "n", "aggregate"),
+    "ties": (
+        f"select id, row_number() over (partition by customer order by amount) r from {S}",
+        "id",
+        "row_number()",
+    ),
+    "order-dependent, shared": (
+        (
+            f"select o.id, n from {S} o join (select boss, any_value(name) n from {P} group by boss) t "
+            "on t.boss = o.customer"
+        ),
+        "id",
+        "any_value()",
+    ),
+    "rows frame with ties": (
+        f"select id, sum(amount) over (partition by customer order by product rows 1 preceding) s from {S}",
+        "id",
+        "ROWS frame",
+    ),
+    "rows of files": (
+        "select 1 as id, count(*) n from text.`/etc/hostname`",
+        "id",
+        "outside of the warehouse",
+    ),
+}
+
+
+@pytest.mark.parametrize("changed", [TABLES, (S,), (P,), (R,)], ids=["all", "orders", "people", "products"])
+@pytest.mark.parametrize("name", PROVEN)
+def test_affected_keys_hold_every_key_that_differs(
+    engine: Engine, name: str, changed: tuple[str, ...]
+) -> None:
+    """Whatever tables changed, no key whose rows differ is missing, and unchanged tables affect none."""
+    sql, key = PROVEN[name][0], tuple(PROVEN[name][1].split(","))
+    found, keys = trace(engine, sql, key, changed)
+    assert found.clause == ""
+    missing = differing(engine, sql, key, changed) - keys
+    assert not missing, (sorted(map(str, missing)), sorted(map(str, keys)))
+    assert not any(one.lower() in sql for one in changed) or found.count == len(keys)
+
+
+@pytest.mark.parametrize("name", UNPROVEN)
+def test_query_without_proof_names_its_clause(engine: Engine, name: str) -> None:
+    """What no proof covers gives no keys, and says which clause prevents it."""
+    sql, key, clause = UNPROVEN[name]
+    found, _ = trace(engine, sql, tuple(key.split(",")), TABLES)
+    assert found.view is None
+    assert clause in found.clause
+
+
+def test_unused_column_change_affects_no_key(engine: Engine) -> None:
+    """A change of columns that the query does not use, or a row put again as it was, affects nothing."""
+    sql = f"select o.id, c.name from {S} o join {P} c on c.id = o.customer"
+    found, keys = trace(engine, sql.replace("c.name", "c.boss"), ("id",), (R,))
+    assert (found.count, keys) == (0, set())
+    engine.write(R, rows(PRODUCTS, (0, "zero"), (1, "one")), KEYED)
+    found, keys = trace(
+        engine,
+        f"select product, count(*) n from {S} join {R} r on r.id = product group by 1",
+        ("product",),
+        (R,),
+    )
+    assert keys <= {(2,), (3,)}
+
+
+def test_context_changes_with_views_columns_and_settings(engine: Engine) -> None:
+    """The digest is another when a view's text, the column behind a name, or a setting that changes results is another;
+    and the same for a column that the query does not use.
+    """
+
+    def context(sql: str) -> str:
+        with engine.changed_keys.trace(sql, versions={}) as traced:
+            return traced.context()
+
+    of_view, of_table = "select id from demo.adults", f"select id, name from {P}"
+    first = context(of_view), context(of_table)
+    engine.sql(f"alter table {P} add column note string")
+    assert (context(of_view), context(of_table)) == first
+    for statement in ("rename column name to x", "rename column note to name"):
+        engine.sql(f"alter table {P} {statement}")
+    assert context(of_table) != first[1]
+    for statement in ("rename column name to note", "rename column x to name"):
+        engine.sql(f"alter table {P} {statement}")
+    assert context(of_table) == first[1]
+    engine.create_view("demo.adults", "select id, upper(name) as name, boss from demo.people where id > 3")
+    assert context(of_view) != first[0]
+    for name in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"):
+        before = str(engine.spark.conf.get(name))
+        engine.spark.conf.set(name, {"true": "false", "false": "true"}.get(before, "Asia/Tokyo"))
+        assert context(of_table) != first[1], name
+        engine.spark.conf.set(name, before)
+    assert context(of_table) == first[1]
+
+
+@pytest.mark.parametrize(
+    ("expression", "name"),
+    [
+        ("current_date()", "current_date()"),
+        ("now()", "now()"),
+        ("uuid()", "uuid()"),
+        ("rand()", "rand()"),
+        ("cast('now' as timestamp)", "cast('now' as timestamp)"),
+        ("timestamp 'today'", "timestamp 'today'"),
+        ("unix_timestamp()", "current_timestamp()"),
+        ("monotonically_increasing_id()", "monotonically_increasing_id()"),
+        ("any_value(id) over (partition by id)", None),
+        ("timestamp '2026-01-01'", None),
+    ],
+)
+def test_volatile_function_is_named(engine: Engine, expression: str, name: str | None) -> None:
+    """A function whose value differs between runs is found wherever it stands, and nothing else is."""
+    with engine.changed_keys.trace(f"select id, {expression} as v from {S}", versions={}) as traced:
+        assert traced.volatile == name
