@@ -236,3 +236,37 @@ def test_small_table_is_followed_whatever_its_limit_is(feed: Shop) -> None:
     run(feed, "few", evaluated="all rows")
     put(feed, "orders", {"id": [1, 2, 3], "customer": [1, 1, 1], "product": [7, 7, 7], "amount": [9, 9, 9]})
     run(feed, "few")
+
+
+def test_compile_reports_how_inputs_are_followed_and_what_forces_a_comparison(feed: Shop) -> None:
+    """`dbt compile` names the tables that find keys by a join, the clause of a full comparison, and refuses what a run
+    refuses; a model whose input does not exist yet compiles.
+    """
+    model(feed, "named", f"select o.id, c.name from {ORDERS} o left join {PEOPLE} c on o.customer = c.id")
+    model(feed, "ranked", f"select id, rank() over (order by amount desc) as place from {ORDERS}")
+    model(feed, "later", "select id from {{ ref('named') }}")
+    feed.dbt("compile", "--select", "named", "ranked", "later")
+    told = "\n".join(feed.shown)
+    assert "demo.named: changes of demo.orders give their keys without reading another table" in told
+    assert "demo.named: changes of demo.people find their keys by a join with demo.orders" in told
+    assert "compares all rows: a window function without PARTITION BY (over demo.orders)" in told
+    assert "demo.later: its inputs are analyzed when it runs" in told
+    model(feed, "dated", f"select id, now() as at from {ORDERS}")
+    feed.dbt("compile", "--select", "dated", ok=False)
+    assert "TS1871" in feed.log
+
+
+def test_primary_key_of_an_unaffected_row_is_refused(feed: Shop) -> None:
+    """With affected_key, a new row that takes the unique_key of a row of another key is an error, as in a full refresh;
+    a row that moves to another key is not.
+    """
+    sql = f"select c.name, o.customer, count(*) as n from {ORDERS} o join {PEOPLE} c on c.id = o.customer group by 1, 2"
+    model(feed, "names", sql, key="name", more=", affected_key='customer'")
+    run(feed, "names", evaluated="all rows")
+    put(feed, "people", {"id": [2], "name": ["bert"], "boss": [1]})
+    run(feed, "names")
+    put(feed, "people", {"id": [2], "name": ["cay"], "boss": [1]})
+    feed.dbt("run", "--select", "names", ok=False)
+    assert "TS1601" in feed.log
+    put(feed, "people", {"id": [2, 3], "name": ["cay", "bert"], "boss": [1, 1]})
+    run(feed, "names")

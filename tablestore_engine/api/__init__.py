@@ -41,7 +41,7 @@ from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.spark_errors import translate as explain_failure
 from tablestore_engine.spark.stateful_query import OutputMode
-from tablestore_engine.spark.traced_query import AffectedKeys, TracedQuery
+from tablestore_engine.spark.traced_query import AffectedKeys, FollowedInput, TracedQuery
 from tablestore_engine.sql.changed_tables import changed_tables
 from tablestore_engine.sql.table_version import ChangesBetween, TableVersion, find_version, versioned_database
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
@@ -109,6 +109,7 @@ __all__ = [
     "Engine",
     "ExpireReport",
     "FileTotals",
+    "FollowedInput",
     "GateBook",
     "Gatekeeper",
     "IngestReport",

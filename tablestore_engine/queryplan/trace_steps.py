@@ -97,4 +97,19 @@ class Expanded:
     numbers: tuple[int, ...]
 
 
+def read_paths(step: Step) -> frozenset[Path]:
+    """Parts of the plan that are read whole, besides the changes."""
+    match step:
+        case Stored(node) | RowsWithPast(node):
+            return frozenset([node])
+        case ChangedRows():
+            return frozenset()
+        case Matched(left, right):
+            return read_paths(left) | read_paths(right)
+        case Either(children):
+            return frozenset[Path]().union(*map(read_paths, children))
+        case Select(child) | Where(child) | Unfolded(child) | Expanded(child):
+            return read_paths(child)
+
+
 Step = Stored | ChangedRows | RowsWithPast | Select | Where | Matched | Either | Unfolded | Expanded

@@ -20,14 +20,10 @@ from pyspark.sql import DataFrame
 from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable, ResolvedView
 from tablestore_engine.queryplan.key_trace import Unproven, trace_keys
 from tablestore_engine.queryplan.known_columns import KnownColumns
-from tablestore_engine.queryplan.occurrences import (
-    Occurrence,
-    find_occurrences,
-    find_untracked,
-    output_ids,
-)
+from tablestore_engine.queryplan.occurrences import find_occurrences, find_untracked, output_ids
 from tablestore_engine.queryplan.order_dependence import find_shared_order
 from tablestore_engine.queryplan.stable_values import find_volatile, has_known_chance
+from tablestore_engine.queryplan.trace_steps import read_paths
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.result_settings import read_result_settings
@@ -47,6 +43,17 @@ class AffectedKeys:
     view: str | None
     count: int
     clause: str = ""
+
+
+@dataclass(frozen=True)
+class FollowedInput:
+    """How the keys are found that a change of a table affects: by a join of its changes with `joined`, none: from them
+    alone. `clause`: why they cannot be found.
+    """
+
+    table: str
+    joined: tuple[str, ...] = ()
+    clause: str | None = None
 
 
 class TracedQuery:
@@ -95,15 +102,27 @@ class TracedQuery:
             return f"rows from outside of the warehouse ({untracked}), whose changes are not recorded"
         return find_shared_order(self._plan.root, self.occurrences, self._ids(key))
 
-    def clauses(self, key: Sequence[str]) -> Mapping[str, str | None]:
-        """Of each table: why its changes cannot be followed to the key, if all tables change; None: they can."""
-        found: dict[str, str | None] = {}
+    def followed_inputs(self, key: Sequence[str]) -> tuple[FollowedInput, ...]:
+        """Of each table, if all tables change; sorted."""
         changed = [one for one in self.occurrences if not one.source.is_fixed]
         known = KnownColumns(self._plan.root, changed)
+        joined: dict[str, set[str]] = {one.table: set() for one in changed}
+        clauses: dict[str, str] = {}
         for one in changed:
-            clause = self._clause(known, one, key)
-            found[one.table] = found.get(one.table) or clause
-        return found
+            try:
+                step = trace_keys(known, one, self._ids(key))
+            except Unproven as unproven:
+                clauses.setdefault(one.table, unproven.clause)
+                continue
+            paths = read_paths(step)
+            joined[one.table] |= {
+                each.table
+                for each in self.occurrences
+                if not each.in_subquery and any(each.path[: len(path)] == path for path in paths)
+            }
+        return tuple(
+            FollowedInput(table, tuple(sorted(joined[table])), clauses.get(table)) for table in sorted(joined)
+        )
 
     def affected_keys(
         self,
@@ -137,13 +156,6 @@ class TracedQuery:
         except (PySparkException, Py4JError) as error:
             told = spark_errors.translate(error)
             return AffectedKeys(None, 0, f"its affected keys cannot be computed: {told.what}: {told.why}")
-
-    def _clause(self, known: KnownColumns, occurrence: Occurrence, key: Sequence[str]) -> str | None:
-        try:
-            trace_keys(known, occurrence, self._ids(key))
-        except Unproven as unproven:
-            return unproven.clause
-        return None
 
     def _ids(self, key: Sequence[str]) -> list[int]:
         ids = output_ids(self._plan.root)

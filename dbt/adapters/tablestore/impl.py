@@ -7,7 +7,8 @@ INVARIANT  one adapter object is one dbt invocation; engines outlive it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from multiprocessing.context import SpawnContext
 from typing import Any, TypeAlias
 
@@ -366,6 +367,21 @@ class TablestoreAdapter(SparkAdapter):
         return list(ingest_sources(lambda: self.engine, specs, logger.info))
 
     # --- hooks that dbt calls around every node ---
+
+    @contextmanager
+    def connection_named(
+        self,
+        name: str,
+        query_header_context: Any = None,  # noqa: ANN401 - dbt's untyped node
+        should_release_connection: bool = True,
+    ) -> Iterator[None]:
+        """Around each node, which is `query_header_context`: `dbt compile` calls nothing else of an adapter for it."""
+        with super().connection_named(name, query_header_context, should_release_connection):
+            yield
+            is_model = str(getattr(query_header_context, "resource_type", "")) == "model"
+            if is_model and getattr(self.config.args, "which", None) == "compile":
+                with as_dbt_errors():
+                    self.writer.explain_compiled(query_header_context)
 
     def post_model_hook(self, config: Mapping[str, Any], context: Any) -> None:  # noqa: ANN401, ARG002
         """After a data test (then `config` is the whole context): record its outcome, publish what is free.

@@ -147,18 +147,18 @@ def unproven(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
     if general is not None:
         return (general,)
     return tuple(
-        f"{clause} (over {table})"
-        for table, clause in traced.clauses(query.affected.key).items()
-        if clause is not None and query.affected.find(table) is None
+        f"{one.clause} (over {one.table})"
+        for one in traced.followed_inputs(query.affected.key)
+        if one.clause is not None and query.affected.find(one.table) is None
     )
 
 
 def stated(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
     """Inputs that only affected_by leads to the key."""
     return tuple(
-        table
-        for table, clause in traced.clauses(query.affected.key).items()
-        if clause is not None and query.affected.find(table) is not None
+        one.table
+        for one in traced.followed_inputs(query.affected.key)
+        if one.clause is not None and query.affected.find(one.table) is not None
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import agate
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
+from dbt.adapters.tablestore.config.changed_keys import STRATEGY
 from dbt.adapters.tablestore.config.contract_and_docs import read_comments, read_contract
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.config.model_config import read_settings
@@ -24,6 +25,7 @@ from dbt.adapters.tablestore.gate.microbatches import unit_of
 from dbt.adapters.tablestore.gate.replanning import Rebuild
 from dbt.adapters.tablestore.gate.staging_desk import StagePlan, StagingDesk
 from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
+from dbt.adapters.tablestore.inputs.changed_keys_explanation import explain_changed_keys
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
@@ -170,6 +172,17 @@ class ModelWriter:
             settings, sql = self.read_settings(model, nodes), explained(str(model["raw_code"]))
             logger.info(explain_streams(self.streams, settings, sql, columns_of))
         return found
+
+    def explain_compiled(self, node: Any) -> None:  # noqa: ANN401 - a node of dbt's
+        """In `dbt compile`: how a changed_keys model follows its inputs. Raises FixRequest TS1870-TS1872."""
+        if str(node.config.get("incremental_strategy")) != STRATEGY or not node.compiled_code:
+            return
+        affected = self.read_settings(node.to_dict(), {}).table.affected
+        if affected is None:
+            return
+        name, text = f"{node.schema}.{node.alias}", str(node.compiled_code)
+        for line in explain_changed_keys(self._engine(), ModelQuery(name, text, text, affected)):
+            (logger.warning if line.is_warning else logger.info)(line.text)
 
     def keeps_query(self, relation: TablestoreRelation, settings: ModelSettings, sql: str) -> bool:
         """Whether a streaming model stays as it is; not with --empty, whose text is another. Raises TS1846, TS1860."""
