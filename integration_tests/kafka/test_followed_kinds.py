@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
@@ -14,6 +15,7 @@ from integration_tests.apicurio import Registry
 from integration_tests.kafka.eventual import open_engine
 from integration_tests.kafka.followed import (
     BOTH,
+    STORED,
     changes,
     deletes,
     ended,
@@ -29,7 +31,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka import kafka_follower
 from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.stream.log_changes import LogChanges
+from tablestore_engine.stream.log_changes import PORTION_ROWS, LogChanges
 
 
 @pytest.fixture
@@ -115,6 +117,30 @@ def test_one_partition_is_far_ahead(engine: Engine, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(kafka_follower, "make_consumer", make)
     assert folded(changes(ended(table))) == stored(table)
     assert any(0 in reader.paused for reader in readers)
+
+
+@pytest.mark.parametrize("consistency", BOTH)
+def test_log_reader_snapshot_larger_than_queue_limit_returns_all_rows(
+    engine: Engine, consistency: str
+) -> None:
+    """Inserts and updates of more rows of one partition than a queue and than a portion hold: every change comes once."""
+    table = made(engine, consistency, buckets=1)
+    keys = np.arange(150_000)
+    assert len(keys) > max(kafka_follower.QUEUE_MAX, PORTION_ROWS)
+    for value in ("x", "y"):
+        table.write(pa.table({"id": keys, "v": pa.array([value] * len(keys))}))
+    found = pa.Table.from_batches(ended(table)).group_by(["_row_kind", "v"])
+    counts = found.aggregate([("id", "count"), ("id", "count_distinct")]).to_pylist()
+    expected = {
+        ("+I", "a"): STORED,
+        ("-U", "a"): STORED,
+        ("+U", "x"): STORED,
+        ("+I", "x"): len(keys) - STORED,
+        ("-U", "x"): len(keys),
+        ("+U", "y"): len(keys),
+    }
+    assert {(one["_row_kind"], one["v"]): one["id_count"] for one in counts} == expected
+    assert all(one["id_count"] == one["id_count_distinct"] for one in counts)
 
 
 class _OneIsAhead:

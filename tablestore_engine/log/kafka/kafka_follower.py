@@ -3,7 +3,8 @@
 Names      KafkaFollower   borders from the marker topic, messages from the data topic
 Steps      read: where the last call ended, the consumer goes on; else it is assigned anew → messages into a queue for
            each partition, a run of them at a time → those up to `until` are given, the others wait for the next call
-Memory     QUEUE_MAX messages of a partition at most: one that is further than the others is paused
+Memory     a partition that has reached `until` is paused at QUEUE_MAX messages. A partition that has not is never paused:
+           all of its queue belongs to this call, which ends at `rows_max` messages
 INVARIANT  messages that retention took are an error (TS1358), never a gap: auto.offset.reset is `error`.
 INVARIANT  the end of a partition counts as reached by a message at or behind it, or by the broker's word: control
            records and aborted rows lie there too, and are never given.
@@ -262,14 +263,14 @@ class KafkaFollower:
         return sum(follow.queues[partition].count_before(end) for partition, end in until.items()) >= rows_max
 
     def _pace(self, follow: _Follow, until: Place) -> None:
-        """Pause a partition that is far ahead; let go on those that are waited for."""
+        """Pause partitions that have reached `until` and hold QUEUE_MAX messages; resume those that have not reached it."""
         for partition, queue in follow.queues.items():
-            wants = queue.reached < until.get(partition, 0)
+            is_complete = queue.reached >= until.get(partition, 0)
             where = [TopicPartition(self._settings.topic, partition)]
-            if queue.is_paused and wants and queue.count < QUEUE_MAX:
+            if queue.is_paused and not is_complete:
                 follow.consumer.resume(where)
                 queue.is_paused = False
-            elif not queue.is_paused and queue.count >= QUEUE_MAX:
+            elif not queue.is_paused and is_complete and queue.count >= QUEUE_MAX:
                 follow.consumer.pause(where)
                 queue.is_paused = True
 
