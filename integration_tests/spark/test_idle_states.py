@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableSpec, TableVersion, WriteSpec
+from tablestore_engine.api import (
+    ChangesBetween,
+    Engine,
+    SparkSettings,
+    TableSpec,
+    TableVersion,
+    WriteMode,
+    WriteSpec,
+)
+from tablestore_engine.errors import RetryError
+from tablestore_engine.spark.resolver import Resolver
 
 KEYED = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "1"}))
 
@@ -54,3 +66,42 @@ def test_states_that_were_read_go(engine: Engine) -> None:
     assert max(counts[60:]) <= max(counts[:60])
     assert sorted(tuple(row) for row in mine.collect()) == [(1, "1"), (2, "2")]
     assert engine.sql("select count(*) from demo.orders version as of 1").rows == ((2,),)
+
+
+def test_frame_pruned_after_its_links_were_removed_is_refused(engine: Engine) -> None:
+    """Spark lists a path that is gone as no files: a frame over files whose links were removed is refused, never read
+    with fewer rows.
+    """
+    rows = pa.table({"id": range(240), "p": [number // 10 for number in range(240)]})
+    engine.write("demo.log", rows, WriteSpec(mode=WriteMode.APPEND, table=TableSpec(partition_by=("p",))))
+    resolver = engine._warehouse.resolver
+    with resolver.in_use():
+        frame, _ = resolver.pinned_query("select id from demo.log")
+        asked = frame.where("id >= 200")
+        assert resolver._tables.pruner().pruned(asked).count() == 40
+        for links in (engine._warehouse.session.scratch() / "files").glob("*"):
+            shutil.rmtree(links)
+        with pytest.raises(RetryError, match="TS1570"):
+            resolver._tables.pruner().pruned(asked)
+
+
+def test_frame_of_query_whose_state_is_retired_meanwhile_reads_its_state(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread moves the name on and drops idle states between analysis and hand-over: the frame still reads its
+    state.
+    """
+    put(engine, 1, 2)
+    pinned = Resolver.pinned_query
+
+    def then_others_work(resolver: Resolver, *words: Any) -> object:
+        found = pinned(resolver, *words)
+        monkeypatch.setattr(Resolver, "pinned_query", pinned)
+        for number in range(3, 15):
+            put(engine, number)
+            engine.sql("select count(*) from demo.orders")
+        return found
+
+    monkeypatch.setattr(Resolver, "pinned_query", then_others_work)
+    mine = engine.query("select * from demo.orders")
+    assert sorted(tuple(row) for row in mine.collect()) == [(1, "1"), (2, "2")]

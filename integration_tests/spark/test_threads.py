@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.api import Engine, TableSpec, TableVersion, WriteMode, WriteSpec
 from tablestore_engine.errors import FixRequest, NotFound, RetryError
 
 THREADS, TURNS, TABLES = 8, 12, 4
 HANG_SECONDS = 300  # not a measure: a thread that has not ended by then waits for ever
+APPENDED = WriteSpec(mode=WriteMode.APPEND, table=TableSpec(partition_by=("state",)))
 KEYED = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "1"}))
 
 
@@ -93,3 +94,50 @@ def test_views_new_tables_drops_and_queries_in_eight_threads(engine: Engine) -> 
         done = [future.result(HANG_SECONDS) for future in futures]
     assert sum(done) > THREADS * TURNS // 4, done
     assert engine.write("demo.t0", _rows(1), WriteSpec(table=KEYED.table, mode=WriteMode.OVERWRITE_TABLE))
+
+
+STATES, ADDED, READERS, QUERIES = 24, 10, 6, 12
+
+
+def _append(engine: Engine, state: int) -> int:
+    """ADDED rows more in demo.log, in a partition of their own, so that queries leave files out; the snapshot."""
+    ids = pa.array(range((state - 1) * ADDED, state * ADDED), pa.int64())
+    rows = pa.table({"id": ids, "state": [state] * ADDED})
+    return engine.write("demo.log", rows, APPENDED).snapshot_id or 0
+
+
+def _update(engine: Engine, state: int) -> int:
+    """20 rows in demo.orders: the first ADDED of them have value `state`, the others 1; the snapshot."""
+    rows = _rows(state).slice(0, 20 if state == 1 else ADDED)
+    return engine.write("demo.orders", rows, KEYED).snapshot_id or 0
+
+
+def _read_past(engine: Engine, log: Sequence[int], orders: Sequence[int], seed: int) -> list[str]:
+    """Counts of past states by a clause and by an override of the plain name; what is not the known truth."""
+    dice, wrong = random.Random(seed), list[str]()
+    for _ in range(QUERIES):
+        state, other, least = dice.randint(1, STATES), dice.randint(1, STATES), dice.randrange(5 * ADDED)
+        text = (
+            f"select count(*), (select sum(v) from demo.orders), "
+            f"(select count(*) from demo.log version as of {log[other - 1]} where id >= {least}) "
+            f"from demo.log where id >= {least}"
+        )
+        at = {"demo.log": log[state - 1], "demo.orders": orders[state - 1]}
+        expected = (max(0, ADDED * state - least), ADDED * (state + 1), max(0, ADDED * other - least))
+        versions = {name: TableVersion(snapshot=number) for name, number in at.items()}
+        [found] = engine.sql(text, versions=versions).rows
+        if found != expected:
+            wrong.append(f"{text} at {state}: {found}, expected {expected}")
+    return wrong
+
+
+def test_time_travel_in_six_threads_returns_the_rows_of_each_state(engine: Engine) -> None:
+    """Threads that read past states of the same tables, each state many times: no query fails, and every count and sum
+    is that of its state.
+    """
+    log = [_append(engine, state) for state in range(1, STATES + 1)]
+    orders = [_update(engine, state) for state in range(1, STATES + 1)]
+    with ThreadPoolExecutor(READERS) as pool:
+        futures = [pool.submit(_read_past, engine, log, orders, seed) for seed in range(READERS)]
+        wrong = [line for future in futures for line in future.result(HANG_SECONDS)]
+    assert wrong == []

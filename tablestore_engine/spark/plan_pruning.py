@@ -53,7 +53,7 @@ class PlanPruner:
     tables: Mapping[str, LinkedFiles]
 
     def pruned(self, frame: DataFrame) -> DataFrame:
-        """The same rows from fewer files; the very frame when there is nothing to leave out."""
+        """The same rows from fewer files; the very frame when there is nothing to leave out. Raises RetryError TS1570."""
         try:
             return self._pruned(frame)
         except (PySparkException, Py4JError, _OtherText, RecursionError):
@@ -131,7 +131,7 @@ class PlanPruner:
             return self.inner.on_files(relation, [linked.path_of(file) for file in files])
         fewer = linked.only(files, own_words=own_words)
         fewer.make()
-        return self.inner.on_folder(relation, fewer.folder)
+        return self.inner.on_folder(relation, fewer.folder, len(files))
 
     def _left(self, reading: Reading, chosen: Mapping[int, tuple[StoredFile, ...]]) -> tuple[StoredFile, ...]:
         """The files that it reads."""

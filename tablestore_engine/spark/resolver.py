@@ -139,11 +139,12 @@ class Resolver:
         """The analysed rows of a query, for whoever and as long as he likes; nothing has run yet, but every name is
         bound to one state.
         """
-        frame, meanings = self.pinned_query(text, overrides, args)
-        with self._registry.lock:
-            self._registry.hand_out(
-                [found.key for found in meanings.values() if isinstance(found, ResolvedTable)]
-            )
+        with self._registry.in_use():  # until its states are handed out
+            frame, meanings = self.pinned_query(text, overrides, args)
+            with self._registry.lock:
+                self._registry.hand_out(
+                    [found.key for found in meanings.values() if isinstance(found, ResolvedTable)]
+                )
         return frame
 
     def pinned_query(

@@ -4,8 +4,8 @@ Names      SessionNames   of one session, shared by all resolvers of it: put(), 
            MadeState      hidden tables and folders of one state
 Steps      a name gets another state → the one before is retired → it may go once all work has ended that was going on
            then · of names of states (`demo__s7.orders`) the newest MOST_FIXED stay
-INVARIANT  a state that work may still read stays: work that has begun before it was retired, and for ever where a frame
-           of it was handed to somebody, since nobody can tell when that is used.
+INVARIANT  a state that work may still read stays: work that has begun before it was retired for the last time, and for
+           ever where a frame of it was handed to somebody, since nobody can tell when that is used.
 INVARIANT  everything here is asked and changed under `lock`.
 WHY        a process that goes on for weeks reads a state of each table after every commit.
 """
@@ -50,7 +50,7 @@ class SessionNames:
     made: dict[str, MadeState] = field(default_factory=dict)
     _fixed: set[Name] = field(default_factory=set)
     _handed_out: set[str] = field(default_factory=set)
-    _retired: list[tuple[int, str]] = field(default_factory=list)
+    _retired: dict[str, int] = field(default_factory=dict)  # key → when it was retired last
     _working: set[int] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -99,13 +99,14 @@ class SessionNames:
         if len(self._retired) < _WORTH:
             return Idle(views, ())
         oldest = min(self._working, default=None)
-        kept, gone = [], []
+        kept: dict[str, int] = {}
+        gone = []
         living = set(self.versions.values()) | self._handed_out
-        for mark, key in self._retired:
+        for key, mark in self._retired.items():
             if key in living or key not in self.made:
                 continue
             if oldest is not None and oldest < mark:
-                kept.append((mark, key))
+                kept[key] = mark
             else:
                 gone.append(self.made.pop(key))
         self._retired = kept
@@ -113,4 +114,6 @@ class SessionNames:
 
     def _retire(self, key: str) -> None:
         if key not in self.versions.values():
-            self._retired.append((next(self._numbers), key))
+            self._retired[key] = next(
+                self._numbers
+            )  # an older mark would drop it under work that began since

@@ -16,6 +16,8 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
+from tablestore_engine.errors import RetryError
+
 Jvm = Any  # an object of the JVM
 
 
@@ -121,16 +123,19 @@ class SparkInner:
     # ---- parts of plans ------------------------------------------------------------------------------------
 
     def on_files(self, node: Jvm, paths: Sequence[Path]) -> Jvm:
-        """The relation `node` over some of its own files, which lie where they lay."""
+        """The relation `node` over some of its own files, which lie where they lay. Raises RetryError TS1570."""
         relation = node.relation()
         spec = self._option(relation.location().partitionSpec())
-        return self._on(node, paths, self._option(relation.dataSchema()), spec)
+        return self._on(node, paths, self._option(relation.dataSchema()), spec, count=len(paths))
 
-    def on_folder(self, node: Jvm, folder: Path) -> Jvm:
-        """The relation `node` over a folder that is laid out as its own: columns in folder names are read anew."""
-        return self._on(node, [folder], self._option(node.relation().schema()), self._option(None))
+    def on_folder(self, node: Jvm, folder: Path, count: int) -> Jvm:
+        """The relation `node` over a folder of `count` files that is laid out as its own: columns in folder names are
+        read anew. Raises RetryError TS1570.
+        """
+        schema = self._option(node.relation().schema())
+        return self._on(node, [folder], schema, self._option(None), count=count)
 
-    def _on(self, node: Jvm, paths: Sequence[Path], schema: Jvm, spec: Jvm) -> Jvm:
+    def _on(self, node: Jvm, paths: Sequence[Path], schema: Jvm, spec: Jvm, *, count: int) -> Jvm:
         relation = node.relation()
         options = relation.options()
         index = self._file_index(
@@ -142,6 +147,14 @@ class SparkInner:
             spec,
             self._option(None),
         )
+        found = int(index.allFiles().size())  # Spark lists a path that is gone as no files, without an error
+        if found != count:
+            raise RetryError(
+                "TS1570",
+                "files that the query reads are no longer in the session's scratch folder",
+                why=f"the query was analysed over {count} files in {paths[0].parent}, {found} of them are there",
+                fix="run the statement again; if it fails again, keep cleaners of temporary files out of that folder",
+            )
         fewer = relation.copy(
             index, relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(), relation.fileFormat(),
             options, relation.sparkSession(),
