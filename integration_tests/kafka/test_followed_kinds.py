@@ -123,7 +123,7 @@ def test_one_partition_is_far_ahead(engine: Engine, monkeypatch: pytest.MonkeyPa
 def test_log_reader_snapshot_larger_than_queue_limit_returns_all_rows(
     engine: Engine, consistency: str
 ) -> None:
-    """Inserts and updates of more rows of one partition than a queue and than a portion hold: every change comes once."""
+    """Inserts and updates of more rows in one partition than a queue and a portion hold: every change comes once."""
     table = made(engine, consistency, buckets=1)
     keys = np.arange(150_000)
     assert len(keys) > max(kafka_follower.QUEUE_MAX, PORTION_ROWS)

@@ -53,7 +53,7 @@ class PlanPruner:
     tables: Mapping[str, LinkedFiles]
 
     def pruned(self, frame: DataFrame) -> DataFrame:
-        """The same rows from fewer files; the very frame when there is nothing to leave out. Raises RetryError TS1570."""
+        """The same rows from fewer files; the very frame when nothing is left out. Raises RetryError TS1570."""
         try:
             return self._pruned(frame)
         except (PySparkException, Py4JError, _OtherText, RecursionError):

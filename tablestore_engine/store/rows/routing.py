@@ -79,9 +79,9 @@ def _groups(rows: pa.Table, schema: TableSchema) -> tuple[npt.NDArray[np.int64],
 
 
 def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    encoded = pc.dictionary_encode(column, null_encoding="encode").unify_dictionaries()
-    codes = [np.asarray(chunk.indices) for chunk in encoded.chunks]
-    return np.concatenate(codes).astype(np.int64)
+    """A number per value; NULL is a value. The chunks share one dictionary: unify_dictionaries() refuses NULL in it."""
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    return np.concatenate([np.asarray(chunk.indices) for chunk in encoded.chunks]).astype(np.int64)
 
 
 def _buckets(rows: pa.Table, schema: TableSchema) -> npt.NDArray[np.int32]:
