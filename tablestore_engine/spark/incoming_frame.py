@@ -2,6 +2,7 @@
 
 Names      frame_fields      columns as fields of the format
            with_helpers      row kinds from `delete_when`, and the name of the check that a row breaks
+           helper_columns    the same for Arrow rows, which stay as they are
            shape_frame       the table's columns, in order, by name, then the helper columns
            find_violations   rows that break a check, counted and sampled
            distinct_keys     values of some columns, once each
@@ -10,22 +11,27 @@ INVARIANT  names match without case, as in SQL; a value is never changed here, o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql import types as st
 
-from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.data_type import DataField
+from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.format.data_type import VOID, DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.spark import spark_errors
-from tablestore_engine.spark.spark_types import from_spark_type
+from tablestore_engine.spark.spark_types import from_spark_type, has_spark_type, spark_type
+from tablestore_engine.sql.as_of_clause import plain_words
 from tablestore_engine.sql.scanner import quote_name
 
 VIOLATION_COLUMN = "_TS_VIOLATED"
+_NUMBER_COLUMN = "_TS_ROW_NUMBER"
 _SAMPLES = 5
 
 
@@ -44,6 +50,56 @@ def with_helpers(frame: DataFrame, delete_when: str | None, checks: Mapping[str,
         return _with_helpers(frame, delete_when, checks)
     except PySparkException as error:
         raise spark_errors.translate(error) from None
+
+
+def helper_columns(
+    rows: pa.Table,
+    fields: Sequence[DataField],
+    session: Callable[[], SparkSession],
+    delete_when: str | None,
+    checks: Mapping[str, str],
+) -> pa.Table:
+    """`_ROW_KIND` and VIOLATION_COLUMN of Arrow rows, as asked for, in the order of the rows.
+
+    Spark only evaluates the conditions; the rows do not travel through it, so no value changes its type.
+    `fields`: of the rows. Raises FixRequest TS1017, TS1505, Unsupported TS1571.
+    """
+    struct = _condition_struct(fields, [*([delete_when] if delete_when else []), *checks.values()])
+    if ROW_KIND_COLUMN in rows.column_names:
+        struct = struct.add(ROW_KIND_COLUMN, st.IntegerType())
+    numbered = rows.select(struct.names).append_column(
+        _NUMBER_COLUMN, pa.array(range(rows.num_rows), pa.int64())
+    )
+    try:
+        frame = session().createDataFrame(numbered, struct.add(_NUMBER_COLUMN, st.LongType()))
+        frame = _with_helpers(frame, delete_when, checks)
+        asked = [ROW_KIND_COLUMN] * bool(delete_when) + [VIOLATION_COLUMN] * bool(checks)
+        found = frame.select(_NUMBER_COLUMN, *asked).toArrow()
+    except (PySparkException, Py4JError) as error:
+        raise spark_errors.translate(error) from None
+    return found.sort_by(_NUMBER_COLUMN).drop_columns([_NUMBER_COLUMN])
+
+
+def _condition_struct(fields: Sequence[DataField], conditions: Sequence[str]) -> st.StructType:
+    """The columns that Spark has a type for. Raises Unsupported TS1571 when a condition names another one."""
+    named = {word.lower() for condition in conditions for word in plain_words(condition)}
+    struct = st.StructType()
+    for field in fields:
+        if field.type is VOID:
+            struct = struct.add(field.name, st.NullType())
+        elif has_spark_type(field.type):
+            struct = struct.add(field.name, spark_type(field.type))
+        elif field.name.lower() in named:
+            raise Unsupported(
+                "TS1571",
+                f"a condition of the write names column {field.name!r}, which Spark cannot evaluate",
+                why=f"Spark SQL has no type for {type_to_text(field.type)}; the condition is "
+                + next(
+                    text for text in conditions if field.name.lower() in map(str.lower, plain_words(text))
+                ),
+                fix="use another column in delete_when and in checks, or cast this one before the write",
+            )
+    return struct
 
 
 def _with_helpers(frame: DataFrame, delete_when: str | None, checks: Mapping[str, str]) -> DataFrame:

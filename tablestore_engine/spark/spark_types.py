@@ -1,7 +1,7 @@
 """Types of the format as Spark types, both ways.
 
 Names      spark_ddl()         DataType -> the type text of Spark SQL
-           spark_type()        DataType -> pyspark DataType
+           spark_type()        DataType -> pyspark DataType; has_spark_type(): whether there is one
            from_spark_type()   pyspark DataType -> DataType (nested field ids 0, assigned by new_schema)
            parse_ddl()         the type text of Spark SQL -> DataType
            spark_struct()      fields -> StructType
@@ -91,6 +91,12 @@ def spark_type(type_: DataType) -> st.DataType:
         why="Spark has no type for it that reads the stored form",
         fix="read the table through the Python API (to_arrow), or leave the column out",
     )
+
+
+def has_spark_type(type_: DataType) -> bool:
+    """Whether spark_type() has one: not for TIME, VARIANT, BLOB and VECTOR, nor for types that contain them."""
+    known = {*_SIMPLE, "DECIMAL", "ARRAY", "MULTISET", "MAP", "ROW"}
+    return all(part.root in known for part in type_.walk())
 
 
 def arrow_type(type_: st.DataType) -> pa.DataType:

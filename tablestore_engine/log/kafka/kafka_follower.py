@@ -3,8 +3,8 @@
 Names      KafkaFollower   borders from the marker topic, messages from the data topic
 Steps      read: where the last call ended, the consumer goes on; else it is assigned anew → messages into a queue for
            each partition, a run of them at a time → those up to `until` are given, the others wait for the next call
-Memory     a partition that has reached `until` is paused at QUEUE_MAX messages. One that has not is never paused: all of
-           its queue belongs to this call, which ends at `rows_max` messages
+Memory     a partition that has reached `until` is paused at QUEUE_MAX messages. Any other is never paused: its whole
+           queue belongs to this call, which ends at `rows_max` messages
 INVARIANT  messages that retention took are an error (TS1358), never a gap: auto.offset.reset is `error`.
 INVARIANT  the end of a partition counts as reached by a message at or behind it, or by the broker's word: control
            records and aborted rows lie there too, and are never given.

@@ -26,7 +26,12 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.sql_literal import count_of, sql_row
 from tablestore_engine.format.type_arrow import field_to_arrow, type_from_arrow
-from tablestore_engine.spark.incoming_frame import VIOLATION_COLUMN, frame_fields, with_helpers
+from tablestore_engine.spark.incoming_frame import (
+    VIOLATION_COLUMN,
+    frame_fields,
+    helper_columns,
+    with_helpers,
+)
 from tablestore_engine.warehouse.write.staged_rows import StagedRows
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 
@@ -62,11 +67,20 @@ def to_incoming(rows: object, spec: WriteSpec, session: Callable[[], SparkSessio
     """Rows of any kind but SQL text. Conditions over Arrow rows are Spark's to evaluate: `session` starts it."""
     if isinstance(rows, DataFrame):
         return from_frame(rows, spec.delete_when, spec.checks)
-    table = to_arrow(rows)
+    incoming = from_arrow(to_arrow(rows))
     if spec.delete_when or spec.checks:
-        _check_names(table.column_names)
-        return from_frame(session().createDataFrame(table), spec.delete_when, spec.checks)
-    return from_arrow(table)
+        return _with_conditions(incoming, spec, session)
+    return incoming
+
+
+def _with_conditions(incoming: Incoming, spec: WriteSpec, session: Callable[[], SparkSession]) -> Incoming:
+    """Arrow rows with the helper columns that Spark computed of the conditions."""
+    rows = incoming.table
+    assert rows is not None
+    found = helper_columns(rows, incoming.fields, session, spec.delete_when, spec.checks)
+    for name in found.column_names:
+        rows = rows.append_column(name, found.column(name))
+    return Incoming(incoming.fields, ROW_KIND_COLUMN in rows.column_names, table=rows)
 
 
 def from_arrow(rows: pa.Table) -> Incoming:

@@ -63,7 +63,9 @@ def test_rows_reach_their_partition_and_bucket(tmp_path: Path) -> None:
     assert store.verify() == ()
 
 
-def test_route_rows_null_partition_in_several_chunks_returns_each_row_in_its_partition(tmp_path: Path) -> None:
+def test_route_rows_null_partition_in_several_chunks_returns_each_row_in_its_partition(
+    tmp_path: Path,
+) -> None:
     """Chunks that meet partition values in another order, NULL among them, go to the same partitions as one chunk."""
     store = appended(tmp_path)
     days = [["x", None, "y"], [None, "y"], ["z", "y", "x", None], [None]]
@@ -71,7 +73,12 @@ def test_route_rows_null_partition_in_several_chunks_returns_each_row_in_its_par
     many = pa.concat_tables(chunks)
     assert many.column("dt").num_chunks == len(days)
     routed = route_rows(many, None, store.schema)
-    assert {one.partition: one.rows.num_rows for one in routed} == {(None,): 4, ("x",): 2, ("y",): 3, ("z",): 1}
+    assert {one.partition: one.rows.num_rows for one in routed} == {
+        (None,): 4,
+        ("x",): 2,
+        ("y",): 3,
+        ("z",): 1,
+    }
     assert all(set(one.rows.column("dt").to_pylist()) == set(one.partition) for one in routed)
 
 
