@@ -59,6 +59,6 @@ def test_arrow_rows_that_break_a_check_are_refused(engine: Engine) -> None:
 
 def test_condition_over_a_column_without_spark_type_is_refused(engine: Engine) -> None:
     """TIME cannot be asked for in a condition: the error names the column, and nothing is written."""
-    with pytest.raises(Unsupported, match="TS1571.*'clock'"):
+    with pytest.raises(Unsupported, match=r"TS1571.*'clock'"):
         engine.write("demo.t", pa.table(COLUMNS), WriteSpec(table=KEYED, delete_when="Clock is null"))
     assert engine.find_relation("demo.t") is None

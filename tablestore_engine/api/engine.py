@@ -43,7 +43,7 @@ from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark import fetch_rows
 from tablestore_engine.spark.session import SparkSettings, make_active
-from tablestore_engine.spark.spark_types import spark_ddl
+from tablestore_engine.spark.spark_types import shown_type
 from tablestore_engine.spark.stream_outline import outline_streams
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.sql.table_version import TableVersion
@@ -252,7 +252,7 @@ class Engine:
         schema = self._warehouse.catalog.find_schema(identifier)
         if schema is not None:
             return tuple(
-                ColumnInfo(field.name, spark_ddl(field.type), field.type.nullable, field.description)
+                ColumnInfo(field.name, shown_type(field.type), field.type.nullable, field.description)
                 for field in schema.fields
             )
         view = self._warehouse.catalog.views.find(identifier)

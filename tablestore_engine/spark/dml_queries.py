@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
-from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.spark_types import spark_ddl
+from tablestore_engine.format.schema import TableSchema, split_names
+from tablestore_engine.spark.spark_types import has_spark_type, spark_ddl
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.sql.statement import Delete, Merge, MergeClause, Update
 
@@ -59,6 +59,7 @@ def insert_query(
     parts = [
         f"{assigned(values[f.name.lower()], f) if f.name.lower() in values else _default(f)} as {quote_name(f.name)}"
         for f in schema.fields
+        if f.name.lower() in values or f.default_value or has_spark_type(f.type)  # a missing column is NULL
     ]
     return f"select {', '.join(parts)} from ({query}) as q({', '.join(names)})"
 
@@ -93,8 +94,13 @@ def update_query(statement: Update, schema: TableSchema, *, keep_others: bool) -
 
 
 def delete_query(statement: Delete, schema: TableSchema) -> str:
-    """The rows that go, as deletes."""
-    columns = ", ".join(quote_name(field.name) for field in schema.fields)
+    """The rows that go, as deletes. Columns that Spark cannot read are left out, unless the write needs them."""
+    needed = {*schema.primary_keys, *split_names(schema.options.get("sequence.field", ""))}
+    columns = ", ".join(
+        quote_name(field.name)
+        for field in schema.fields
+        if has_spark_type(field.type) or field.name in needed
+    )
     where = f" where {statement.condition}" if statement.condition else ""
     return f"select {columns}, {_kind(_DELETE)} as {ROW_KIND_COLUMN} from {_relation(statement)}{where}"
 

@@ -32,6 +32,7 @@ from tablestore_engine.spark.view_sql import (
     FileGroup,
     column_list,
     group_files,
+    readable_fields,
     select_group,
     view_query,
     words_table,
@@ -125,7 +126,7 @@ class HiddenTables:
         linked = LinkedFiles.of(group, self._scratch / "files" / name)
         linked.make()
         self._remember(name, linked)
-        columns = columns_ddl(group.schema.fields)
+        columns = columns_ddl(readable_fields(group.schema))
         if group.has_deletions:
             columns += f", {group.word_column} int"
         return self._create(name, columns, linked.folder)

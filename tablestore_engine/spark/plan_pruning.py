@@ -84,7 +84,7 @@ class PlanPruner:
 
     def _choose(self, optimized: Jvm, readings: Sequence[Reading]) -> dict[int, tuple[StoredFile, ...]]:
         """Instance → files, for those readings outside subqueries that need not read all."""
-        names = {one.table: self.tables[one.table].group.schema.field_names for one in readings}
+        names = {one.table: self.tables[one.table].group.column_names for one in readings}
         conditions = list(read_conditions(optimized, names))
         outside = [(one, _instance(one, names[one.table][0])) for one in readings if not one.in_subquery]
         known = {instance for _, instance in outside}
@@ -136,7 +136,7 @@ class PlanPruner:
     def _left(self, reading: Reading, chosen: Mapping[int, tuple[StoredFile, ...]]) -> tuple[StoredFile, ...]:
         """The files that it reads."""
         group = self.tables[reading.table].group
-        instance = None if reading.in_subquery else _instance(reading, group.schema.field_names[0])
+        instance = None if reading.in_subquery else _instance(reading, group.column_names[0])
         return group.files if instance is None else chosen.get(instance, group.files)
 
 

@@ -15,12 +15,20 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from tablestore_engine import errors
-from tablestore_engine.errors import FixData, FixRequest, RetryError, Stopped, StorageError, TablestoreError
+from tablestore_engine.errors import (
+    FixData,
+    FixRequest,
+    RetryError,
+    Stopped,
+    StorageError,
+    TablestoreError,
+    Unsupported,
+)
 
 _CUT = re.compile(
     r"\n\s*(?:JVM stacktrace|at org\.apache|'?[+:]- |'Project|'?CreateViewCommand|== SQL|Driver stacktrace|Caused by)"
 )
-_RAISED = re.compile(r"(?P<code>TS1518|TS1603) (?P<text>.*?)(?: SQLSTATE|$)")
+_RAISED = re.compile(r"(?P<code>TS1508|TS1518|TS1603) (?P<text>.*?)(?: SQLSTATE|$)")
 _OURS = re.compile(
     r"tablestore_engine\.errors\.(?P<kind>\w+): (?P<code>TS\d{4}) (?P<what>[^\n]*)\n"
     r"  why: (?P<why>[^\n]*)\n  next: (?P<fix>[^\n]*)"
@@ -150,7 +158,14 @@ def _unreadable(link: str, message: str) -> TablestoreError:
 
 
 def _raised(code: str, text: str) -> TablestoreError:
-    """What our SQL raised through raise_error (dml_queries.py)."""
+    """What our SQL raised through raise_error (dml_queries.py, view_sql.py)."""
+    if code == "TS1508":
+        return Unsupported(
+            "TS1508",
+            text,
+            why="Spark has no type that reads the stored form, and the statement asks for its values",
+            fix="name the other columns instead of *, or read the table through the Python API (to_arrow)",
+        )
     if code == "TS1518":
         return FixRequest(
             "TS1518",

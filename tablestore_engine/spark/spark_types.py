@@ -4,6 +4,7 @@ Names      spark_ddl()         DataType -> the type text of Spark SQL
            spark_type()        DataType -> pyspark DataType; has_spark_type(): whether there is one
            from_spark_type()   pyspark DataType -> DataType (nested field ids 0, assigned by new_schema)
            parse_ddl()         the type text of Spark SQL -> DataType
+           shown_type()        the same, for types that Spark does not have too
            spark_struct()      fields -> StructType
            columns_ddl()       fields -> `name TYPE, …` for CREATE TABLE
            arrow_type()        pyspark DataType -> the Arrow type that Spark's Python workers exchange
@@ -133,6 +134,11 @@ def _nested_ddl(type_: DataType) -> str:
     if type_.root == "ROW":
         return "struct<" + ",".join(f"{quote_name(f.name)}:{spark_ddl(f.type)}" for f in type_.fields) + ">"
     return spark_type(type_).simpleString()  # raises for what Spark does not have
+
+
+def shown_type(type_: DataType) -> str:
+    """For descriptions of tables: as Spark SQL writes it, else as the format does, in lower case."""
+    return spark_ddl(type_) if has_spark_type(type_) else type_to_text(type_).lower()
 
 
 def columns_ddl(fields: Iterable[DataField]) -> str:

@@ -4,10 +4,13 @@ Names      FileGroup       files that share a schema and whether they have delet
            group_files()   plan -> groups, in a stable order: one scan where that is cheaper than two
            select_group()  the SELECT of one group; select_columns: its columns
            view_query()    all groups as one query; no rows but the right columns for an empty table
+           readable_fields()   columns that a hidden table declares
            column_list()   names and comments for CREATE VIEW
            words_table()   words_of() all files, WORD_BITS positions each, as the filter reads them
            first_words()   where in them a file begins: what the word column says for all of its rows
 INVARIANT  a column that did not change is passed as it is, so that filters and pruning reach Parquet.
+INVARIANT  a column without a Spark type (TIME) is in the view, and asking for its values is an error (TS1508): rows
+           never come without it.
 INVARIANT  positions are the file's row numbers; there is a bit for each row of each file of the group, since a missing
            word would make the filter NULL and hide live rows.
 WHY        Spark evaluates the words once, as a scalar subquery over a one-row table; files without deletions are
@@ -25,13 +28,15 @@ import pyarrow as pa
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.evolution import plan_columns
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.spark_types import spark_ddl
+from tablestore_engine.format.type_text import type_to_text
+from tablestore_engine.spark.spark_types import has_spark_type, spark_ddl
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.scan import ScanPlan
 
 WORD_BITS = 64
 _WORD_COLUMN = "__tablestore_word"
+_NO_COLUMN = "__tablestore_none"
 _JOINING_SHARE = 0.25  # clean rows that pass the filter for nothing: cheaper than one more scan
 
 
@@ -49,12 +54,25 @@ class FileGroup:
         return f"{self.schema.id}{'d' if self.has_deletions else ''}"
 
     @property
+    def column_names(self) -> tuple[str, ...]:
+        """Columns of the hidden table, in order."""
+        return tuple(field.name for field in readable_fields(self.schema))
+
+    @property
     def word_column(self) -> str:
         """The column of a file's first word, a name that the files have not."""
         name, taken = _WORD_COLUMN, {field.name.lower() for field in self.schema.fields}
         while name in taken:
             name += "_"
         return name
+
+
+def readable_fields(schema: TableSchema) -> tuple[DataField, ...]:
+    """What a hidden table declares: the columns that Spark has a type for; a column that no file has where it has none,
+    since a table needs a column.
+    """
+    fields = tuple(field for field in schema.fields if has_spark_type(field.type))
+    return fields or (DataField(0, _NO_COLUMN, DataType("INT")),)
 
 
 def group_files(plan: ScanPlan) -> tuple[FileGroup, ...]:
@@ -103,7 +121,7 @@ def view_query(selects: Sequence[str], schema: TableSchema) -> str:
     """UNION ALL of the groups."""
     if selects:
         return " union all ".join(selects)
-    nulls = ", ".join(f"cast(null as {spark_ddl(f.type)}) as {quote_name(f.name)}" for f in schema.fields)
+    nulls = ", ".join(f"{_column(None, None, f)} as {quote_name(f.name)}" for f in schema.fields)
     return f"select {nulls} where false"
 
 
@@ -145,9 +163,17 @@ def words_of(file: StoredFile) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def _column(source: str | None, source_type: DataType | None, field: DataField) -> str:
+    if not has_spark_type(field.type) or (source_type is not None and not has_spark_type(source_type)):
+        return _refusal(field)
     if source is None or source_type is None:
         return f"cast(null as {spark_ddl(field.type)})"
     return _value(f"t.{quote_name(source)}", source_type, field.type)
+
+
+def _refusal(field: DataField) -> str:
+    """A column that fails when its values are asked for; Spark leaves it out of a plan that does not need it."""
+    told = f"TS1508 column {field.name} of type {type_to_text(field.type)} cannot be read in Spark"
+    return f"cast(raise_error({quote_string(told)}) as string)"
 
 
 def _value(expression: str, old: DataType, new: DataType) -> str:

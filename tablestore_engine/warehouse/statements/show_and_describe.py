@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.fetch_rows import Fetched
-from tablestore_engine.spark.spark_types import spark_ddl
+from tablestore_engine.spark.spark_types import shown_type
 from tablestore_engine.sql.parser import not_offered
 from tablestore_engine.sql.statement import Show
 from tablestore_engine.warehouse.statements.table_actions import TableActions
@@ -64,10 +64,10 @@ def _matches(name: str, pattern: str | None) -> bool:
 
 def describe(schema: TableSchema, place: tuple[str, str], *, extended: bool) -> Fetched:
     """col_name, data_type, comment; partition columns again as Spark lists them; facts when extended."""
-    rows = [(f.name, spark_ddl(f.type), f.description) for f in schema.fields]
+    rows = [(f.name, shown_type(f.type), f.description) for f in schema.fields]
     if schema.partition_keys:
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
-        rows += [(f.name, spark_ddl(f.type), f.description) for f in schema.fields_of(schema.partition_keys)]
+        rows += [(f.name, shown_type(f.type), f.description) for f in schema.fields_of(schema.partition_keys)]
     if extended:
         options = ",".join(f"{key}={value}" for key, value in sorted(schema.options.items()))
         rows += [
