@@ -3,6 +3,7 @@
 Names      add_column, drop_column, rename_column, retype_column   one column
            describe_column, relax_column                           its description, NOT NULL → nullable
            set_options, set_comment                                the table
+           widened, check_no_key, next_schema, refused             what nested_columns.py needs too
 INVARIANT  the result has id + 1; ids of columns are never reused; highest_field_id never shrinks.
 INVARIANT  keys are neither dropped nor retyped; partition columns are not renamed: they are in directory names.
 INVARIANT  old files stay readable: only types that `cast.is_widening` knows are accepted.
@@ -45,14 +46,14 @@ def add_column(
     Raises FixRequest TS1112 (name), TS1125 (NOT NULL: old rows have no value), NotFound TS1110 (`after`).
     """
     if not type_.nullable:
-        raise _refused(
+        raise refused(
             "add", name, "old rows have no value for it, so it must be nullable", "leave NOT NULL out"
         )
     check_column_names((*schema.field_names, name))
     (added,), highest = assign_ids([DataField(0, name, type_, description)], highest=schema.highest_field_id)
     fields = list(schema.fields)
     fields.insert(_position(schema, after), added)
-    return _next(schema, fields=tuple(fields), highest_field_id=highest)
+    return next_schema(schema, fields=tuple(fields), highest_field_id=highest)
 
 
 def drop_column(schema: TableSchema, name: str) -> TableSchema:
@@ -60,15 +61,15 @@ def drop_column(schema: TableSchema, name: str) -> TableSchema:
     and the only column; NotFound TS1110.
     """
     schema.field(name)
-    _check_no_key(schema, name, "drop")
+    check_no_key(schema, name, "drop")
     for option, value in schema.options.items():
         if name in _named_columns(option, value):
-            raise _refused("drop", name, f"option {option}={value} uses it", "change the option first")
+            raise refused("drop", name, f"option {option}={value} uses it", "change the option first")
     rest = tuple(f for f in schema.fields if f.name != name)
     if not rest:
-        raise _refused("drop", name, "it is the only column", "drop the table instead")
+        raise refused("drop", name, "it is the only column", "drop the table instead")
     options = {k: v for k, v in schema.options.items() if not k.startswith(f"{_FIELDS}{name}.")}
-    return _next(schema, fields=rest, options=options)
+    return next_schema(schema, fields=rest, options=options)
 
 
 def rename_column(schema: TableSchema, name: str, new_name: str) -> TableSchema:
@@ -78,12 +79,12 @@ def rename_column(schema: TableSchema, name: str, new_name: str) -> TableSchema:
     """
     schema.field(name)
     if name in schema.partition_keys:
-        raise _refused("rename", name, "partition directories carry its name", "create a new table")
+        raise refused("rename", name, "partition directories carry its name", "create a new table")
     check_column_names(new_name if f.name == name else f.name for f in schema.fields)
     fields = tuple(replace(f, name=new_name) if f.name == name else f for f in schema.fields)
     keys = tuple(new_name if key == name else key for key in schema.primary_keys)
     options = dict(_renamed_option(k, v, name, new_name) for k, v in schema.options.items())
-    return _next(schema, fields=fields, primary_keys=keys, options=options)
+    return next_schema(schema, fields=fields, primary_keys=keys, options=options)
 
 
 def retype_column(schema: TableSchema, name: str, type_: DataType) -> TableSchema:
@@ -92,22 +93,22 @@ def retype_column(schema: TableSchema, name: str, type_: DataType) -> TableSchem
     NOT NULL may be dropped, not added. Raises FixRequest TS1125 for keys and types that would lose values.
     """
     old = schema.field(name)
-    _check_no_key(schema, name, "retype")
-    merged, highest = _widened(old.type, type_, name, schema.highest_field_id)
-    return _next(schema, fields=_swapped(schema, replace(old, type=merged)), highest_field_id=highest)
+    check_no_key(schema, name, "retype")
+    merged, highest = widened(old.type, type_, name, schema.highest_field_id)
+    return next_schema(schema, fields=_swapped(schema, replace(old, type=merged)), highest_field_id=highest)
 
 
 def relax_column(schema: TableSchema, name: str) -> TableSchema:
     """The next schema with the column nullable. Raises FixRequest TS1125 for primary key columns."""
     old = schema.field(name)
     if name in schema.primary_keys:
-        raise _refused("relax", name, "primary key columns are NOT NULL", "choose another column")
-    return _next(schema, fields=_swapped(schema, replace(old, type=old.type.with_nullable(True))))
+        raise refused("relax", name, "primary key columns are NOT NULL", "choose another column")
+    return next_schema(schema, fields=_swapped(schema, replace(old, type=old.type.with_nullable(True))))
 
 
 def describe_column(schema: TableSchema, name: str, description: str | None) -> TableSchema:
     """The next schema with another description of the column (None: none)."""
-    return _next(schema, fields=_swapped(schema, replace(schema.field(name), description=description)))
+    return next_schema(schema, fields=_swapped(schema, replace(schema.field(name), description=description)))
 
 
 def set_options(schema: TableSchema, changes: Mapping[str, str | None]) -> TableSchema:
@@ -118,17 +119,18 @@ def set_options(schema: TableSchema, changes: Mapping[str, str | None]) -> Table
             options.pop(key, None)
         else:
             options[key] = value
-    changed = _next(schema, options=options)
+    changed = next_schema(schema, options=options)
     check_keys(changed)
     return changed
 
 
 def set_comment(schema: TableSchema, comment: str | None) -> TableSchema:
     """The next schema with another comment (None: none)."""
-    return _next(schema, comment=comment)
+    return next_schema(schema, comment=comment)
 
 
-def _next(schema: TableSchema, **changes: object) -> TableSchema:
+def next_schema(schema: TableSchema, **changes: object) -> TableSchema:
+    """With the next id."""
     return replace(schema, id=schema.id + 1, **changes)  # type: ignore[arg-type]
 
 
@@ -142,24 +144,25 @@ def _position(schema: TableSchema, after: str | None) -> int:
     return 0 if after == FIRST else schema.fields.index(schema.field(after)) + 1
 
 
-def _check_no_key(schema: TableSchema, name: str, change: str) -> None:
+def check_no_key(schema: TableSchema, name: str, change: str) -> None:
+    """Raises FixRequest TS1125."""
     for what, keys in (
         ("primary key", schema.primary_keys),
         ("partition", schema.partition_keys),
         ("bucket key", schema.bucket_keys),
     ):
         if name in keys:
-            raise _refused(change, name, f"it is a {what} column", "create a new table with the other column")
+            raise refused(change, name, f"it is a {what} column", "create a new table with the other column")
 
 
-def _widened(old: DataType, new: DataType, path: str, highest: int) -> tuple[DataType, int]:
+def widened(old: DataType, new: DataType, path: str, highest: int) -> tuple[DataType, int]:
     """`new` with the ids of `old` where they are the same columns, fresh ids elsewhere, and the highest id."""
     if old.nullable and not new.nullable:
-        raise _refused("retype", path, "old rows may hold NULL", "keep it nullable")
+        raise refused("retype", path, "old rows may hold NULL", "keep it nullable")
     if old.is_atomic and new.is_atomic:
         if not is_widening(old, new):
             why = f"{type_to_text(old)} to {type_to_text(new)} may lose values"
-            raise _refused(
+            raise refused(
                 "retype",
                 path,
                 why,
@@ -168,18 +171,18 @@ def _widened(old: DataType, new: DataType, path: str, highest: int) -> tuple[Dat
         return new, highest
     if old.root != new.root:
         why = f"{type_to_text(old)} is no {type_to_text(new)}"
-        raise _refused("retype", path, why, "add a new column and fill it")
+        raise refused("retype", path, why, "add a new column and fill it")
     if old.root == "ROW":
         fields, highest = _widened_row(old.fields, new.fields, path, highest)
         return replace(new, fields=fields), highest
     if old.key != new.key or old.length != new.length:
-        raise _refused("retype", path, "the key of a MAP stays as it is", "add a new column and fill it")
+        raise refused("retype", path, "the key of a MAP stays as it is", "add a new column and fill it")
     parts: dict[str, DataType] = {}
     for part in ("element", "value"):
         was: DataType | None = getattr(old, part)
         now: DataType | None = getattr(new, part)
         if was is not None and now is not None:
-            parts[part], highest = _widened(was, now, f"{path}.{part}", highest)
+            parts[part], highest = widened(was, now, f"{path}.{part}", highest)
     return replace(new, **parts), highest  # type: ignore[arg-type]
 
 
@@ -189,7 +192,7 @@ def _widened_row(
     known = {field.name: field for field in old}
     missing = [name for name in known if name not in {field.name for field in new}]
     if missing:
-        raise _refused("retype", path, f"child {missing[0]!r} would be lost", "keep all children of the ROW")
+        raise refused("retype", path, f"child {missing[0]!r} would be lost", "keep all children of the ROW")
     out: list[DataField] = []
     for field in new:
         was = known.get(field.name)
@@ -198,7 +201,7 @@ def _widened_row(
             type_, highest = assign_type_ids(field.type.with_nullable(True), highest=own)
             out.append(replace(field, id=own, type=type_))
         else:
-            type_, highest = _widened(was.type, field.type, f"{path}.{field.name}", highest)
+            type_, highest = widened(was.type, field.type, f"{path}.{field.name}", highest)
             out.append(replace(field, id=was.id, type=type_))
     return tuple(out), highest
 
@@ -227,5 +230,6 @@ def _renamed_option(option: str, value: str, name: str, new_name: str) -> tuple[
     return option, value
 
 
-def _refused(change: str, name: str, why: str, fix: str) -> FixRequest:
+def refused(change: str, name: str, why: str, fix: str) -> FixRequest:
+    """The error TS1125 of a change that a column does not allow."""
     return FixRequest("TS1125", f"column {name!r}: {change} is not possible", why=why, fix=fix)

@@ -35,9 +35,9 @@ def _action(cursor: Cursor) -> AlterAction:
     if cursor.accept("RENAME", "TO"):
         return RenameTo(cursor.table_name())
     if cursor.accept("RENAME", "COLUMN"):
-        old = ".".join(cursor.parts())
+        *parents, old = cursor.parts()
         cursor.expect("TO")
-        return RenameColumn(old, cursor.name())
+        return RenameColumn(old, cursor.name(), tuple(parents))
     if cursor.accept("ADD"):
         return _add_columns(cursor)
     if cursor.accept("DROP"):
@@ -56,9 +56,9 @@ def _add_columns(cursor: Cursor) -> AddColumns:
     if not cursor.accept_any("COLUMN", "COLUMNS"):
         cursor.fail("COLUMN or COLUMNS")
     wrapped = cursor.accept("(")
-    columns = [cursor.column()]
+    columns = [cursor.column(is_nested=True)]
     while cursor.accept(","):
-        columns.append(cursor.column())
+        columns.append(cursor.column(is_nested=True))
     if wrapped:
         cursor.expect(")")
     if cursor.sees("FIRST", "AFTER"):
@@ -70,25 +70,28 @@ def _drop_columns(cursor: Cursor) -> DropColumns:
     if not cursor.accept_any("COLUMN", "COLUMNS"):
         cursor.fail("COLUMN or COLUMNS")
     if_exists = cursor.accept("IF", "EXISTS")
-    if cursor.sees_operator("("):
-        return DropColumns(cursor.names_in_parentheses(), if_exists)
-    names = [".".join(cursor.parts())]
+    wrapped = cursor.accept("(")
+    paths = [cursor.parts()]
     while cursor.accept(","):
-        names.append(".".join(cursor.parts()))
-    return DropColumns(tuple(names), if_exists)
+        paths.append(cursor.parts())
+    if wrapped:
+        cursor.expect(")")
+    names = tuple(path[0] for path in paths if len(path) == 1)
+    return DropColumns(names, if_exists, tuple(path for path in paths if len(path) > 1))
 
 
 def _alter_column(cursor: Cursor) -> AlterColumn:
-    column = ".".join(cursor.parts())
+    *before, column = cursor.parts()
+    parents = tuple(before)
     if cursor.accept("TYPE"):
-        return AlterColumn(column, type_text=cursor.text_until("COMMENT", types=True))
+        return AlterColumn(column, type_text=cursor.text_until("COMMENT", types=True), parents=parents)
     if cursor.accept("COMMENT"):
-        return AlterColumn(column, comment=cursor.string())
+        return AlterColumn(column, comment=cursor.string(), parents=parents)
     if cursor.accept("SET", "NOT", "NULL"):
-        return AlterColumn(column, nullable=False)
+        return AlterColumn(column, nullable=False, parents=parents)
     if not cursor.accept("DROP", "NOT", "NULL"):
         cursor.fail("TYPE, COMMENT, SET NOT NULL or DROP NOT NULL")
-    return AlterColumn(column, nullable=True)
+    return AlterColumn(column, nullable=True, parents=parents)
 
 
 def _unset(cursor: Cursor) -> UnsetProperties:

@@ -232,9 +232,12 @@ class Cursor:
         self.expect(")")
         return text
 
-    def column(self) -> ColumnDefinition:
-        """`name TYPE [NOT NULL] [DEFAULT expr] [COMMENT text]`."""
-        name = ".".join(self.parts())
+    def column(self, *, is_nested: bool = False) -> ColumnDefinition:
+        """`name TYPE [NOT NULL] [DEFAULT expr] [COMMENT text]`. `is_nested`: the name may be a path into a column."""
+        first = self.peek()
+        *parents, name = self.parts()
+        if parents and not is_nested:
+            self.fail("the name of a column, without a dot", first)
         ends = (",", ")", "NOT", "NULL", "COMMENT", "DEFAULT", "FIRST", "AFTER", "PRIMARY", "GENERATED")
         type_text = self.text_until(*ends, types=True)
         nullable, comment, default = True, None, None
@@ -247,4 +250,4 @@ class Cursor:
                 text = self.text_until(",", ")", "NOT", "COMMENT")
                 default = None if text.strip().upper() == "NULL" else text  # NULL is what no default gives
             elif not self.accept("NULL"):
-                return ColumnDefinition(name, type_text, nullable, comment, default)
+                return ColumnDefinition(name, type_text, nullable, comment, default, tuple(parents))

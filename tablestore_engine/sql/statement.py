@@ -28,13 +28,16 @@ class TableName:
 
 @dataclass(frozen=True)
 class ColumnDefinition:
-    """`name TYPE [NOT NULL] [DEFAULT expr] [COMMENT text]`; `type_text` is Spark's type syntax."""
+    """`name TYPE [NOT NULL] [DEFAULT expr] [COMMENT text]`; `type_text` is Spark's type syntax; `parents`: the
+    names before the last one of a field inside a column.
+    """
 
     name: str
     type_text: str
     nullable: bool = True
     comment: str | None = None
     default: str | None = None
+    parents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -166,28 +169,31 @@ class AddColumns:
 
 @dataclass(frozen=True)
 class DropColumns:
-    """ALTER TABLE … DROP COLUMN(S)."""
+    """ALTER TABLE … DROP COLUMN(S). `nested`: fields inside columns, by all their names."""
 
     names: tuple[str, ...]
     if_exists: bool = False
+    nested: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
 class RenameColumn:
-    """ALTER TABLE … RENAME COLUMN."""
+    """ALTER TABLE … RENAME COLUMN. `parents`: the names before `old` of a field inside a column."""
 
     old: str
     new: str
+    parents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class AlterColumn:
-    """ALTER COLUMN: exactly one of type, comment, nullable is given."""
+    """ALTER COLUMN: exactly one of type, comment, nullable is given. `parents` as of RenameColumn."""
 
     column: str
     type_text: str | None = None
     comment: str | None = None
     nullable: bool | None = None
+    parents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,19 @@ INVARIANT  rows that are stored mean the same afterwards: no default for old row
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import repeat
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.nested_columns import (
+    add_nested,
+    describe_nested,
+    drop_nested,
+    has_nested,
+    relax_nested,
+    rename_nested,
+    retype_nested,
+)
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import (
     add_column,
@@ -38,16 +48,18 @@ def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataFi
     action = _as_spelled(action, schema)
     match action:
         case AddColumns():
-            _refuse_defaults(columns)
-            for field in columns:
-                schema = add_column(schema, field.name, field.type, description=field.description)
-            return schema
-        case DropColumns(names=names, if_exists=if_exists):
+            return _add_columns(schema, action, columns)
+        case DropColumns(names=names, nested=nested, if_exists=if_exists):
+            for path in nested:
+                if not if_exists or has_nested(schema, path):
+                    schema = drop_nested(schema, path)
             for name in names:
                 if not if_exists or name in schema.field_names:
                     schema = drop_column(schema, name)
             return schema
-        case RenameColumn(old=old, new=new):
+        case RenameColumn(old=old, new=new, parents=parents):
+            if parents:
+                return rename_nested(schema, (*parents, old), new)
             return rename_column(schema, old, new)
         case AlterColumn():
             return _alter_column(schema, action, columns)
@@ -57,6 +69,16 @@ def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataFi
             return _set_options(schema, dict.fromkeys(keys))
         case _:
             raise FixRequest("TS1021", "ALTER TABLE cannot do this", why=str(action), fix="see docs/sql.md")
+
+
+def _add_columns(schema: TableSchema, action: AddColumns, columns: tuple[DataField, ...]) -> TableSchema:
+    _refuse_defaults(columns)
+    for field, parents in zip(columns, [one.parents for one in action.columns] or repeat(()), strict=False):
+        if parents:
+            schema = add_nested(schema, (*parents, field.name), field)
+        else:
+            schema = add_column(schema, field.name, field.type, description=field.description)
+    return schema
 
 
 def _refuse_defaults(columns: tuple[DataField, ...]) -> None:
@@ -75,6 +97,8 @@ def _as_spelled(action: AlterAction, schema: TableSchema) -> AlterAction:
     """The action with column names as the table writes them: SQL's names have no case."""
     spelled = {name.lower(): name for name in schema.field_names}
     match action:
+        case RenameColumn(parents=(_, *_)) | AlterColumn(parents=(_, *_)):
+            return action
         case DropColumns():
             return replace(action, names=tuple(spelled.get(name.lower(), name) for name in action.names))
         case RenameColumn():
@@ -86,19 +110,36 @@ def _as_spelled(action: AlterAction, schema: TableSchema) -> AlterAction:
 
 
 def _alter_column(schema: TableSchema, action: AlterColumn, columns: tuple[DataField, ...]) -> TableSchema:
+    if action.parents:
+        return _alter_nested(schema, action, columns)
     if action.type_text is not None:
         old = schema.field(action.column)
         return retype_column(schema, action.column, columns[0].type.with_nullable(old.type.nullable))
     if action.nullable:
         return relax_column(schema, action.column)
     if action.nullable is False:
-        raise FixRequest(
-            "TS1020",
-            f"column {action.column} cannot become NOT NULL",
-            why="stored rows may hold NULL",
-            fix="build the table anew with the constraint (dbt run --full-refresh)",
-        )
+        raise _not_null(action)
     return describe_column(schema, action.column, action.comment)
+
+
+def _alter_nested(schema: TableSchema, action: AlterColumn, columns: tuple[DataField, ...]) -> TableSchema:
+    path = (*action.parents, action.column)
+    if action.type_text is not None:
+        return retype_nested(schema, path, columns[0].type)
+    if action.nullable:
+        return relax_nested(schema, path)
+    if action.nullable is False:
+        raise _not_null(action)
+    return describe_nested(schema, path, action.comment)
+
+
+def _not_null(action: AlterColumn) -> FixRequest:
+    return FixRequest(
+        "TS1020",
+        f"column {'.'.join((*action.parents, action.column))} cannot become NOT NULL",
+        why="stored rows may hold NULL",
+        fix="build the table anew with the constraint (dbt run --full-refresh)",
+    )
 
 
 def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSchema:

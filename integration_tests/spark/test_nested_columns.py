@@ -1,0 +1,115 @@
+"""ALTER TABLE on fields of structs: SQL and Arrow read rows of before and after with today's fields."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tablestore_engine.api import Engine, SparkSettings
+from tablestore_engine.errors import FixRequest, NotFound, TablestoreError
+
+
+@pytest.fixture
+def engine(spark: SparkSession, tmp_path: Path) -> Engine:
+    """A table with a struct, an array of structs and a map of structs, and one row."""
+    del spark
+    engine = Engine(str(tmp_path / "warehouse"), spark=SparkSettings("local[2]"))
+    engine.create_database("demo")
+    engine.sql(
+        "create table demo.t (id bigint not null, r struct<a:int,b:string>, many array<struct<a:int>>, "
+        "named map<string,struct<a:int>>, primary key (id))"
+    )
+    engine.sql(
+        "insert into demo.t select 1, named_struct('a', 1, 'b', 'x'), array(named_struct('a', 1)), "
+        "map('k', named_struct('a', 1))"
+    )
+    return engine
+
+
+def _both(engine: Engine) -> list[dict[str, object]]:
+    """The rows by Arrow, which have to be those that SQL returns."""
+    rows = engine.table("demo.t").scan().to_arrow().sort_by("id").to_pylist()
+    found = engine.query("select * from demo.t order by id").toArrow().to_pylist()
+    assert found == rows
+    return rows
+
+
+def test_fields_of_structs_are_added_renamed_retyped_and_dropped(engine: Engine) -> None:
+    """Each change is of the field inside the column; rows of before have NULL in a new field and keep the others."""
+    for change in (
+        "add column r.z int comment 'new'",
+        "add columns (many.element.z int, named.value.z string)",
+        "rename column R.B to c",
+        "alter column r.a type bigint",
+        "alter column many.element.a comment 'said'",
+    ):
+        engine.sql(f"alter table demo.t {change}")
+    assert engine.table("demo.t").schema.field_names == ("id", "r", "many", "named")
+    assert _both(engine) == [
+        {
+            "id": 1,
+            "r": {"a": 1, "c": "x", "z": None},
+            "many": [{"a": 1, "z": None}],
+            "named": [("k", {"a": 1, "z": None})],
+        }
+    ]
+    engine.sql(
+        "insert into demo.t select 2, named_struct('a', 5000000000, 'c', 'y', 'z', 7), "
+        "array(named_struct('a', 2, 'z', 3)), map('k', named_struct('a', 2, 'z', 'v'))"
+    )
+    engine.sql("alter table demo.t drop column r.z")
+    engine.sql("alter table demo.t add column r.z int")
+    first, second = _both(engine)
+    assert first["r"] == {"a": 1, "c": "x", "z": None}
+    assert second["r"] == {
+        "a": 5000000000,
+        "c": "y",
+        "z": None,
+    }  # a new field, not the dropped one of that name
+    assert second["named"] == [("k", {"a": 2, "z": "v"})]
+    engine.sql("alter table demo.t drop columns (many.element.z, named.value.z)")
+    assert [row["many"] for row in _both(engine)] == [[{"a": 1}], [{"a": 2}]]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "code"),
+    [
+        ("add column id.z int", FixRequest, "TS1125"),
+        ("add column r.A int", FixRequest, "TS1125"),
+        ("add column r.z int not null", FixRequest, "TS1125"),
+        ("add column r.z int default 1", TablestoreError, "TS1061"),
+        ("add column nothing.z int", NotFound, "TS1110"),
+        ("add column many.z int", FixRequest, "TS1125"),
+        ("rename column r.a to B", FixRequest, "TS1125"),
+        ("rename column r.nothing to z", NotFound, "TS1110"),
+        ("alter column r.b type int", FixRequest, "TS1125"),
+        ("alter column r.b set not null", FixRequest, "TS1020"),
+        ("drop column named.value.a", FixRequest, "TS1125"),
+        ("drop column r.nothing", NotFound, "TS1110"),
+    ],
+)
+def test_change_of_a_field_that_is_not_possible_changes_nothing(
+    engine: Engine, change: str, kind: type[TablestoreError], code: str
+) -> None:
+    """It is refused by name, and the schema stays as it was."""
+    before = engine.table("demo.t").schema
+    with pytest.raises(kind) as caught:
+        engine.sql(f"alter table demo.t {change}")
+    assert caught.value.code == code
+    assert engine.table("demo.t").schema == before
+    engine.sql("alter table demo.t drop column if exists r.nothing")
+    assert engine.table("demo.t").schema.fields == before.fields
+
+
+def test_create_table_with_a_dotted_column_is_refused(engine: Engine) -> None:
+    """A dot in CREATE TABLE names no field; in quotes it belongs to the column's name."""
+    with pytest.raises(FixRequest, match="without a dot"):
+        engine.sql("create table demo.u (r.z int)")
+    engine.sql("create table demo.u (id int, `r.z` int)")
+    engine.sql("alter table demo.u rename column `r.z` to z")
+    assert engine.table("demo.u").schema.field_names == ("id", "z")
+    assert engine.query("select * from demo.u").toArrow().schema.names == ["id", "z"]
+    assert pa.types.is_int32(engine.table("demo.u").schema.arrow_schema().field("z").type)
