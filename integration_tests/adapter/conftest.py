@@ -57,6 +57,15 @@ class Shop:
 
     def dbt(self, *arguments: str, ok: bool = True) -> dbtRunnerResult:
         """Run a dbt command; `ok` is the exit it must have."""
+        result = self._invoke(*arguments)
+        assert result.success is ok, "\n".join(self.lines[-40:])
+        return result
+
+    def try_dbt(self, *arguments: str) -> bool:
+        """Run a dbt command; whether all of it ended well."""
+        return self._invoke(*arguments).success
+
+    def _invoke(self, *arguments: str) -> dbtRunnerResult:
         profile = {"shop": {"target": "dev", "outputs": {"dev": self.output}}}
         self.write("profiles.yml", yaml.safe_dump(profile))
         self.lines, self.shown = [], []
@@ -64,7 +73,6 @@ class Shop:
         folder = str(self.folder)
         result = runner.invoke([*arguments, "--project-dir", folder, "--profiles-dir", folder])
         reset_adapters()
-        assert result.success is ok, "\n".join(self.lines[-40:])
         return result
 
     def _hear(self, line: str, level: str) -> None:

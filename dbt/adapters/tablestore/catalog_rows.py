@@ -4,14 +4,18 @@ Names      CATALOG_COLUMNS   the columns dbt expects, in order
            catalog_rows()    one relation's columns, each with the facts of the current snapshot
            read_catalog_rows()   the same, asked of the engine; none, and a warning, for a damaged one
            read_schema_rows()    of a schema's relations
+           catalog_table()       rows as dbt's table
+           list_last_modified()  when tables were committed to, for source freshness
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+import agate
 from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
 
 from tablestore_engine.api import DAMAGED, ColumnInfo, Engine, RelationInfo, TableFacts, describe_damage
 from tablestore_engine.errors import NotFound
@@ -97,3 +101,17 @@ def read_schema_rows(
         if names is None or info.identifier.name.lower() in names:
             rows += read_catalog_rows(engine, info, owner)
     return rows
+
+
+def catalog_table(rows: Sequence[tuple[object, ...]]) -> agate.Table:
+    """In dbt's columns."""
+    return agate.Table(rows, column_names=CATALOG_COLUMNS, column_types=DEFAULT_TYPE_TESTER)
+
+
+def list_last_modified(engine: Engine, names: Iterable[tuple[str, str]]) -> list[tuple[str, str, int | None]]:
+    """(schema, identifier, epoch ms of the last commit); None for what is no table."""
+    result = []
+    for schema, identifier in names:
+        table = engine.find_table(f"{schema}.{identifier}")
+        result.append((schema, identifier, None if table is None else table.facts().committed_at_ms))
+    return result

@@ -1,6 +1,5 @@
 """The adapter object that dbt and its macros talk to: thin, every decision lies in a room below it.
 
-Names      TablestoreAdapter   metadata from the engine's catalog (no Spark, no SQL), models by ModelWriter
 INVARIANT  whatever macros call is decorated: errors come out as dbt's, with the engine's text.
 INVARIANT  one adapter object is one dbt invocation; engines outlive it.
 """
@@ -20,11 +19,10 @@ from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySuppor
 from dbt.adapters.contracts.connection import AdapterResponse, Connection
 from dbt.adapters.contracts.relation import RelationConfig, RelationType
 from dbt.adapters.spark.impl import SparkAdapter
-from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
 from dbt_common.contracts.constraints import ConstraintType
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
-from dbt.adapters.tablestore.catalog_rows import CATALOG_COLUMNS, read_schema_rows
+from dbt.adapters.tablestore.catalog_rows import catalog_table, list_last_modified, read_schema_rows
 from dbt.adapters.tablestore.column import TablestoreColumn
 from dbt.adapters.tablestore.config.cdc_sources import read_cdc_sources
 from dbt.adapters.tablestore.config.model_config import STRATEGIES, TablestoreConfig
@@ -38,6 +36,7 @@ from dbt.adapters.tablestore.gate.verdicts import read_outcome
 from dbt.adapters.tablestore.inputs.ingested_sources import ingest_sources
 from dbt.adapters.tablestore.interruption import end_on_sigterm
 from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.model_graph import built_schemas
 from dbt.adapters.tablestore.plan.build_plan import BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.relation import TablestoreRelation
@@ -105,11 +104,10 @@ class TablestoreAdapter(SparkAdapter):
         return f"`{identifier}`"
 
     def _project_schemas(self) -> tuple[str, ...]:
-        """Schemas of the project's models; dbt's macro resolver is its manifest."""
+        """Schemas of what the project builds; dbt's macro resolver is its manifest."""
         nodes = getattr(self._macro_resolver, "nodes", None) or {}
         if self._schemas is None or len(nodes) != self._schemas[0]:
-            found = {str(n.schema) for n in nodes.values() if str(n.resource_type) in ("model", "seed")}
-            self._schemas = len(nodes), tuple(sorted(found | {str(self.config.credentials.schema)}))
+            self._schemas = len(nodes), built_schemas(nodes, str(self.config.credentials.schema))
         return self._schemas[1]
 
     # --- what is there ---
@@ -131,8 +129,8 @@ class TablestoreAdapter(SparkAdapter):
 
     def _make_match_kwargs(self, database: str, schema: str, identifier: str) -> dict[str, str]:
         """Names as they are written: files keep their case, so `Orders` is found as `Orders`."""
-        given = {"database": database, "schema": schema, "identifier": identifier}
-        return {part: name for part, name in given.items() if name is not None}
+        given = (("database", database), ("schema", schema), ("identifier", identifier))
+        return {part: name for part, name in given if name is not None}
 
     @available.parse(lambda *_, **__: False)
     def check_schema_exists(self, database: str, schema: str) -> bool:
@@ -142,15 +140,21 @@ class TablestoreAdapter(SparkAdapter):
     @available.parse_list
     @as_dbt_errors()
     def get_columns_in_relation(self, relation: BaseRelation) -> list[TablestoreColumn]:
-        """Columns from metadata; for names without a schema (temporary views) and versions Spark is asked."""
-        is_version = getattr(relation, "version", None) is not None
-        if relation.schema is None or not relation.include_policy.schema or relation.is_cte or is_version:
+        """Columns from metadata; Spark is asked for names without a schema (temporary views), versions, staged rows."""
+        is_plain = relation.schema is not None and relation.include_policy.schema and not relation.is_cte
+        if not is_plain or getattr(relation, "version", None) is not None or self._is_staged(relation):
             return list(self.get_column_schema_from_query(f"select * from {relation.render()} where false"))
         try:
             infos = self.engine.columns(f"{relation.schema}.{relation.identifier}")
         except NotFound:
             return []
         return TablestoreColumn.of_relation(relation, infos)
+
+    def _is_staged(self, relation: BaseRelation) -> bool:
+        """Whether this thread's node reads another state than readers; of a view only its tables tell."""
+        pins = self.writer.versions_for(self.nice_connection_name())
+        name = f"{relation.schema}.{relation.identifier}"
+        return name in pins or (bool(pins) and self.engine.find_view(name) is not None)
 
     @available.parse_list
     @as_dbt_errors()
@@ -172,26 +176,21 @@ class TablestoreAdapter(SparkAdapter):
         del used_schemas  # the configs say the same, with their case kept
         schemas = sorted({str(config.schema) for config in relation_configs})
         rows = [row for schema in schemas for row in self._schema_rows(schema, None)]
-        return self._catalog_table(rows), []
+        return catalog_table(rows), []
 
     def get_catalog_by_relations(
         self, used_schemas: frozenset[tuple[str, str]], relations: set[BaseRelation]
     ) -> tuple[agate.Table, list[Exception]]:
         """The catalog of some relations."""
         del used_schemas
-        wanted: dict[str, set[str]] = {}
-        for relation in relations:
-            wanted.setdefault(str(relation.schema), set()).add(str(relation.identifier).lower())
-        rows = [row for schema in sorted(wanted) for row in self._schema_rows(schema, wanted[schema])]
-        return self._catalog_table(rows), []
+        wanted = {(str(one.schema), str(one.identifier).lower()) for one in relations}
+        names = {schema: {name for at, name in wanted if at == schema} for schema, _ in sorted(wanted)}
+        rows = [row for schema, some in names.items() for row in self._schema_rows(schema, some)]
+        return catalog_table(rows), []
 
     @as_dbt_errors()
     def _schema_rows(self, schema: str, names: set[str] | None) -> list[tuple[object, ...]]:
         return read_schema_rows(self.engine, schema, names, self.config.credentials.user)
-
-    @staticmethod
-    def _catalog_table(rows: list[tuple[object, ...]]) -> agate.Table:
-        return agate.Table(rows, column_names=CATALOG_COLUMNS, column_types=DEFAULT_TYPE_TESTER)
 
     @available.parse_list
     @as_dbt_errors()
@@ -199,16 +198,10 @@ class TablestoreAdapter(SparkAdapter):
         self, relations: Iterable[BaseRelation]
     ) -> list[tuple[str, str, int | None]]:
         """(schema, identifier, epoch ms of the last commit) for source freshness without a query."""
-        result = []
-        for relation in relations:
-            table = self.engine.find_table(f"{relation.schema}.{relation.identifier}")
-            facts = None if table is None else table.facts()
-            committed = None if facts is None else facts.committed_at_ms
-            result.append((str(relation.schema), str(relation.identifier), committed))
-        return result
+        return list_last_modified(self.engine, [(str(one.schema), str(one.identifier)) for one in relations])
 
     def set_relations_cache(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - dbt's signature
-        """Called by dbt before the first node: a wrong tablestore_as_of ends the command here."""
+        """Before the first node: a wrong tablestore_as_of ends the command here."""
         self.writer.check_as_of()
         super().set_relations_cache(*args, **kwargs)
 
@@ -227,7 +220,7 @@ class TablestoreAdapter(SparkAdapter):
     @available.parse_none
     @as_dbt_errors()
     def tablestore_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
-        """Check the model's config; nothing is written before this."""
+        """Check a node's config; nothing is written before this."""
         return self.writer.read_settings(model, nodes)
 
     @available.parse_none
@@ -242,20 +235,13 @@ class TablestoreAdapter(SparkAdapter):
         table = self.engine.find_table(relation.table_name)
         return table is not None and table.latest_snapshot_id() is not None
 
-    @available.parse(lambda *_, **__: False)
-    def tablestore_is_same_name(self, one: BaseRelation, other: BaseRelation) -> bool:
-        """Whether two relations are one name of the warehouse; case does not tell them apart on every disk."""
-        return [str(part).lower() for part in (one.schema, one.identifier)] == [
-            str(part).lower() for part in (other.schema, other.identifier)
-        ]
-
     @available.parse_none
     @as_dbt_errors()
     def tablestore_clone(
         self, relation: TablestoreRelation, source: TablestoreRelation
     ) -> TablestoreResponse:
         """The newest snapshot of another table under this name; no row is read or written."""
-        self.engine.clone(f"{source.schema}.{source.identifier}", relation.table_name)
+        self.engine.clone(source.table_name, relation.table_name)
         snapshot = self.engine.table(relation.table_name).latest_snapshot_id()
         return TablestoreResponse(_message=f"cloned snapshot {snapshot}", code="OK", snapshot_id=snapshot)
 
@@ -272,10 +258,15 @@ class TablestoreAdapter(SparkAdapter):
         self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **facts: object
     ) -> BuildPlan:
         """Decide what the run does; reads the query's columns, writes nothing."""
-        reads = ReadLog()
-        columns = tuple((c.column, c.dtype) for c in self.get_column_schema_from_query(sql, reads))
-        self.writer.note_reads(settings.node, facts.get("batch"), reads)
+        columns = self._note_reads(settings.node, facts.get("batch"), sql)
         return self.writer.plan(relation, settings, sql, columns, facts)
+
+    def _note_reads(self, node: str, batch: object, sql: str) -> tuple[tuple[str, str], ...]:
+        """Columns of a node's query; the writer hears what it reads."""
+        reads = ReadLog()
+        found = self.get_column_schema_from_query(sql, reads)
+        self.writer.note_reads(node, batch, reads)
+        return tuple((one.column, one.dtype) for one in found)
 
     @available.parse_none
     @as_dbt_errors()
@@ -294,9 +285,21 @@ class TablestoreAdapter(SparkAdapter):
 
     @available.parse_none
     @as_dbt_errors()
-    def tablestore_upsert(self, relation: TablestoreRelation, sql: str, **by: str) -> TablestoreResponse:
-        """Upsert a query's rows with its new columns, in one commit; no rows are no commit."""
-        return self.writer.upsert(relation, sql, **by)
+    def tablestore_snapshot(
+        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **context: object
+    ) -> TablestoreResponse:
+        """One run of a dbt snapshot: a new table, or rows to upsert with their new columns; no rows are no commit."""
+        self._note_reads(settings.node, None, sql)
+        return self.writer.write_snapshot(relation, settings, sql, context)
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_check_merge(
+        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **context: object
+    ) -> None:
+        """Before MERGE changes a snapshot's table with another key: nothing that it reads is staged."""
+        self._note_reads(settings.node, None, sql)
+        self.writer.check_merge(relation, settings, context)
 
     @available.parse(lambda *args, **_: args[1])
     @as_dbt_errors()
@@ -410,9 +413,8 @@ class TablestoreAdapter(SparkAdapter):
 
     def run_sql_for_tests(self, sql: str, fetch: str, conn: Connection) -> Any:  # noqa: ANN401 - dbt's signature
         """Used by dbt-tests-adapter."""
-        cursor = conn.handle.cursor()
         with self.connections.exception_handler(sql):
-            cursor.execute(sql)
+            (cursor := conn.handle.cursor()).execute(sql)
         return cursor.fetchone() if fetch == "one" else cursor.fetchall() if fetch == "all" else None
 
     def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:  # noqa: ANN401, ARG002

@@ -2,6 +2,7 @@
 
 Names      list_gates()        the data tests that must be green before a model is published
            gates_of()          those of them that a policy waits for
+           built_schemas()     where the project's tables lie
            list_ancestors()    every node a model's rows come from, through views and ephemerals
            check_topics()      one topic belongs to one model
 INVARIANT  pure: `nodes` is graph.nodes, unique id -> node as a mapping.
@@ -59,6 +60,12 @@ def list_ancestors(nodes: Nodes, model_id: str) -> frozenset[str]:
             found.add(node_id)
             open_ids.extend(_parents(nodes.get(node_id, {})))
     return frozenset(found)
+
+
+def built_schemas(nodes: Mapping[str, Any], own: str) -> tuple[str, ...]:
+    """Schemas of models, seeds and snapshots, and the target's `own`; sorted. `nodes` are dbt's objects here."""
+    built = (one for one in nodes.values() if str(one.resource_type) in ("model", "seed", "snapshot"))
+    return tuple(sorted({str(one.schema) for one in built} | {own}))
 
 
 def find_topic(config: Mapping[str, Any]) -> str | None:

@@ -118,3 +118,7 @@ class TablestoreRelation(SparkRelation):
     def table_name(self) -> str:
         """`demo.orders`, the name the engine knows it by, whatever the quoting policy is."""
         return f"{self.schema}.{self.identifier}"
+
+    def is_same_name(self, other: SparkRelation) -> bool:
+        """Whether both are one name of the warehouse; case does not tell them apart on every disk."""
+        return self.table_name.lower() == f"{other.schema}.{other.identifier}".lower()

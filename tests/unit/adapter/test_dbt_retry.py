@@ -56,3 +56,10 @@ def test_a_retry_runs_what_did_not_end_well(tmp_path: Path) -> None:
     again = {"partial", "skipped", "error", "fail", "runtime"}
     assert PendingWrites(tmp_path, retried).selected(["model.x"]) == again | {"model.x"}
     assert PendingWrites(tmp_path, None).selected(["model.x"]) == {"model.x"}
+
+
+def test_retried_runs_of_a_chain_of_retries_are_all_named(tmp_path: Path) -> None:
+    """The second retry of a run continues the run and its first retry; another command continues nothing."""
+    assert PendingWrites(tmp_path, None).retried_runs("run-1") == ()
+    assert PendingWrites(tmp_path, Retried("run-1")).retried_runs("retry-1") == ("run-1",)
+    assert PendingWrites(tmp_path, Retried("retry-1")).retried_runs("retry-2") == ("retry-1", "run-1")

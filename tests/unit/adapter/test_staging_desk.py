@@ -37,6 +37,32 @@ def test_children_of_staged_models_are_staged_too(engine: Engine) -> None:
     assert (latest(engine, "orders"), latest(engine, "daily")) == (1, 1)
 
 
+def test_child_written_while_parent_is_published_is_published_behind_its_own_write(engine: Engine) -> None:
+    """The parent's last test ends before the child is there: no test comes any more, so the child's write asks."""
+    run = Run(engine, "a")
+    run.build("orders")
+    plan = run.desk.plan_staged(
+        node="model.p.daily", table="demo.daily", policy="auto", nodes=NODES, selected=("model.p.daily",)
+    )
+    run.test("unique")
+    run.write("demo.daily", 1, plan)
+    assert latest(engine, "daily") is None
+    assert [line.split()[0] for line in run.desk.publish_free("demo.daily")] == ["demo.daily"]
+    assert latest(engine, "daily") == 1
+    assert staged(engine) == []
+
+
+def test_publishing_what_is_free_leaves_other_tables_alone(engine: Engine) -> None:
+    """What waits for a red parent, and what another table waits for, is no business of a node's write."""
+    run = Run(engine, "a")
+    run.build("orders")
+    run.build("daily", selected=("model.p.daily",))
+    assert run.desk.publish_free("demo.daily") == ()
+    run.test("unique", Verdict.RED)
+    assert run.desk.publish_free("demo.daily") == ()
+    assert staged(engine) == ["demo.daily", "demo.orders"]
+
+
 def test_red_publishes_nothing_and_says_so_once(engine: Engine) -> None:
     """A line names table and test, one line sums up; asking twice repeats neither."""
     run = Run(engine, "aaaa-bbbb-cccc-dddd")
@@ -68,12 +94,12 @@ def test_results_say_what_became_of_each_model(engine: Engine) -> None:
 
 
 def test_reads_of_the_invocation_see_its_staged_rows(engine: Engine) -> None:
-    """Until published; dbt snapshots, which are public at once, never do."""
+    """Until published; dbt snapshots too, which are staged with what they read."""
     run = Run(engine, "aaaa-bbbb-cccc-dddd")
     run.build("orders")
     assert run.desk.is_staged("demo.orders")
     assert run.desk.branches_for("model.p.daily", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
-    assert run.desk.branches_for("snapshot.p.history", ["demo"]) == {}
+    assert run.desk.branches_for("snapshot.p.history", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
     run.test("unique")
     assert run.desk.branches_for("model.p.daily", ["demo"]) == {}
     assert not run.desk.is_staged("demo.orders")
@@ -296,3 +322,25 @@ def test_staged_rows_that_are_read_without_a_ref_bind_too(engine: Engine) -> Non
     assert latest(engine, "other") is None
     run.test("unique")
     assert (latest(engine, "orders"), latest(engine, "other")) == (1, 1)
+
+
+def test_retry_owns_what_the_retried_run_has_staged(engine: Engine) -> None:
+    """Its nodes read it, and a child is bound to it; the node that is retried itself reads what is published."""
+    Run(engine, "a").build("orders")
+    retry = Run(engine, "b")
+    retry.desk.adopt(["a"], ["demo"])
+    assert retry.desk.branches_for("model.p.daily", ["demo"]) == {"demo.orders": "dbt_a"}
+    assert retry.desk.branches_for("model.p.orders", ["demo"]) == {}
+    assert retry.build("daily", selected=("model.p.daily",))
+    assert [line.split()[0] for line in retry.test("unique")] == ["demo.orders", "demo.daily"]
+
+
+def test_retried_model_replaces_what_the_retried_run_has_staged(engine: Engine) -> None:
+    """With the child that was built from it: nobody could publish that any more."""
+    first = Run(engine, "a")
+    first.build("orders")
+    first.build("daily", selected=("model.p.daily",))
+    retry = Run(engine, "b")
+    retry.desk.adopt(["a"], ["demo"])
+    retry.build("orders", 2)
+    assert staged(engine) == ["demo.orders"]

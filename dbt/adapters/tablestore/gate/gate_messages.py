@@ -3,6 +3,7 @@
 Names      held_line()   one staged snapshot; summary(): all of a run
            failed()      a publication of which something failed, as the test's error
            abstention()  a test that is no gate of a table after all
+           red_again()   a test that was green is red on the rows of somebody else's commit
            not_ours()    batches of an earlier run cannot be staged once more here
 INVARIANT  pure: says of every table what is true of it, no more and no less.
 """
@@ -90,4 +91,15 @@ def failed(done: Collection[Publication]) -> RetryError:
         f"publishing {names} failed",
         why="; ".join(one.line() for one in done),
         fix="; ".join(steps),
+    )
+
+
+def red_again(tables: Collection[str], red: Collection[str]) -> RetryError:
+    """TS1878."""
+    return RetryError(
+        "TS1878",
+        f"{', '.join(sorted(tables))} NOT published: planned again after somebody else's commit, "
+        f"{', '.join(red)} is red",
+        why="the tests were green on the rows before that commit, and are not on the rows with it",
+        fix="look at the staged rows (tablestore staged show), correct the data, and build again",
     )

@@ -1,7 +1,5 @@
 """Test-gated publishing in dbt: what this invocation stages, what its tests say, what goes out when.
 
-Names      StagingDesk   one per dbt invocation: stage, record a test's outcome, publish, explain the rest
-           StagePlan     how a model is going to be staged
 Steps      model built into a staged branch → its data tests read that branch → the last green test publishes the
            snapshots that its tests have read together (tablestore_engine/warehouse/gate/gate_rule.py) → children follow
 INVARIANT  the book in memory and what lies beside the staged branches say the same, so that `dbt run`, `dbt test`
@@ -10,8 +8,7 @@ INVARIANT  all changes of the book happen under one lock; publishing too, so tha
            outermost of all (Rank.STAGING_DESK): what it calls, writes and queries of a re-plan too, comes back here in
            the same thread only, and whoever holds a lock of the engine is refused here.
 INVARIANT  a publication that failed is an error of the test that asked for it: no run ends well with pending work.
-CRASH      died before publishing: the branches and their outcomes are there, the next `dbt test` publishes.
-           Died between two claims or before the log: the next test or build of these models finishes it.
+CRASH      branches and outcomes stay, also between two claims or before a log: the next test or build goes on.
 """
 
 from __future__ import annotations
@@ -20,9 +17,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
-from dbt.adapters.tablestore.gate.gate_messages import abstention, failed, held_line, not_ours, summary
+from dbt.adapters.tablestore.gate.gate_messages import (
+    abstention,
+    failed,
+    held_line,
+    not_ours,
+    red_again,
+    summary,
+)
 from dbt.adapters.tablestore.gate.microbatches import joined, lost_note, pick_waiting
 from dbt.adapters.tablestore.gate.replanning import Replanner
+from dbt.adapters.tablestore.gate.staged_reads import branch_of, is_test_about
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_graph import Nodes, gates_of, list_ancestors
 from tablestore_engine.api import (
@@ -37,12 +42,13 @@ from tablestore_engine.api import (
     Rank,
     Staged,
     TableRead,
+    bound_group,
     explain,
     pick_group,
     short_name,
     stage_properties,
 )
-from tablestore_engine.errors import NotFound, RetryError, TablestoreError
+from tablestore_engine.errors import NotFound, TablestoreError
 
 logger = Messages("Tablestore")
 UNCHANGED = "is dropped: built again, the model changes nothing of what readers see"
@@ -74,6 +80,7 @@ class StagingDesk:
         self._book = GateBook()
         self._mine: frozenset[tuple[str, str]] = frozenset()
         self._told: frozenset[tuple[str, str]] = frozenset()
+        self._adopted: frozenset[tuple[str, str]] = frozenset()
         self._joined: frozenset[tuple[str, str]] = frozenset()
         self._responses: dict[str, TablestoreResponse] = {}
         self._replanner = Replanner()
@@ -82,7 +89,15 @@ class StagingDesk:
 
     def start(self, invocation: str) -> None:
         """The invocation's id names its staged branches, so that two runs never share one."""
-        self._branch = f"dbt_{invocation.replace('-', '')[:12]}"
+        self._branch = branch_of(invocation)
+
+    def adopt(self, invocations: Iterable[str], databases: Collection[str]) -> None:
+        """`dbt retry`: what the runs that it continues have staged is this one's too."""
+        names = {branch_of(one) for one in invocations}
+        with self._lock:
+            self._load(databases)
+            self._adopted = frozenset(one.key for one in self._book.staged if one.name in names)
+            self._mine |= self._adopted
 
     # building ------------------------------------------------------------------------------------
 
@@ -123,11 +138,11 @@ class StagingDesk:
 
     def _join(self, made: Staged, nodes: Nodes) -> Staged:
         """With what waits already; publish='always' does not wait, so it drops that (forget says so)."""
-        found = self._book.of_table(made.table)
-        waiting = pick_waiting(found, made.owner, self._mine, self._engine().gate.is_current)
+        found, own = self._book.of_table(made.table), self._mine - self._adopted
+        waiting = pick_waiting(found, made.owner, own, self._engine().gate.is_current)
         if waiting is None or made.policy == "always":
             return made
-        if waiting.key not in self._mine and waiting.key not in self._joined:
+        if waiting.key not in own and waiting.key not in self._joined:
             self._joined |= {waiting.key}
             logger.info(
                 f"{made.table}: batches of an earlier run wait in staged snapshot {waiting.name}; "
@@ -164,7 +179,7 @@ class StagingDesk:
             if rebuild is not None:
                 self._replanner.rebuilds[plan.staged.table] = rebuild
             table = plan.staged.table
-            if response.staged is None:  # built again, and nothing is left to change
+            if response.staged is None:  # nothing is left to change
                 self._drop_waiting(table, UNCHANGED)
                 self._responses[table].follow(response)
                 return
@@ -214,7 +229,7 @@ class StagingDesk:
             if old.name == keep or old.is_out:
                 continue
             for item in self._book.with_children(old):
-                if item.key in self._mine and item.table != table:
+                if item.key in self._mine - self._adopted and item.table != table:
                     continue
                 was = f"staged snapshot {item.snapshot} of {item.table}, which was waiting,"
                 reason = why if item.key == old.key else "goes with it: it was built from it"
@@ -266,11 +281,19 @@ class StagingDesk:
             wanted = {item.table for item in self._book.staged if not nodes or item.owner in nodes}
             return self._publish(frozenset(wanted))
 
-    def _publish(self, asked: frozenset[str]) -> tuple[str, ...]:
-        """Group by group; what lost its claim is planned and tested again as often as the replanner allows."""
+    def publish_free(self, table: str) -> tuple[str, ...]:
+        """Behind a node's write: what it waited for may be out by now. Lines for the log. Raises RetryError TS1876."""
+        with self._lock:
+            own = [item for item in self._book.of_table(table) if item.key in self._mine and not item.is_out]
+            bound = {one.table for item in own for one in bound_group(item, self._book)}
+            others = frozenset(item.table for item in self._book.staged) - bound
+            return self._publish(frozenset(), others) if own else ()
+
+    def _publish(self, asked: frozenset[str], others: frozenset[str] = frozenset()) -> tuple[str, ...]:
+        """By groups, none of `others`; what lost its claim is planned and tested again, as the replanner allows."""
         done: list[Publication] = []
         while True:
-            results = self._publish_round(asked)
+            results = self._publish_round(asked, others)
             again = self._replanner.pick(self._book, tuple(one.staged for one in results if one.is_overtaken))
             done += [one for one in results if not again or one.report is not None]
             if not again:
@@ -281,8 +304,8 @@ class StagingDesk:
             except TablestoreError as error:
                 return self._report([*done, *(Publication(item, REFUSED, error=error) for item in again)])
 
-    def _publish_round(self, asked: frozenset[str]) -> tuple[Publication, ...]:
-        gate, refused, done = self._engine().gate, set[str](), list[Publication]()
+    def _publish_round(self, asked: frozenset[str], others: frozenset[str]) -> tuple[Publication, ...]:
+        gate, refused, done = self._engine().gate, set(others), list[Publication]()
         while group := pick_group(self._book, gate.see(self._book), asked=asked, refused=frozenset(refused)):
             results = gate.publish(group)
             done += results
@@ -305,13 +328,7 @@ class StagingDesk:
             if outcome.holds_back(asked):
                 red.append(short_name(outcome.test))
         if red:
-            names = ", ".join(sorted(new))
-            raise RetryError(
-                "TS1878",
-                f"{names} NOT published: planned again after somebody else's commit, {', '.join(red)} is red",
-                why="the tests were green on the rows before that commit, and are not on the rows with it",
-                fix="look at the staged rows (tablestore staged show), correct the data, and build again",
-            )
+            raise red_again(new, red)
 
     def _report(self, done: Iterable[Publication]) -> tuple[str, ...]:
         """Responses get the news; raises when something failed."""
@@ -335,8 +352,6 @@ class StagingDesk:
     def branches_for(self, node: str, databases: Collection[str]) -> Mapping[str, str]:
         """table -> branch that reads of `node` should see."""
         with self._lock:
-            if node.startswith("snapshot."):  # it cannot be staged itself, so it records published rows only
-                return {}
             is_test = node.startswith("test.")
             if is_test:
                 self._load(databases)
@@ -344,19 +359,16 @@ class StagingDesk:
                 item.table: item.name
                 for item in self._book.staged
                 if not item.is_out
-                and (item.key in self._mine or (is_test and self._is_read_staged(item, node)))
+                and (self._is_mine(item, node) or (is_test and self._is_left_for(item, node)))
             }
 
-    def _is_read_staged(self, item: Staged, test: str) -> bool:
-        """Of what earlier runs left: what the test gates, what waits for other tables, what has no other rows yet.
+    def _is_mine(self, item: Staged, node: str) -> bool:
+        """A node that is retried does not read what it had staged."""
+        return item.key in self._mine and not (item.key in self._adopted and item.owner == node)
 
-        Rows that another test refused stay out of it: what is built today must not be bound to them.
-        """
-        if any(red != test for red in item.red_gates):
-            return self._has_no_rows(item)
-        if item.red_gates and any(one.key in self._mine and test in one.gates for one in self._book.staged):
-            return self._has_no_rows(item)
-        return test in item.gates or not item.gates or self._has_no_rows(item)
+    def _is_left_for(self, item: Staged, test: str) -> bool:
+        """Of what earlier runs left: also what has no other rows yet."""
+        return is_test_about(item, test, self._book, self._mine) or self._has_no_rows(item)
 
     def _has_no_rows(self, item: Staged) -> bool:
         table = self._engine().find_table(item.table)

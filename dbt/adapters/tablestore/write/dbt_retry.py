@@ -7,6 +7,7 @@ Steps      1 a model commits, its log fails (PublishPending): invocation, node a
            the node writes under the kept identity, the engine finds that commit and only publishes
 WHY        a retry has an invocation id of its own; under it an append model would write its rows twice.
            Its macros see no selection either, so a model would go out before its tests: run_results.json tells it too.
+           A retry continues its run: what that run has staged is read, and published, as in the run itself.
 INVARIANT  only `dbt retry` uses a kept identity: a new `dbt run` is a new write.
 """
 
@@ -23,6 +24,7 @@ from tablestore_engine.api import OrderedLock, Rank
 
 PENDING_FILE = "tablestore_pending.json"
 _KEPT = 50
+_RETRIES = "retries"  # among the nodes of a run, which have dots in their ids
 _AGAIN = frozenset({"error", "fail", "skipped", "runtime error", "partial success"})  # what dbt retries
 
 
@@ -63,6 +65,15 @@ class PendingWrites:
             return None
         kept = self._read().get(self._retried.invocation, {}).get(node) if self._retried else None
         return kept or f"dbt-{invocation}"
+
+    def retried_runs(self, invocation: str) -> tuple[str, ...]:
+        """The runs that this one continues: that which it retries, and what that one has retried; kept for the next."""
+        if self._retried is None:
+            return ()
+        before = self._read().get(self._retried.invocation, {}).get(_RETRIES, "")
+        runs = (self._retried.invocation, *filter(None, before.split(",")))
+        self.keep(invocation, _RETRIES, ",".join(runs))
+        return runs
 
     def selected(self, told: Collection[str]) -> frozenset[str]:
         """What runs: dbt tells its macros nothing of a retry's selection."""

@@ -2,6 +2,7 @@
 
 Names      PlannedModel   SQL, facts and action of a plan
            ModelJob       one write; job_of makes it from what the materialization says
+           compiled_for_no_table   the error of one that cannot be planned again
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import WriteSpec
+from tablestore_engine.errors import RetryError
 
 Work = tuple[WriteSpec, Any]  # and SQL text or an Arrow table
 
@@ -54,4 +56,14 @@ def job_of(
     invocation, batch = str(context.get("invocation") or ""), context.get("batch")
     return ModelJob(
         relation, settings, plan, work, again, invocation, commit_identifier(batch), span_of(batch)
+    )
+
+
+def compiled_for_no_table(name: str, node: str) -> RetryError:
+    """TS1879."""
+    return RetryError(
+        "TS1879",
+        f"model {name} cannot be planned again in this run",
+        why="its SQL was compiled for a table that did not exist, and somebody has made the table meanwhile",
+        fix=f"dbt build --select {node.rsplit('.', maxsplit=1)[-1]}",
     )

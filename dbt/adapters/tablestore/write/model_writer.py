@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import agate
+from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
 from dbt.adapters.tablestore.config.changed_keys import STRATEGY
@@ -40,10 +41,11 @@ from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
 from dbt.adapters.tablestore.write.evaluated_rows import tell_evaluated
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
-from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, job_of
+from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, compiled_for_no_table, job_of
 from dbt.adapters.tablestore.write.replacement import must_replace
 from dbt.adapters.tablestore.write.seeds import seed_to_arrow
 from dbt.adapters.tablestore.write.situations import read_situation
+from dbt.adapters.tablestore.write.snapshots import no_merge, snapshot_job, snapshot_settings
 from tablestore_engine.api import (
     BROKERS,
     Engine,
@@ -55,7 +57,6 @@ from tablestore_engine.api import (
     WriteMode,
     WriteSpec,
 )
-from tablestore_engine.errors import RetryError
 
 logger = Messages("Tablestore")
 
@@ -75,7 +76,7 @@ class ModelWriter:
         self._desk = StagingDesk(engine)
         target = Path(getattr(config, "project_target_path", "target"))
         self._target, self._pending = target, PendingWrites(target, find_retried(target))
-        self._is_as_of_checked = False
+        self._is_as_of_checked = self._is_continued = False
         self._ignored = IgnoredKeys()
         self._warned: set[str] = set()
         self._reads: dict[str, ReadLog] = {}
@@ -89,7 +90,9 @@ class ModelWriter:
     # --- config and plan ---
 
     def read_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
-        """Raises TS1810-TS1825 before anything is written."""
+        """Of a model, seed or snapshot. Raises TS1810-TS1825 before anything is written."""
+        if model.get("resource_type") == "snapshot":
+            return snapshot_settings(model)
         config, name = model["config"], str(model["name"])
         brokers = log_settings(self._config.credentials).get(BROKERS)
         contract = read_contract(model)
@@ -238,12 +241,7 @@ class ModelWriter:
         """The same SQL on what is there now. Raises RetryError TS1879 when it was compiled for another situation."""
         known = self._plans[unit]
         if known.action is Action.CREATE:
-            raise RetryError(
-                "TS1879",
-                f"model {relation.table_name} cannot be planned again in this run",
-                why="its SQL was compiled for a table that did not exist, and somebody has made the table meanwhile",
-                fix=f"dbt build --select {settings.node.split('.')[-1]}",
-            )
+            raise compiled_for_no_table(relation.table_name, settings.node)
         sql = self.inputs.planned_again(settings.node, known.sql)
         found = self._engine().query_columns(
             sql, versions=self._commits.versions_but(settings.node, relation)
@@ -281,17 +279,7 @@ class ModelWriter:
     def _commit(self, job: ModelJob, context: Mapping[str, Any]) -> TablestoreResponse:
         """One snapshot, staged or published."""
         name = job.relation.table_name
-        self._desk.start(job.invocation)
-        staged = self._desk.plan_staged(
-            node=job.settings.node,
-            table=name,
-            policy=job.settings.table.publish,
-            nodes=context.get("nodes") or {},
-            selected=self._pending.selected(context.get("selected") or ()),
-            reads=self._reads.pop(unit_of(job.settings.node, context.get("batch")), ReadLog()).reads(),
-            batch=job.batch,
-            begins=job.plan.action is not Action.INCREMENT,
-        )
+        staged = self._plan_staged(name, job.settings, job, context)
         self._desk.finish_pending(name)
         self._desk.clear_unpublished(name, staged)
         existing = context.get("existing")
@@ -317,7 +305,25 @@ class ModelWriter:
                 self._desk.forget(name, is_unchanged=staged is not None)
             return response
         self._desk.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
+        for line in self._desk.publish_free(name):
+            logger.info(line)
         return response
+
+    def _plan_staged(
+        self, name: str, settings: ModelSettings, job: ModelJob | None, context: Mapping[str, Any]
+    ) -> StagePlan | None:
+        """How the node's rows wait; None when they are published at once."""
+        self._desk.start(str(context.get("invocation") or ""))
+        return self._desk.plan_staged(
+            node=settings.node,
+            table=name,
+            policy=settings.table.publish,
+            nodes=context.get("nodes") or {},
+            selected=self._pending.selected(context.get("selected") or ()),
+            reads=self._reads.pop(unit_of(settings.node, context.get("batch")), ReadLog()).reads(),
+            batch=None if job is None else job.batch,
+            begins=job is None or job.plan.action is not Action.INCREMENT,
+        )
 
     def _rebuild_of(self, job: ModelJob, staged: StagePlan, *, replaces: bool) -> Rebuild:
         """How the table is staged once more: with all batches that this invocation has staged."""
@@ -338,19 +344,19 @@ class ModelWriter:
 
         return rebuild
 
-    def upsert(
-        self, relation: TablestoreRelation, sql: str, invocation: str, node: str
+    def write_snapshot(
+        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, context: Mapping[str, Any]
     ) -> TablestoreResponse:
-        """Rows of a dbt snapshot, published at once; no rows are no commit."""
-        spec = WriteSpec(
-            mode=WriteMode.UPSERT,
-            on_schema_change=OnSchemaChange.APPEND_NEW_COLUMNS,
-            commit_user=f"dbt-{invocation}",
-            commit_identifier=1,
-            properties={"dbt.invocation": invocation, "dbt.node": node},
-        )
-        versions = self.versions_for(node)
-        return describe_commit(self._engine().write(relation.table_name, sql, spec, versions=versions))
+        """One run of a dbt snapshot, staged with what it reads; no rows are no commit. `context`: as write()."""
+        return self._commit(snapshot_job(relation, settings, sql, context), context)
+
+    def check_merge(
+        self, relation: TablestoreRelation, settings: ModelSettings, context: Mapping[str, Any]
+    ) -> None:
+        """Before MERGE changes a snapshot's table in place. Raises Unsupported TS1883 when it had to be staged."""
+        planned = self._plan_staged(relation.table_name, settings, None, context)
+        if planned is not None:
+            raise no_merge(planned.staged)
 
     def full_refresh_difference(self, manifest: Any, relation: TablestoreRelation, test: str) -> str:  # noqa: ANN401
         """SQL of the rows that a model's table and its query do not share. Raises FixRequest TS1840."""
@@ -405,6 +411,7 @@ class ModelWriter:
 
     def versions_for(self, node: str) -> Mapping[str, Any]:
         """table -> version that statements of this node read instead of the current one."""
+        self._continue_retried()
         pins = versions_of(self._desk.branches_for(node, self._databases()))
         if not node.startswith("test."):
             return {**pins, **self.streams.staged(node, pins)}
@@ -413,6 +420,13 @@ class ModelWriter:
             node
         )  # what rows were made from stays so, whatever state a test is asked for
         return {**own, **pins, **{name: at for name, at in self._as_of.items() if name not in own}}
+
+    def _continue_retried(self) -> None:
+        """Once per `dbt retry`, before its first statement."""
+        with self._lock:
+            is_first, self._is_continued = not self._is_continued, True
+        if is_first and (runs := self._pending.retried_runs(get_invocation_id())):
+            self._desk.adopt(runs, self._databases())
 
     @as_dbt_errors()
     def check_as_of(self) -> None:

@@ -2,7 +2,7 @@
 {%- materialization clone, adapter='tablestore' -%}
   {#- dbt's own drops what is there first: of a relation cloned onto itself nothing would be left -#}
   {%- set existing = load_cached_relation(this) -%}
-  {%- if existing and defer_relation and adapter.tablestore_is_same_name(this, defer_relation) -%}
+  {%- if existing and defer_relation and this.is_same_name(defer_relation) -%}
     {%- do log("Target relation and defer relation are the same, skipping clone for relation: " ~ this.render(), info=True) -%}
     {{ return({'relations': [existing]}) }}
   {%- endif -%}

@@ -1,7 +1,7 @@
 {#-
   dbt snapshots (history by valid_from / valid_to) on any table of the warehouse.
   The first run makes a table whose key is dbt's id of a version; later ones upsert what dbt's own staging query gives, so
-  each run is one snapshot, and a run without changes is none.
+  each run is one snapshot, and a run without changes is none. It is staged when it reads staged rows of this build.
 -#}
 {%- materialization snapshot, adapter='tablestore' -%}
   {%- set existing = load_cached_relation(this) -%}
@@ -9,6 +9,8 @@
   {%- if existing is not none and not existing.is_table -%}
     {%- do exceptions.relation_wrong_type(existing, 'table') -%}
   {%- endif -%}
+  {%- set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
+  {%- set settings = adapter.tablestore_settings(model, graph.nodes) -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
@@ -18,12 +20,12 @@
   {%- if existing is none -%}
     {%- set query = build_snapshot_table(strategy, model['compiled_code']) -%}
     {{ check_time_data_types(query) }}
-    {%- set create = tablestore_snapshot_create(target_relation, query) -%}
-    {%- call statement('main') -%}
-      {{ create }}
-    {%- endcall -%}
+    {%- set response = adapter.tablestore_snapshot(
+          target_relation, settings, query, existing=none, nodes=graph.nodes,
+          selected=selected_resources, invocation=invocation_id) -%}
+    {%- do tablestore_store_main(tablestore_snapshot_create(target_relation, names, query), response) -%}
   {%- else -%}
-    {%- do tablestore_snapshot_continue(target_relation, strategy, sql) -%}
+    {%- do tablestore_snapshot_continue(target_relation, settings, strategy, sql) -%}
   {%- endif -%}
 
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
@@ -35,17 +37,21 @@
 
 
 {#- A later run: the target is checked, then changed in one commit. -#}
-{%- macro tablestore_snapshot_continue(target_relation, strategy, sql) -%}
+{%- macro tablestore_snapshot_continue(target_relation, settings, strategy, sql) -%}
   {%- set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, names, strategy) -%}
   {%- set query = snapshot_staging_table(strategy, sql, target_relation) -%}
   {{ check_time_data_types(query) }}
   {%- if adapter.tablestore_has_key(target_relation, [names.dbt_scd_id]) -%}
     {%- set rows = tablestore_snapshot_rows(target_relation, names, query) -%}
-    {%- set response = adapter.tablestore_upsert(
-          target_relation, rows, invocation=invocation_id, node=model.unique_id) -%}
+    {%- set response = adapter.tablestore_snapshot(
+          target_relation, settings, rows, existing=target_relation, nodes=graph.nodes,
+          selected=selected_resources, invocation=invocation_id) -%}
     {%- do tablestore_store_main('insert into ' ~ target_relation.render() ~ '\n' ~ rows, response) -%}
   {%- else -%}
+    {%- do adapter.tablestore_check_merge(
+          target_relation, settings, query, nodes=graph.nodes, selected=selected_resources,
+          invocation=invocation_id) -%}
     {%- set merge = tablestore_snapshot_merge(target_relation, names, query) -%}
     {%- call statement('main') -%}
       {{ merge }}

@@ -2,8 +2,7 @@
   A later run of a dbt snapshot: dbt's staging query says which versions begin and end, the table's key is dbt_scd_id, the
   hash of a row's key and time. So one SELECT gives the rows to upsert, and no rows are no commit.
 -#}
-{%- macro tablestore_snapshot_create(target_relation, query) -%}
-  {%- set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
+{%- macro tablestore_snapshot_create(target_relation, names, query) -%}
 create or replace table {{ target_relation.render() }}
 using tablestore
 tblproperties ('primary-key' = '{{ names.dbt_scd_id }}')
