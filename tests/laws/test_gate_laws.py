@@ -170,3 +170,32 @@ def test_a_group_that_was_cut_in_two_is_finished() -> None:
     assert len(play.current) == 1
     play.publish(claims=99)
     assert len(play.current) == 2
+
+
+@settings(max_examples=300, phases=[Phase.generate])
+@given(seed=st.integers(0, 2**32))
+def test_build_whose_tests_are_all_green_is_published_whole(seed: int) -> None:
+    """Over random graphs and tests of one to three tables: no group waits for what waits for the group."""
+    chance, size = Random(seed), 6
+    above: dict[int, set[int]] = {}
+    for number in range(size):
+        direct = {one for one in range(number) if chance.random() < 0.35}
+        above[number] = direct.union(*(above[one] for one in direct))
+    tests = {
+        f"test{n}": chance.sample(range(size), chance.randint(1, 3)) for n in range(chance.randint(1, 4))
+    }
+    reads = [TableRead(f"d.t{number}", f"v:{number}") for number in range(size)]
+    book = GateBook()
+    for number in range(size):
+        own = {name: tables for name, tables in tests.items() if number in tables}
+        said = tuple(Outcome(name, Verdict.GREEN, tuple(reads[one] for one in own[name])) for name in own)
+        parents = tuple(reads[one] for one in sorted(above[number]))
+        made = Staged(f"d.t{number}", "s", f"v:{number}", gates=tuple(own), parents=parents, outcomes=said)
+        book = book.with_added(made)
+    current: dict[str, str] = {}
+    while group := pick_group(book, World(current, frozenset(current.items()))):
+        for item in group:
+            assert all(current.get(parent.table) == parent.version for parent in item.parents)
+            current[item.table] = item.version
+        book = book.without(*group)
+    assert book.staged == ()

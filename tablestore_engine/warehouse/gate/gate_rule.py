@@ -13,7 +13,8 @@ Rule       1 every gate has an outcome that counts, all of these are green
              a test that read the table only at versions that it names itself abstains: it is no gate of it
            3 staged snapshots that one such test read go out together or not at all
            4 what else it read must be what readers see when the group is out
-           5 what the rows were built from is out, or goes out before them in the group
+           5 what the rows were built from is out, or goes out before them in the group: a test of a parent and of
+             what is built from it at some distance takes what lies between into the group
 INVARIANT  what readers see after a group is out is what its green tests read: property test in
            tests/laws/test_gate_laws.py.
 CRASH      the rule needs nothing but what lies beside the staged snapshots: a group of which some are out is
@@ -227,15 +228,39 @@ def pick_group(
 
 
 def bound_group(item: Staged, book: GateBook) -> tuple[Staged, ...]:
-    """Rule 3: the staged snapshot with all that tests have read together with it, at any distance."""
+    """Rule 3: the staged snapshot with all that tests have read together with it, at any distance.
+
+    With rule 5 also what lies between two members: built from one of them, and another one is built from it.
+    """
     group = {item.key: item}
     while more := [
         one
         for one in book.staged
-        if one.key not in group and any(_is_bound(one, other) for other in group.values())
+        if one.key not in group
+        and (any(_is_bound(one, other) for other in group.values()) or _is_between(one, group, book))
     ]:
         group.update({one.key: one for one in more})
     return tuple(group[key] for key in sorted(group))
+
+
+def _is_between(one: Staged, group: Mapping[tuple[str, str], Staged], book: GateBook) -> bool:
+    """It must be out before a member, and cannot be out before another one is."""
+    is_needed = any(_is_same(one, parent) for member in group.values() for parent in member.parents)
+    return is_needed and not one.is_out and any(key in group for key in _needed(one, book))
+
+
+def _needed(item: Staged, book: GateBook) -> frozenset[tuple[str, str]]:
+    """Keys of what must be out before it, or together with it; its own too."""
+    found = {item.key: item}
+    while more := {
+        one.key: one
+        for one in book.staged
+        if one.key not in found
+        and not one.is_out
+        and any(_is_bound(one, old) or any(_is_same(one, p) for p in old.parents) for old in found.values())
+    }:
+        found |= more
+    return frozenset(found)
 
 
 def _is_bound(one: Staged, other: Staged) -> bool:
