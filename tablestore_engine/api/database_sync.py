@@ -120,7 +120,7 @@ def sync_database(
         here = find_identity(connection)
         check_record(record, source, here, record.cluster)
         look = look_at_tables(connection, source, record, here.version)
-    change_record(folder, lambda known: known.with_followed(look.known))
+    change_record(folder, lambda known: known.with_followed(look.followed))
     try:
         place = wait_sent(source, environ, runtime, check=_both(stop, ConnectorCheck(running, runtime)))
     except _StoppedError:

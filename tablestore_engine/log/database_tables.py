@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tablestore_engine.errors import FixRequest, TablestoreError
@@ -28,17 +28,38 @@ _TABLES = """select c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::
 c.relreplident::text, case when c.relispartition then pg_partition_root(c.oid)::oid::bigint else 0 end,
 c.relkind = 'r' and exists (select from pg_inherits where inhparent = c.oid), row_security_active(c.oid),
 coalesce((select jsonb_object_agg(l.oid::text,
-array[pg_relation_filenode(l.oid)::text, l.oid::regclass::text, i.xmin::text])
+array[pg_relation_filenode(l.oid)::text, l.oid::regclass::text, i.xmin::text, l.xmin::text,
+case when i.xmin = m.xmin then 'made' else 'attached' end])
 from pg_partition_tree(c.oid) t join pg_class l on l.oid = t.relid join pg_inherits i on i.inhrelid = l.oid
+join pg_attribute m on m.attrelid = l.oid and m.attname = 'tableoid'
 where t.isleaf and c.relkind = 'p'), '{}'),
 c.relkind = 'p' and exists (select from pg_partition_tree(c.oid) t join pg_class l on l.oid = t.relid
-where l.relkind = 'f' or l.relpersistence = 'u')
+where l.relkind = 'f' or l.relpersistence = 'u'),
+coalesce(pg_relation_filenode(c.oid)::text, ''), coalesce((select r.oid::text from pg_publication_rel r
+join pg_publication p on p.oid = r.prpubid where r.prrelid = c.oid and p.pubname = %s), '')
 from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where c.relkind in ('r', 'p', 'f') and c.relpersistence in ('p', 'u') and n.nspname !~ '^pg_'
 and n.nspname <> 'information_schema' order by 2, 3"""
 _COLUMNS = """select attrelid::bigint, attname::text, attnum::int, attgenerated::text, format_type(atttypid, atttypmod),
-attnotnull, xmin::text from pg_attribute where attnum > 0 and not attisdropped and attrelid = any(%s::oid[])
-order by attrelid, attnum"""
+attnotnull, xmin::text, atthasmissing or exists (select from pg_partition_tree(attrelid) t
+join pg_attribute l on l.attrelid = t.relid and l.attname = a.attname where l.atthasmissing)
+from pg_attribute a where attnum > 0 and not attisdropped and attrelid = any(%s::oid[]) order by attrelid, attnum"""
+_MEANINGS = """with recursive part(relation, number, kind) as (
+select attrelid, attnum, atttypid from pg_attribute
+where attnum > 0 and not attisdropped and attrelid = any(%s::oid[])
+union
+select p.relation, p.number, m.kind from part p join pg_type t on t.oid = p.kind, lateral (
+select t.typbasetype where t.typtype = 'd' union all select t.typelem where t.typelem <> 0 and t.typlen = -1
+union all select r.rngsubtype from pg_range r where t.oid in (r.rngtypid, r.rngmultitypid)
+union all select a.atttypid from pg_attribute a
+where t.typtype = 'c' and a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped) m(kind))
+select p.relation::bigint, p.number::int, 'label ' || e.oid, e.enumlabel::text
+from part p join pg_enum e on e.enumtypid = p.kind
+union all
+select p.relation::bigint, p.number::int, 'attributes ' || t.oid,
+(select string_agg(concat_ws(' ', a.attnum, format_type(a.atttypid, a.atttypmod)), ', ' order by a.attnum)
+from pg_attribute a where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped)
+from part p join pg_type t on t.oid = p.kind where t.typtype = 'c'"""
 _INDEXES = """select i.indrelid::bigint, i.indisprimary, i.indisreplident,
 i.indisvalid and i.indimmediate and i.indpred is null and i.indexprs is null,
 array(select a.attname::text from generate_series(0, i.indnkeyatts - 1) k
@@ -48,7 +69,11 @@ from pg_index i where i.indisunique and i.indrelid = any(%s::oid[])"""
 
 @dataclass(frozen=True)
 class CatalogColumn:
-    """`number`: another one when a column is dropped and made again; `made`: the transaction that did so last."""
+    """`number`: another one when a column is dropped and added again; `made`: the transaction that altered it last.
+
+    `is_filled`: rows from before the column have a value that stands in the catalog. `meaning`: labels and attributes
+    of its type, which can change without the column.
+    """
 
     name: str
     number: int
@@ -56,6 +81,8 @@ class CatalogColumn:
     kind: str
     is_required: bool
     made: str
+    is_filled: bool = False
+    meaning: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,8 +97,11 @@ class Index:
 
 @dataclass(frozen=True)
 class CatalogTable:
-    """`kind`, `persistence`, `identity`: letters of pg_class; `leaves`: of a partitioned table, by oid: which file has
-    its rows, its name in SQL, and the transaction that made it a partition.
+    """`kind`, `persistence`, `identity`: letters of pg_class; `file`: its relfilenode, another one after each rewrite.
+
+    `leaves`: of a partitioned table, by oid: relfilenode, name in SQL, the transaction that made it a partition, the
+    one that changed it last, and whether it was `made` as a partition or `attached`. `published`: oid of its entry in
+    the publication, '' without one.
     """
 
     oid: int
@@ -85,6 +115,8 @@ class CatalogTable:
     is_filtered: bool
     leaves: Mapping[str, Sequence[str]]
     has_other_leaves: bool
+    file: str
+    published: str
     columns: tuple[CatalogColumn, ...]
     indexes: tuple[Index, ...]
 
@@ -97,13 +129,16 @@ class CatalogTable:
 def list_tables(connection: Any, source: DatabaseSource) -> tuple[CatalogTable, ...]:  # noqa: ANN401 - psycopg's
     """In the order of their names."""
     meant = [re.compile(pattern_of(one)) for one in source.tables] or [re.compile(".*", re.DOTALL)]
-    rows = connection.execute(_TABLES).fetchall()
+    rows = connection.execute(_TABLES, (source.slot,)).fetchall()
     found = [row for row in rows if any(one.fullmatch(f"{row[1]}.{row[2]}") for one in meant)]
     oids = {row[0] for row in found}
     columns: dict[int, list[CatalogColumn]] = defaultdict(list)
     indexes: dict[int, list[Index]] = defaultdict(list)
+    meanings: dict[tuple[int, int], dict[str, str]] = defaultdict(dict)
+    for oid, number, name, text in connection.execute(_MEANINGS, (list(oids),)).fetchall():
+        meanings[oid, number][name] = text
     for row in connection.execute(_COLUMNS, (list(oids),)).fetchall():
-        columns[row[0]].append(CatalogColumn(*row[1:]))
+        columns[row[0]].append(CatalogColumn(*(*row[1:], meanings.get((row[0], row[2]), {}))))
     for oid, is_primary, is_identity, is_plain, names in connection.execute(
         _INDEXES, (list(oids),)
     ).fetchall():

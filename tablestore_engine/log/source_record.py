@@ -30,9 +30,12 @@ _FILE = "source.json"
 
 @dataclass(frozen=True)
 class FollowedTable:
-    """`columns`: name → number, as pg_attribute has it; `leaves`: of a partitioned table, oid → file of its rows.
+    """`columns`: name → number, as pg_attribute has it, 0 for one that was dropped; `leaves`: of a partitioned table,
+    oid → relfilenode; `kinds`: name → type; `made`: name → the transaction that altered the column last; `meanings`: as
+    CatalogColumn.meaning; `file`, `published`: as CatalogTable.
 
-    `kinds`: name → type.
+    `doubt`: fingerprint of a later state of the catalog in which rows may have values that replication did not send;
+    `doubt_since`: rows of this transaction and later ones were written in that state.
     """
 
     oid: int
@@ -40,6 +43,12 @@ class FollowedTable:
     columns: Mapping[str, int]
     leaves: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
+    made: Mapping[str, str] = field(default_factory=dict)
+    meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    file: str = ""
+    published: str = ""
+    doubt: str = ""
+    doubt_since: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,12 +77,21 @@ class SourceRecord:
         return self if known and place_number(known) >= place_number(place) else replace(self, reached=place)
 
 
-def follow_as_is(table: CatalogTable) -> FollowedTable:
-    """As the catalog has it now."""
+def follow_as_is(table: CatalogTable, before: FollowedTable | None = None) -> FollowedTable:
+    """As the catalog has it now. Columns of `before` that were dropped keep their names: the warehouse has them."""
     columns = {one.name: one.number for one in table.columns}
-    leaves = {oid: facts[0] for oid, facts in table.leaves.items()}
-    kinds = {one.name: one.kind for one in table.columns}
-    return FollowedTable(table.oid, key_of(table), columns, leaves, kinds)
+    dropped = {} if before is None else dict.fromkeys(before.columns.keys() - columns.keys(), 0)
+    return FollowedTable(
+        table.oid,
+        key_of(table),
+        {**dropped, **columns},
+        {oid: facts[0] for oid, facts in table.leaves.items()},
+        {one.name: one.kind for one in table.columns},
+        {one.name: one.made for one in table.columns},
+        {one.name: one.meaning for one in table.columns if one.meaning},
+        table.file,
+        table.published,
+    )
 
 
 def topic_of(source: str, table: str) -> str:
@@ -86,7 +104,7 @@ def read_record(folder: Path) -> SourceRecord | None:
     try:
         said = json.loads((folder / _FILE).read_text("utf-8"))
         followed = {
-            name: FollowedTable(one["oid"], tuple(one["key"]), one["columns"], one["leaves"], one["kinds"])
+            name: FollowedTable(**{**one, "key": tuple(one["key"])})
             for name, one in said.pop("followed").items()
         }
         return SourceRecord(**{**said, "tables": tuple(said["tables"])}, followed=followed)
