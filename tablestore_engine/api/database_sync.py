@@ -17,11 +17,12 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tablestore_engine.api.table_resnapshot import Resnapshot, check_snapshot
 from tablestore_engine.errors import EngineBug, FixRequest, NotFound, TablestoreError
 from tablestore_engine.ingest.ingest_spec import ChangeFormat, IngestReport, IngestSpec, OnError, OnTruncate
 from tablestore_engine.log.connector_check import ConnectorCheck
@@ -32,6 +33,7 @@ from tablestore_engine.log.dev_connect import ConnectInfo
 from tablestore_engine.log.followed_tables import Look, look_at_tables
 from tablestore_engine.log.kafka.topic_names import find_cluster, first_offsets
 from tablestore_engine.log.source_record import (
+    FollowedTable,
     SourceRecord,
     anew_command,
     change_record,
@@ -50,13 +52,15 @@ _PUBLIC = "public"
 @dataclass(frozen=True)
 class SyncSpec:
     """`into`: a database of the warehouse; schema `public` gives its tables their own names, any other
-    `<schema>__<table>`. `options`: of tables that are made.
+    `<schema>__<table>`. `options`: of tables that are made. `resnapshot`: tables of the source (`schema.table`): all
+    their rows are read again first, whatever the record says of them.
     """
 
     into: str
     on_error: OnError = OnError.FAIL
     on_truncate: OnTruncate = OnTruncate.APPLY
     options: Mapping[str, str] = field(default_factory=dict)
+    resnapshot: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,18 +123,27 @@ def sync_database(
     with open_database(source, environ) as connection:
         here = find_identity(connection)
         check_record(record, source, here, record.cluster)
+    sync = TableRound(engine, source, spec, stop, say, runtime)
+    check = _both(stop, ConnectorCheck(running, runtime))
+    if spec.resnapshot:
+        check_brokers(source, record, find_cluster(engine.clients)[0])
+        try:
+            sync.read_again(running, environ, check)
+        except _StoppedError:
+            return SyncReport("", {}, {}, is_complete=False)
+        record = known_record(source, folder)
+    with open_database(source, environ) as connection:
         look = look_at_tables(connection, source, record, here.version)
     change_record(folder, lambda known: known.with_followed(look.followed))
     try:
-        place = wait_sent(source, environ, runtime, check=_both(stop, ConnectorCheck(running, runtime)))
+        place = wait_sent(source, environ, runtime, check=check)
     except _StoppedError:
         return SyncReport("", {}, {}, is_complete=False)
     change_record(folder, lambda known: known.with_place(place))
     cluster, topics = find_cluster(engine.clients)
     check_brokers(source, record, cluster)
-    sync = TableRound(engine, source, spec, stop, say, runtime)
     sync.name_troubles(look, folder)
-    sync.ingest_all(look.known, topics)
+    sync.ingest_all({title: known_record(source, folder).followed[title] for title in look.known}, topics)
     is_complete = sync.is_complete and all(one.is_complete for one in sync.reports.values())
     return SyncReport(place, sync.reports, sync.errors, is_complete)
 
@@ -153,6 +166,21 @@ class TableRound:
         self.errors: dict[str, TablestoreError] = {}
         self.is_complete = True
 
+    def read_again(self, running: ConnectInfo, environ: Mapping[str, str], check: Callable[[], None]) -> None:
+        """The tables that the call names. Raises what Resnapshot.run raises."""
+        resnapshot = Resnapshot(
+            self._engine,
+            running,
+            environ,
+            self._spec.options,
+            lambda title: table_name(self._spec.into, title),
+            check,
+            self._say,
+            self._runtime,
+        )
+        for title, error in resnapshot.run(self._spec.resnapshot).items():
+            self._failed(table_name(self._spec.into, title), error)
+
     def name_troubles(self, look: Look, folder: Path) -> None:
         """Those that cannot be brought up to now; one that neither side has any more is forgotten."""
         for title, error in (*look.trouble.items(), *look.gone.items()):
@@ -169,7 +197,7 @@ class TableRound:
         except TablestoreError:
             return True
 
-    def ingest_all(self, titles: Iterable[str], there: frozenset[str]) -> None:
+    def ingest_all(self, titles: Mapping[str, FollowedTable], there: frozenset[str]) -> None:
         """Each on its own. `there`: topics that the brokers have."""
         names = {title: table_name(self._spec.into, title) for title in titles}
         topics = {title: topic_of(self._source.name, title) for title in titles}
@@ -181,17 +209,20 @@ class TableRound:
             try:
                 if clashes[name] > 1 or clashes[topics[title]] > 1:
                     raise _clash(self._source, title, name)
-                self._ingest(topics[title], name, is_there=topics[title] in there)
+                if name not in self.errors:  # one that was not read again
+                    self._ingest(topics[title], name, titles[title].snapshot, is_there=topics[title] in there)
             except TablestoreError as error:
                 self._failed(name, error)
             except Exception as error:  # noqa: BLE001 - the other tables are not to wait for it
                 self._failed(name, _unexpected(name, error))
 
-    def _ingest(self, topic: str, name: str, *, is_there: bool) -> None:
-        """`is_there`: the topic; without it no row was ever in the source's table."""
-        is_new = self._engine.find_table(name) is None
+    def _ingest(self, topic: str, name: str, snapshot: str, *, is_there: bool) -> None:
+        """`is_there`: the topic; without it no row was ever in the source's table, or none changed since `snapshot`."""
+        found = self._engine.find_table(name)
+        is_new = found is None
+        check_snapshot(name, topic, snapshot, {} if found is None else found.positions())
         if not is_there:
-            if not is_new:
+            if not is_new and not snapshot:
                 raise _from_before(name, topic)
             return
         if is_new and (first := first_offsets(self._engine.clients, [topic], self._runtime)[topic]) > 0:

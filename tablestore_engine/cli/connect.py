@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from tablestore_engine.api import (
@@ -114,6 +114,8 @@ def _register_sync(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--on-error", choices=list(OnError), default=OnError.FAIL, help=text)
     text = "the database emptied a table: it is emptied too (default), nothing, or an error"
     parser.add_argument("--on-truncate", choices=list(OnTruncate), default=OnTruncate.APPLY, help=text)
+    text = "read all rows of one table again (schema.table); may come again"
+    parser.add_argument("--resnapshot", metavar="TABLE", action="append", default=[], help=text)
     parser.add_argument("--follow", action="store_true", help="again and again, until SIGTERM or Ctrl-C")
     text = "with --follow: how long to rest between two rounds (default 1.0)"
     parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help=text)
@@ -121,7 +123,12 @@ def _register_sync(parser: argparse.ArgumentParser) -> Run:
 
 
 def _sync(arguments: argparse.Namespace) -> int:
-    spec = SyncSpec(arguments.into, OnError(arguments.on_error), OnTruncate(arguments.on_truncate))
+    spec = SyncSpec(
+        arguments.into,
+        OnError(arguments.on_error),
+        OnTruncate(arguments.on_truncate),
+        resnapshot=tuple(arguments.resnapshot),
+    )
     status, said = 0, ""
     with open_engine(arguments) as engine, stopped_by_signals() as stop:
         while True:
@@ -135,7 +142,7 @@ def _sync(arguments: argparse.Namespace) -> int:
                     say(str(error))
                 said = str(error)
             else:
-                said = ""
+                said, spec = "", replace(spec, resnapshot=())
                 if report.is_complete or not arguments.follow:
                     status = 0 if report.is_success else 1
                     _report(report, as_json=arguments.json)

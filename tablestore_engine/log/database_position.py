@@ -1,6 +1,8 @@
 """How far PostgreSQL is, and whether Connect has sent that much.
 
-Names      wait_sent   everything that was committed in the database before the call lies in Kafka when it returns
+wait_sent: everything that was committed in the database before the call lies in Kafka when it returns.
+wait_ended: every transaction that had begun has ended.
+
 Steps      a message into the database's own log, which wakes the connector even when no table changes → its place →
            the replication slot has confirmed that place: Connect tells PostgreSQL so behind its answers from Kafka
 WHY        the message comes again every few seconds: one that lies before the place of a first load is never seen by
@@ -20,6 +22,11 @@ from tablestore_engine.runtime.outside_world import Runtime
 _WAIT_SECONDS = 120.0
 _POLL_SECONDS = 0.1
 _AGAIN_SECONDS = 5.0
+_NEXT = "select txid_snapshot_xmax(txid_current_snapshot())"
+_OLDEST = "select txid_snapshot_xmin(txid_current_snapshot())"
+_WHO = """select who from (select 'process ' || pid || ' since ' || xact_start, age(backend_xid) from pg_stat_activity
+where backend_xid is not null union all select 'prepared transaction ' || gid || ' since ' || prepared, age(transaction)
+from pg_prepared_xacts) t(who, age) order by age desc limit 1"""
 _TELL = "select pg_logical_emit_message(true, 'tablestore', 'sync')::text"
 
 
@@ -53,6 +60,39 @@ def wait_sent(
                 told_ms = runtime.now_ms()
             runtime.sleep(_POLL_SECONDS)
         return place
+
+
+def wait_ended(
+    source: DatabaseSource,
+    environ: Mapping[str, str],
+    runtime: Runtime,
+    *,
+    check: Callable[[], None],
+    seconds: float = _WAIT_SECONDS,
+) -> None:
+    """Every transaction that had an id at the call has ended, and later snapshots see it.
+
+    WHY: PostgreSQL sends a transaction before others see it as committed, by as long as a synchronous standby takes.
+    Raises RetryError TS1591 where one goes on, TS1486.
+    """
+    with open_database(source, environ) as connection:
+        begun = connection.execute(_NEXT).fetchone()[0]
+        deadline = runtime.now_ms() + int(seconds * 1000)
+        while connection.execute(_OLDEST).fetchone()[0] < begun:
+            check()
+            if runtime.now_ms() > deadline:
+                raise RetryError(
+                    "TS1591",
+                    f"no snapshot of {source.url} can be taken",
+                    why=f"a transaction goes on for more than {seconds:.0f} s: {_oldest(connection)}",
+                    fix="end it, or wait for it, and repeat",
+                )
+            runtime.sleep(_POLL_SECONDS)
+
+
+def _oldest(connection: Any) -> str:  # noqa: ANN401 - psycopg's
+    row = connection.execute(_WHO).fetchone()
+    return "unknown" if row is None else str(row[0])
 
 
 def _is_confirmed(connection: Any, source: DatabaseSource, place: str) -> bool:  # noqa: ANN401 - psycopg's

@@ -141,6 +141,15 @@ def connector_properties(
     never tell of rows that were deleted in between: then it halts, and the next start begins anew.
     A value that cannot be converted ends the connector: the other ways of Debezium are a NULL in its place, or no row.
     """
+    settings = _settings(source, loaded)
+    if is_first:
+        settings["errors.max.retries"] = "0"
+    if source.tables:
+        settings["table.include.list"] = ",".join(map(pattern_of, source.tables))
+    return _properties(settings)
+
+
+def _settings(source: DatabaseSource, loaded: Sequence[str]) -> dict[str, str]:
     settings = {
         "name": source.name,
         "connector.class": _CONNECTOR,
@@ -168,13 +177,35 @@ def connector_properties(
         "topic.creation.default.retention.ms": "-1",
         "topic.creation.default.retention.bytes": "-1",
     }
-    if is_first:
-        settings["errors.max.retries"] = "0"
     if source.sslmode:
         settings["database.sslmode"] = source.sslmode
-    if source.tables:
-        settings["table.include.list"] = ",".join(map(pattern_of, source.tables))
-    return _properties(settings)
+    return settings
+
+
+def snapshot_settings(source: DatabaseSource, tables: Sequence[str], name: str) -> Mapping[str, str]:
+    """Of a connector that reads all rows of some tables once, into topics of its own, and ends. It needs no slot."""
+    settings = _settings(source, tables)
+    del settings["heartbeat.interval.ms"]
+    return {
+        **settings,
+        "name": name,
+        "topic.prefix": name,
+        "table.include.list": ",".join(map(re.escape, tables)),
+        "snapshot.mode": "initial_only",
+        "errors.max.retries": "0",
+        "notification.enabled.channels": "sink",
+        "notification.sink.topic.name": notification_topic(name),
+    }
+
+
+def snapshot_prefix(source: str) -> str:
+    """Of the names of such connectors and their topics; no source has a name with -."""
+    return f"{source}-snapshot-"
+
+
+def notification_topic(name: str) -> str:
+    """Where a snapshot connector says how many rows it has read."""
+    return f"{name}-notifications"
 
 
 def pattern_of(table: str) -> str:

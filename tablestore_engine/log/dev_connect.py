@@ -211,10 +211,10 @@ def _wait_ready(process: subprocess.Popen[bytes], info: ConnectInfo, runtime: Ru
     return f"its connector did not run within {_READY_SECONDS:.0f} s"
 
 
-def connector_status(info: ConnectInfo) -> ConnectorStatus | None:
-    """What Connect says; None where it does not answer."""
+def connector_status(info: ConnectInfo, name: str | None = None) -> ConnectorStatus | None:
+    """What Connect says of the source's connector, or of another one; None where it does not answer."""
     try:
-        said = ask_connect(info, f"connectors/{info.source.name}/status")
+        said = ask_connect(info, f"connectors/{name or info.source.name}/status")
     except (OSError, ValueError):
         return None
     tasks = said.get("tasks") or [{}]
@@ -228,15 +228,20 @@ def connector_status(info: ConnectInfo) -> ConnectorStatus | None:
     )
 
 
-def ask_connect(info: ConnectInfo, path: str, method: str = "GET") -> Any:  # noqa: ANN401 - JSON
+def ask_connect(
+    info: ConnectInfo, path: str, method: str = "GET", body: object = None, seconds: float = 5
+) -> Any:  # noqa: ANN401 - JSON
     """Its answer. Raises OSError, ValueError. No proxy stands before this machine's own loopback."""
-    request = urllib.request.Request(f"{info.url}/{path}", method=method)  # noqa: S310 - http, of loopback
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{info.url}/{path}", data, method=method)  # noqa: S310 - http, of loopback
+    if data is not None:
+        request.add_header("Content-Type", "application/json")
     with suppress(FileNotFoundError):
         word = (Path(info.data_dir) / "rest-word").read_text("utf-8")
         login = base64.b64encode(f"{REST_USER}:{word}".encode()).decode()
         request.add_header("Authorization", f"Basic {login}")
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=5) as answer:
+    with opener.open(request, timeout=seconds) as answer:
         return json.loads(answer.read() or b"null")
 
 

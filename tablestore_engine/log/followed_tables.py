@@ -27,7 +27,7 @@ from tablestore_engine.log.database_tables import (
     quoted,
     why_unfit,
 )
-from tablestore_engine.log.source_record import FollowedTable, SourceRecord, anew_command, follow_as_is
+from tablestore_engine.log.source_record import FollowedTable, SourceRecord, follow_as_is, resnapshot_command
 from tablestore_engine.log.unsent_values import (
     doubt_begin,
     find_doubts,
@@ -128,7 +128,8 @@ def why_torn(source: DatabaseSource, table: CatalogTable, followed: FollowedTabl
             f"it was taken out of the publication {source.slot}, and changes were not sent",
         )
     if key_of(table) != followed.key:
-        return _torn(source, table.title, f"its key was {_told(followed.key)} and is {_told(key_of(table))}")
+        why = f"its key was {_told(followed.key)} and is {_told(key_of(table))}"
+        return _torn(source, table.title, why, "; drop the warehouse's table before")
     if followed.leaves.keys() - table.leaves.keys():
         return _torn(source, table.title, "a partition of it was dropped or detached, with its rows")
     emptied = [oid for oid, file in followed.leaves.items() if table.leaves[oid][0] != file]
@@ -154,12 +155,12 @@ def _told(columns: tuple[str, ...]) -> str:
     return f"({', '.join(columns)})"
 
 
-def _torn(source: DatabaseSource, table: str, why: str) -> FixRequest:
+def _torn(source: DatabaseSource, table: str, why: str, more: str = "") -> FixRequest:
     return FixRequest(
         "TS1495",
         f"table {table} of source {source.name} cannot be brought up to now",
         why=why,
-        fix=f"drop the warehouse's table and begin anew with all rows: {anew_command(source)}",
+        fix=f"read all rows of this table again: {resnapshot_command(source, table)}{more}",
     )
 
 
@@ -213,8 +214,7 @@ def _begin_to_follow(
         return _refused(table, str(error).strip())
     return FixRequest(
         "TS1496",
-        f"table {table.title} came later, and cannot be followed by source {source.name}",
-        why="it has rows from before it was looked at, of which the source's log has nothing",
-        fix=f"give it a source of its own: tablestore connect start {source.name}_2 --database {source.url} --table "
-        f"'{table.title}', and sync that into the same database",
+        f"table {table.title} came later, and is not followed by source {source.name} yet",
+        why="it has rows from before the first sync that saw it, which replication did not send",
+        fix=f"read its rows: {resnapshot_command(source, table.title)}",
     )

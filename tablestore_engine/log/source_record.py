@@ -34,6 +34,7 @@ class FollowedTable:
     oid → relfilenode; `kinds`: name → type; `made`: name → the transaction that altered the column last; `meanings`: as
     CatalogColumn.meaning; `file`, `published`: as CatalogTable.
 
+    `snapshot`: id of its last re-snapshot, which the warehouse's table must have; '' where its topic has all rows.
     `doubt`: fingerprint of a later state of the catalog in which rows may have values that replication did not send;
     `doubt_since`: rows of this transaction and later ones were written in that state.
     """
@@ -47,6 +48,7 @@ class FollowedTable:
     meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     file: str = ""
     published: str = ""
+    snapshot: str = ""
     doubt: str = ""
     doubt_since: int = 0
 
@@ -64,8 +66,14 @@ class SourceRecord:
     followed: Mapping[str, FollowedTable]
 
     def with_followed(self, found: Mapping[str, FollowedTable]) -> SourceRecord:
-        """These too, or as they are now."""
-        return replace(self, followed={**self.followed, **found})
+        """These too, or as they are now; another process may have taken a snapshot of them meanwhile."""
+        known = {name: one.snapshot for name, one in self.followed.items()}
+        kept = {name: replace(one, snapshot=known.get(name, one.snapshot)) for name, one in found.items()}
+        return replace(self, followed={**self.followed, **kept})
+
+    def with_snapshot(self, name: str, found: FollowedTable, snapshot: str) -> SourceRecord:
+        """One table that was read again."""
+        return replace(self, followed={**self.followed, name: replace(found, snapshot=snapshot)})
 
     def without(self, name: str) -> SourceRecord:
         """One that is given up."""
@@ -163,6 +171,11 @@ def _changed(source: DatabaseSource, why: str) -> FixRequest:
         fix="start it as it was, or give this one another name; to begin anew with all rows: "
         f"{anew_command(source)}, and drop the tables that it filled",
     )
+
+
+def resnapshot_command(source: DatabaseSource, table: str) -> str:
+    """What a user types to read one table again."""
+    return f"tablestore sync {source.name} --into … --resnapshot '{table}'"
 
 
 def anew_command(source: DatabaseSource) -> str:

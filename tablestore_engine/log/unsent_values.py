@@ -24,7 +24,7 @@ from typing import Any
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
 from tablestore_engine.log.database_source import DatabaseSource
 from tablestore_engine.log.database_tables import CatalogColumn, CatalogTable, quoted
-from tablestore_engine.log.source_record import FollowedTable
+from tablestore_engine.log.source_record import FollowedTable, resnapshot_command
 
 _ALL_IDS, _HALF_IDS = 1 << 32, 1 << 31
 _SAME_BYTES = {("character varying", "text"), ("text", "character varying")}
@@ -152,7 +152,8 @@ def find_unsent(
                     "TS1495",
                     what,
                     why=f"{doubt.why}; replication did not send these values",
-                    fix=f"let PostgreSQL send the rows of a small table: {doubt.cure}; and sync again",
+                    fix=f"read all rows again: {resnapshot_command(source, table.title)}; or let PostgreSQL send those "
+                    f"of a small table: {doubt.cure}; and sync again",
                 )
     except psycopg.Error as error:
         return RetryError(

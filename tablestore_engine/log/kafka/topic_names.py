@@ -1,8 +1,7 @@
 """Which topics the brokers have, and where they begin.
 
-Names      find_cluster    the id of the brokers' cluster, and the topics that this user may see
-           first_offsets   of topics of one partition: the first message that is left
-           delete_topics   returns when they are gone
+find_cluster: the id of the brokers' cluster, and the topics that this user may see. first_offsets, count_messages: of
+topics of one partition. delete_topics returns when they are gone.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 
 from tablestore_engine.errors import RetryError
 from tablestore_engine.log.kafka.kafka_client import code_of, make_admin
-from tablestore_engine.log.kafka.partition_ends import find_beginnings
+from tablestore_engine.log.kafka.partition_ends import find_beginnings, find_ends
 from tablestore_engine.log.kafka.settings import LogSettings, reader_settings
 from tablestore_engine.runtime.outside_world import Runtime
 
@@ -36,6 +35,16 @@ def first_offsets(profile: Mapping[str, str], topics: Iterable[str], runtime: Ru
         return {}
     with _told(settings, "where topics begin"):
         found = find_beginnings(make_admin(settings), places, settings, runtime)
+        return {topic: offset for (topic, _), offset in found.items()}
+
+
+def count_messages(profile: Mapping[str, str], topics: Iterable[str], runtime: Runtime) -> dict[str, int]:
+    """Of topics of one partition that lost none: how many there are. Raises RetryError TS1464, FixRequest TS1701."""
+    settings, places = reader_settings("*", profile), [(one, 0) for one in topics]
+    if not places:
+        return {}
+    with _told(settings, "where topics end"):
+        found = find_ends(make_admin(settings), places, settings, IsolationLevel.READ_COMMITTED, runtime)
         return {topic: offset for (topic, _), offset in found.items()}
 
 

@@ -6,10 +6,16 @@ import threading
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from tablestore_engine.api import Engine, SyncSpec
 from tablestore_engine.api.database_sync import TableRound
+from tablestore_engine.api.table_resnapshot import check_snapshot, columns_of, mark_of
+from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.format.data_type import BIGINT, INT, STRING, DataField
 from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec
 from tablestore_engine.log.database_source import parse_source
+from tablestore_engine.log.source_record import FollowedTable
 from tablestore_engine.runtime.outside_world import SYSTEM
 
 SOURCE = parse_source("shop", "postgresql://app@localhost/shop")
@@ -18,8 +24,14 @@ TITLES = ("public.a", "public.b", "public.c", "public.C")
 
 def round_of(ingest: Any, stop: threading.Event) -> TableRound:
     """Whose tables are all there already."""
-    engine = SimpleNamespace(clients={}, find_table=lambda _: object(), ingest=ingest)
+    table = SimpleNamespace(positions=dict)
+    engine = SimpleNamespace(clients={}, find_table=lambda _: table, ingest=ingest)
     return TableRound(cast("Engine", engine), SOURCE, SyncSpec("demo"), stop, print, SYSTEM)
+
+
+def followed(*titles: str, snapshot: str = "") -> dict[str, FollowedTable]:
+    """As the record has them."""
+    return {one: FollowedTable(1, ("id",), {"id": 1}, snapshot=snapshot) for one in titles}
 
 
 def ingest_all_but_a(spec: IngestSpec, **_: Any) -> IngestReport:
@@ -32,7 +44,7 @@ def ingest_all_but_a(spec: IngestSpec, **_: Any) -> IngestReport:
 def test_an_unforeseen_error_is_of_its_table_alone() -> None:
     """TS1498; tables of one name are TS1463, one whose topic is not there is TS1482; the rest goes on."""
     done = round_of(ingest_all_but_a, threading.Event())
-    done.ingest_all((*TITLES, "crm.d"), frozenset(f"shop.{one}" for one in TITLES))
+    done.ingest_all(followed(*TITLES, "crm.d"), frozenset(f"shop.{one}" for one in TITLES))
     assert {name: error.code for name, error in done.errors.items()} == {
         "demo.a": "TS1498",
         "demo.c": "TS1463",
@@ -52,6 +64,37 @@ def test_a_round_that_is_stopped_is_not_complete() -> None:
         return IngestReport(spec.into, "kafka:t")
 
     done = round_of(ingest, stop)
-    done.ingest_all(TITLES[:2], frozenset(f"shop.{one}" for one in TITLES))
+    done.ingest_all(followed(*TITLES[:2]), frozenset(f"shop.{one}" for one in TITLES))
     assert list(done.reports) == ["demo.a"]
     assert not done.is_complete
+
+
+def test_a_table_without_its_re_snapshot_is_refused() -> None:
+    """TS1593: its topic alone does not have all rows; with it the table goes on, also while the topic is not there."""
+    done = round_of(ingest_all_but_a, threading.Event())
+    done.ingest_all(followed("public.b", snapshot="77"), frozenset({"shop.public.b"}))
+    assert {name: error.code for name, error in done.errors.items()} == {"demo.b": "TS1593"}
+    check_snapshot("demo.b", "shop.public.b", "77", {mark_of("shop.public.b"): "77"})
+    check_snapshot("demo.b", "shop.public.b", "", {})
+    with pytest.raises(FixRequest, match=r"TS1593.*(\n.*)*--resnapshot 'public.b'"):
+        check_snapshot("demo.b", "shop.public.b", "77", {mark_of("shop.public.b"): "76"})
+
+
+def test_a_wider_type_and_a_new_column_reach_the_table_of_a_re_snapshot() -> None:
+    """The table keeps columns and wider types of its own; another type is TS1423."""
+    known = _schema(DataField(0, "id", INT), DataField(1, "old", STRING), DataField(2, "n", BIGINT))
+    made = _schema(DataField(0, "id", BIGINT), DataField(1, "n", INT), DataField(2, "new", STRING))
+    found = columns_of(made, known, "demo.a")
+    assert [(one.name, one.type.root) for one in found] == [
+        ("id", "BIGINT"),
+        ("old", "VARCHAR"),
+        ("n", "BIGINT"),
+        ("new", "VARCHAR"),
+    ]
+    assert columns_of(made, None, "demo.a") == tuple(made.fields)
+    with pytest.raises(FixData, match="TS1423"):
+        columns_of(_schema(DataField(0, "id", STRING)), known, "demo.a")
+
+
+def _schema(*fields: DataField) -> Any:
+    return SimpleNamespace(fields=fields)

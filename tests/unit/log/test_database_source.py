@@ -18,7 +18,13 @@ import pytest
 from tablestore_engine.api.database_sync import table_name
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log import database_position
-from tablestore_engine.log.database_source import connector_properties, parse_source, worker_properties
+from tablestore_engine.log.database_source import (
+    connector_properties,
+    parse_source,
+    snapshot_prefix,
+    snapshot_settings,
+    worker_properties,
+)
 from tablestore_engine.log.dev_connect import ConnectInfo, ConnectorStatus, connector_status
 from tablestore_engine.runtime.outside_world import Runtime
 
@@ -80,6 +86,23 @@ def test_a_load_names_its_tables() -> None:
     text = connector_properties(parse_source("shop", URL), ("public.orders", "crm.a+b"))
     assert "snapshot.include.collection.list=public\\\\.orders,crm\\\\.a\\\\+b\n" in text
     assert "snapshot.include.collection.list=tablestore_no" in connector_properties(parse_source("shop", URL))
+
+
+def test_a_snapshot_connector_is_another_one() -> None:
+    """It reads once and never retries, has a name that no source can have, and the settings of the source."""
+    source = parse_source("shop", URL, ["public.*"])
+    name = f"{snapshot_prefix('shop')}77"
+    settings = snapshot_settings(source, ("public.a+b",), name)
+    assert settings["snapshot.mode"] == "initial_only"
+    assert settings["errors.max.retries"] == "0"
+    assert settings["table.include.list"] == "public\\.a\\+b"
+    assert {settings["name"], settings["topic.prefix"]} == {name}
+    with pytest.raises(FixRequest):
+        parse_source(name, URL)
+    shared = ("database.hostname", "interval.handling.mode", "event.converting.failure.handling.mode")
+    text = connector_properties(source)
+    assert all(f"{one}={settings[one]}\n" in text for one in shared)
+    assert settings["database.password"] == "${env:TABLESTORE_DATABASE_PASSWORD}"
 
 
 @pytest.mark.parametrize(
