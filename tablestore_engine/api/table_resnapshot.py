@@ -273,7 +273,7 @@ def _quoted(name: str) -> str:
 
 def _altered(source: DatabaseSource, title: str) -> RetryError:
     return RetryError(
-        "TS1590",
+        "TS1598",
         f"table {title} of source {source.name} was not read again",
         why="it was altered, truncated or rewritten meanwhile",
         fix="repeat when that is done; the warehouse's table is as it was",

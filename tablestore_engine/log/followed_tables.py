@@ -14,7 +14,7 @@ INVARIANT  the catalog is read again after the rows: an ALTER in between would m
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +29,8 @@ from tablestore_engine.log.database_tables import (
 )
 from tablestore_engine.log.source_record import FollowedTable, SourceRecord, follow_as_is, resnapshot_command
 from tablestore_engine.log.unsent_values import (
+    Doubt,
+    Since,
     doubt_begin,
     find_doubts,
     find_unsent,
@@ -79,7 +81,7 @@ def look_at_tables(connection: Any, source: DatabaseSource, record: SourceRecord
         elif doubts := find_doubts(table, followed):
             scanned[name] = fingerprint(table)
             since = doubt_begin(table, followed, here)
-            trouble = find_unsent(connection, source, table, doubts, since)
+            trouble = _why_unsent(connection, source, table, doubts, since)
             if trouble is not None:
                 look.doubted[name] = replace(followed, doubt=scanned[name], doubt_since=since.transaction)
             _keep(look, name, trouble, follow_as_is(table, followed))
@@ -94,6 +96,24 @@ def look_at_tables(connection: Any, source: DatabaseSource, record: SourceRecord
             fix="drop the warehouse's table too, and it is not asked for again",
         )
     return look
+
+
+def _why_unsent(
+    connection: Any,  # noqa: ANN401 - psycopg's
+    source: DatabaseSource,
+    table: CatalogTable,
+    doubts: Sequence[Doubt],
+    since: Since,
+) -> TablestoreError | None:
+    psycopg = importlib.import_module("psycopg")
+    try:
+        found = find_unsent(connection, doubts, since)
+    except psycopg.Error as error:
+        return _refused(table, str(error).strip())
+    if found is None:
+        return None
+    more = f"; or let PostgreSQL send those of a small table: {found.cure}; and sync again"
+    return _torn(source, table.title, f"{found.why}; replication did not send these values", more)
 
 
 def _check_unchanged(

@@ -14,17 +14,14 @@ DANGER     transaction ids repeat after 2^32: in a database that has had so many
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
-from tablestore_engine.log.database_source import DatabaseSource
 from tablestore_engine.log.database_tables import CatalogColumn, CatalogTable, quoted
-from tablestore_engine.log.source_record import FollowedTable, resnapshot_command
+from tablestore_engine.log.source_record import FollowedTable
 
 _ALL_IDS, _HALF_IDS = 1 << 32, 1 << 31
 _SAME_BYTES = {("character varying", "text"), ("text", "character varying")}
@@ -135,34 +132,9 @@ def _has_same_bytes(before: str, now: str) -> bool:
     return pair[0] == pair[1] or pair in _SAME_BYTES
 
 
-def find_unsent(
-    connection: Any,  # noqa: ANN401 - psycopg's
-    source: DatabaseSource,
-    table: CatalogTable,
-    doubts: Sequence[Doubt],
-    since: Since,
-) -> TablestoreError | None:
-    """The first doubt that a row confirms; None where replication has sent every row."""
-    psycopg = importlib.import_module("psycopg")
-    what = f"table {table.title} of source {source.name} cannot be brought up to now"
-    try:
-        for doubt in doubts:
-            if _has_rows(connection, doubt, since):
-                return FixRequest(
-                    "TS1495",
-                    what,
-                    why=f"{doubt.why}; replication did not send these values",
-                    fix=f"read all rows again: {resnapshot_command(source, table.title)}; or let PostgreSQL send those "
-                    f"of a small table: {doubt.cure}; and sync again",
-                )
-    except psycopg.Error as error:
-        return RetryError(
-            "TS1499",
-            what,
-            why=str(error).strip(),
-            fix="the user of the source must own the tables that it follows",
-        )
-    return None
+def find_unsent(connection: Any, doubts: Sequence[Doubt], since: Since) -> Doubt | None:  # noqa: ANN401 - psycopg's
+    """The first doubt that a row confirms; None where replication has sent every row. Raises psycopg.Error."""
+    return next((one for one in doubts if _has_rows(connection, one, since)), None)
 
 
 def _has_rows(connection: Any, doubt: Doubt, since: Since) -> bool:  # noqa: ANN401 - psycopg's
