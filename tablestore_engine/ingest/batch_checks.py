@@ -101,7 +101,7 @@ def unreadable(spec: IngestSpec, title: str, dead: Sequence[Dead], raw: RawMessa
     more = f"; {len(dead) - 1} more of this batch" if len(dead) > 1 else ""
     return FixData(
         "TS1421",
-        f"a message of {title} cannot be read as {spec.format}: {raw.place(first.number)}",
+        f"a message of {title} for {spec.into} cannot be read as {spec.format}: {raw.place(first.number)}",
         why=first.reason + more,
         fix="correct the source or the call (columns, decimals, infer); or keep such messages in the table "
         f"{spec.dead_letters} and go on (on_error='dead_letter')",

@@ -3,7 +3,7 @@
 Names      Part      rows whose columns were written with one meaning
            Dead      a message that cannot be read, and why
            Changes   all that a batch of messages says
-           note      a reason in one line
+           note, refusal   a reason in one line
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ import pyarrow as pa
 
 from tablestore_engine.display import visible
 from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.type_text import type_to_text
+from tablestore_engine.ingest.wire_types import RefusedError
 
 _REASON_MAX = 500
+_SHOWN_MAX = 80
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,14 @@ def note(error: BaseException) -> str:
     if isinstance(error, KeyError) and " " not in text:
         text = f"no {text}"
     return visible(text.splitlines()[0] if text else type(error).__name__)[:_REASON_MAX]
+
+
+def refusal(name: str, kind: DataType, value: object, error: BaseException) -> str:
+    """Why a value is none of its column, in one line: column, value, type, and the reason where it is one of ours."""
+    shown = visible(str(value))
+    shown = shown if len(shown) <= _SHOWN_MAX else f"{shown[:_SHOWN_MAX]}…"
+    why = f": {note(error)}" if isinstance(error, RefusedError) else ""
+    return f"column {name}: {shown!r} is no {type_to_text(kind)}{why}"[:_REASON_MAX]
 
 
 def first_numbers(parts: Sequence[Part]) -> dict[str, int]:

@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.ingest.changes import Changes, Dead, Part, note
+from tablestore_engine.ingest.changes import Changes, Dead, Part, note, refusal
 from tablestore_engine.ingest.fast_rows import read_at_once
 from tablestore_engine.ingest.plain_values import inferred_type, plain_column
 from tablestore_engine.ingest.told import UNREADABLE, Change, MessageReader, ReadRules, Told
-from tablestore_engine.ingest.wire_types import WireType, wire_column
+from tablestore_engine.ingest.wire_types import RefusedError, WireType, wire_column
 from tablestore_engine.log.message_source import RawMessages
 
 _SMALL = 256
@@ -170,7 +170,8 @@ class BatchDecoder:
         """Type of a column and how its values are read; None when it has neither values nor a type."""
         wire: WireType | None = None if group.wires is None else group.wires.get(name)
         if wire is not None:
-            return wire.type, lambda values: wire_column(values, wire)
+            meant = self.rules.wire_of(name, wire)
+            return meant.type, lambda values: wire_column(values, meant)
         kind: DataType | None = self.rules.types.get(name.lower())
         if kind is None and self.rules.infer:
             try:
@@ -190,7 +191,7 @@ class BatchDecoder:
 
 def _refuse(values: Sequence[Any], reason: str) -> pa.Array:
     if any(value is not None for value in values):
-        raise TypeError(reason)
+        raise RefusedError(reason)
     return pa.nulls(len(values))
 
 
@@ -220,7 +221,7 @@ def _column(
         try:
             convert([value])
         except UNREADABLE as error:
-            dead.setdefault(row.number, f"column {name}: {note(error)}")
+            dead.setdefault(row.number, refusal(name, kind, value, error))
             kept.append(None)
         else:
             kept.append(value)
@@ -229,5 +230,5 @@ def _column(
     except UNREADABLE as error:  # each alone is fine, all together are not
         for row, value in zip(rows, kept, strict=True):
             if value is not None:
-                dead.setdefault(row.number, f"column {name}: {note(error)}")
+                dead.setdefault(row.number, refusal(name, kind, value, error))
         return pa.nulls(len(rows), pa.null() if kind.root == "NULL" else type_to_arrow(kind))

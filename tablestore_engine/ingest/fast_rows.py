@@ -1,6 +1,5 @@
 """Many messages of Debezium's JSON at once, by Arrow's parser, or none: then they are read one by one (decode.py).
 
-Names      read_at_once   messages → Changes, and the numbers of those to read one by one; None when it does not answer
 Rule       None for whatever is not plain: another op, a missing row, nested columns, a value that the parser refuses, a
            placeholder, a column that nobody has described. So this file is about speed alone.
 DANGER     Arrow's parser ends the process at a document that is `null`: it sees none that does not begin with a brace.
@@ -26,10 +25,17 @@ from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.ingest.changes import Changes, Part
 from tablestore_engine.ingest.debezium import DebeziumJson
 from tablestore_engine.ingest.message_keys import key_names
-from tablestore_engine.ingest.plain_values import BASE64, TEXT, counted, plain_column
+from tablestore_engine.ingest.plain_values import BASE64, counted, plain_column
 from tablestore_engine.ingest.told import OTHER_TABLE, UNREADABLE, MessageReader, ReadRules, parse_json
 from tablestore_engine.ingest.unchanged import UNCHANGED_TEXTS
-from tablestore_engine.ingest.wire_types import Reading, WireType, decimals, in_calendar, wire_column
+from tablestore_engine.ingest.wire_types import (
+    Reading,
+    WireType,
+    counted_column,
+    decimals,
+    instant_column,
+    wire_column,
+)
 from tablestore_engine.log.message_source import RawMessages
 
 _BLOCK_BYTES = 4 << 20
@@ -124,7 +130,8 @@ class _Group:
 
     def _columns(self, texts: Sequence[bytes], wires: Mapping[str, WireType] | None) -> list[_Column]:
         if wires is not None:
-            return [_Column(name, _read_as(wire), wire, wire.type) for name, wire in wires.items()]
+            meant = {name: self.rules.wire_of(name, wire) for name, wire in wires.items()}
+            return [_Column(name, _read_as(wire), wire, wire.type) for name, wire in meant.items()]
         row = _sample(texts)
         types, decimal = self.rules.types, self.rules.decimals
         known = {name: types.get(name.lower()) for name in row}
@@ -302,7 +309,7 @@ def _parse(texts: Sequence[bytes], target: pa.Schema, *, knows_all: bool) -> pa.
 
 def _read_as(wire: WireType) -> pa.DataType:
     """Raises _StrangeError for what is read one by one."""
-    if wire.how in (Reading.COUNT, Reading.CLOCK):
+    if wire.how in (Reading.COUNT, Reading.CLOCK, Reading.MOMENT):
         return pa.int64()
     if wire.how in (Reading.BYTES, Reading.DECIMAL, Reading.INSTANT):
         return pa.string()
@@ -333,18 +340,17 @@ def _plain_read_as(kind: DataType, sample: Any, decimal: str | None) -> pa.DataT
 def _meant(read: pa.Array, column: _Column, rules: ReadRules) -> pa.Array:
     """What was read, in the column's type. Raises ArrowException, ValueError."""
     target = type_to_arrow(column.type)
+    wire = column.wire
+    if wire is not None and wire.how is Reading.INSTANT:
+        return instant_column(read, wire)
     if read.type == target:
         if pa.types.is_decimal(target) and rules.decimals == BASE64:
             raise _StrangeError  # a text among numbers: the parser takes its digits
-        return read
+        return _finite(read) if pa.types.is_floating(target) else read
     if pa.types.is_floating(target):
-        return pc.cast(read, target, safe=False)
-    wire = column.wire
+        return _finite(pc.cast(read, target, safe=False))
     if wire is not None and wire.how is Reading.COUNT:
-        counts = read.cast(pa.int32()) if wire.unit == "" else read
-        return in_calendar(counts.cast(target))
-    if wire is not None and wire.how is Reading.INSTANT:
-        return in_calendar(read.cast(target))
+        return counted_column(read, wire)
     if column.type.root == "DECIMAL" and (wire is not None or rules.decimals == BASE64):
         scale = column.type.scale if wire is None else wire.scale
         exact = _unscaled(read, column.type) if scale == column.type.scale else None
@@ -356,9 +362,14 @@ def _meant(read: pa.Array, column: _Column, rules: ReadRules) -> pa.Array:
         return wire_column(read.to_pylist(), wire)
     if column.type.root in _TIMES and pa.types.is_int64(read.type):
         return counted(read, column.type)
-    if column.type.root == "DECIMAL" and rules.decimals == TEXT:
-        return plain_column(read.to_pylist(), column.type, TEXT)
     return plain_column(read.to_pylist(), column.type, rules.decimals)
+
+
+def _finite(values: pa.Array) -> pa.Array:
+    """A JSON number that is too large becomes infinity in Arrow's parser, and words come as texts."""
+    if pc.any(pc.is_inf(values)).as_py():
+        raise _StrangeError
+    return values
 
 
 def _unscaled(texts: pa.Array, kind: DataType) -> pa.Array | None:

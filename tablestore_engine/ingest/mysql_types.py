@@ -2,8 +2,8 @@
 
 Names      mysql_row   column → type text → what the column's values mean
 Rules      a number that is unsigned takes the next wider type · DATETIME and TIMESTAMP are wall clocks, since Canal
-           writes no zone · TIME, YEAR and what is not known stay texts or numbers as they are: a TIME of MySQL may be
-           negative or longer than a day · binaries come as Latin-1 characters
+           writes no zone · a DECIMAL with more than 38 digits, TIME, YEAR and what is not known stay texts or numbers
+           as they are: a TIME of MySQL may be negative or longer than a day · binaries come as Latin-1 characters
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def _type(text: str) -> DataType:
         return DataType("DECIMAL", precision=20, scale=0) if is_unsigned else BIGINT
     if name in ("decimal", "numeric"):
         digits, _, scale = parameters.partition(",")
-        return DataType("DECIMAL", precision=min(int(digits or 10), _DIGITS_MAX), scale=int(scale or 0))
+        if int(digits or 10) > _DIGITS_MAX:
+            return STRING
+        return DataType("DECIMAL", precision=int(digits or 10), scale=int(scale or 0))
     if name in ("datetime", "timestamp"):
         return DataType("TIMESTAMP", precision=3 if int(parameters or 0) <= 3 else 6)
     if name in _BINARIES:

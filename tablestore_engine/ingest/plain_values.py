@@ -3,14 +3,16 @@
 Names      plain_column   raw JSON values → an Arrow array of the column's type
            counted        numbers of a column of dates or times
            inferred_type  the type of a column that nobody has described, by its values
+           json_text      a JSON value as a text
 Rules      DATE: a text, or days · TIME and TIMESTAMP: a text, or a number of the units that the column has (precision
            up to 3 milliseconds, up to 6 microseconds, else nanoseconds) · DECIMAL: a number, or a text that `decimals`
-           says how to read · binaries: base64 · all else as JSON has it
+           says how to read · binaries: base64 · STRING: a text, or the JSON of a document · all else as JSON has it
 INVARIANT  a text of a DECIMAL is never guessed at: `1234` is a number and base64 as well.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -18,9 +20,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore_engine.format.data_type import BIGINT, INTEGER_ROOTS, STRING, TIMESTAMP_ROOTS, DataType
+from tablestore_engine.format.data_type import (
+    BIGINT,
+    CHARACTER_ROOTS,
+    INTEGER_ROOTS,
+    STRING,
+    TIMESTAMP_ROOTS,
+    DataType,
+)
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.ingest.wire_types import check_integers, in_calendar, to_bytes, to_decimal
+from tablestore_engine.ingest.wire_types import (
+    PER_DAY,
+    RefusedError,
+    check_integers,
+    in_calendar,
+    in_day,
+    to_bytes,
+    to_decimal,
+    to_float,
+)
 from tablestore_engine.log.json_decode import json_column
 
 BASE64, TEXT = "base64", "text"
@@ -42,17 +60,44 @@ def plain_column(raw: Sequence[Any], kind: DataType, decimals: str | None = None
         return pa.array([None if one is None else to_bytes(one) for one in raw], type_to_arrow(kind))
     if kind.root in _TIMES:
         return _times(raw, kind)
+    if kind.root in ("FLOAT", "DOUBLE"):
+        return pa.array(
+            [None if one is None else to_float(one, kind.root) for one in raw], type_to_arrow(kind)
+        )
+    if kind.root in CHARACTER_ROOTS:
+        return pa.array([json_text(one) for one in raw], type_to_arrow(kind))
     return json_column(raw, kind)
+
+
+def json_text(value: Any) -> str | None:  # noqa: ANN401 - parsed JSON
+    """A text as it is; a document, a list, a number or a truth value as JSON. Raises RefusedError."""
+    if value is None or isinstance(value, str):
+        return value
+    return _encoded(value)
+
+
+def _encoded(value: Any) -> str:  # noqa: ANN401 - parsed JSON
+    """Numbers with all their digits, which Python's own encoder does not know."""
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{_encoded(name)}: {_encoded(one)}" for name, one in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_encoded, value)) + "]"
+        case Decimal():
+            return str(value)
+        case str() | bool() | int() | None:
+            return json.dumps(value, ensure_ascii=False)
+    raise RefusedError("it is no JSON")
 
 
 def _decimal(value: Any, kind: DataType, decimals: str | None) -> Decimal:  # noqa: ANN401 - parsed JSON
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
-        raise TypeError(f"no number: {value!r}")
+        raise RefusedError("expected a number")
     if not isinstance(value, str):
         return Decimal(value)
     if decimals is None:
-        raise ValueError(
-            f"a text for a DECIMAL, {value!r}: say decimals='base64' (Debezium's decimal.handling.mode=precise) or "
+        raise RefusedError(
+            "a text for a DECIMAL: say decimals='base64' (Debezium's decimal.handling.mode=precise) or "
             "decimals='text'"
         )
     return to_decimal(value, kind.scale or 0) if decimals == BASE64 else Decimal(value)
@@ -82,8 +127,8 @@ def counted(counts: pa.Array, kind: DataType) -> pa.Array:
     unit = "ms" if precision <= 3 else "us" if precision <= 6 else "ns"
     if kind.root == "TIME":
         if unit == "ms":
-            return counts.cast(pa.int32()).cast(pa.time32("ms")).cast(arrow)
-        return counts.cast(pa.time64(unit)).cast(arrow)
+            return in_day(counts.cast(pa.int32())).cast(pa.time32("ms")).cast(arrow)
+        return in_day(counts, PER_DAY[unit]).cast(pa.time64(unit)).cast(arrow)
     return in_calendar(counts.cast(pa.timestamp(unit, arrow.tz)).cast(arrow))
 
 
@@ -110,6 +155,4 @@ def _kind_of(value: Any) -> str:  # noqa: ANN401 - parsed JSON
             return "BIGINT"
         case float() | Decimal():
             return "DOUBLE"
-        case str():
-            return "STRING"
-    raise TypeError(f"a type cannot be inferred from {'a list' if isinstance(value, list) else 'an object'}")
+    return "STRING"  # a text, or a document or list, which becomes one

@@ -34,7 +34,7 @@ from tablestore_engine.format.safe_cast import safe_cast
 from tablestore_engine.format.schema import assign_type_ids
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.format.type_text import type_to_text
-from tablestore_engine.ingest.changes import Changes, Dead, Part, first_numbers, note
+from tablestore_engine.ingest.changes import Changes, Dead, Part, first_numbers, refusal
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange
 
 PlaceOf = Callable[[int], str]
@@ -207,8 +207,8 @@ def _cast(
             _exact(column.slice(at, 1), arrow)
         except (pa.ArrowException, ValueError) as error:
             kept[at] = False
-            text = f"column {target.name} ({type_to_text(target.type)}): {note(error)}"
-            dead.setdefault(int(part.numbers[at]), text)
+            reason = refusal(target.name, target.type, column[at], error)
+            dead.setdefault(int(part.numbers[at]), reason)
     return _exact(pc.if_else(pa.array(kept), column, pa.nulls(len(column), column.type)), arrow)
 
 

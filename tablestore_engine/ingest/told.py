@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import fastavro
 import pyarrow as pa
 
-from tablestore_engine.ingest.wire_types import WireType
+from tablestore_engine.ingest.wire_types import WireType, as_text
 
 HEARTBEAT = "heartbeats"
 TRANSACTION = "transaction markers"
@@ -88,6 +88,11 @@ class ReadRules:
     decimals: str | None = None
     infer: bool = False
     types: Mapping[str, Any] = field(default_factory=dict)
+
+    def wire_of(self, name: str, wire: WireType) -> WireType:
+        """What the messages say of a column, as a text where the table or the caller says STRING."""
+        kind = self.types.get(name.lower())
+        return as_text(wire) if kind is not None and kind.root == "VARCHAR" else wire
 
     def takes(self, table: str | None) -> bool:
         """Whether messages of a source's table are meant."""

@@ -6,13 +6,16 @@ Names      Reading        how a raw value is read
            in_calendar    dates and times, if all of them have years from 1 to 9999
 Raw        what a JSON parser or an Avro reader gives: numbers, texts, lists, objects; bytes are base64 in JSON
 INVARIANT  a date or time can be read back: infinity, years BC and those of five digits raise.
-INVARIANT  no value loses digits: what does not fit raises, nothing is rounded but to the bits of a FLOAT.
+INVARIANT  no value loses digits: what does not fit raises, nothing is rounded but to the bits of FLOAT and DOUBLE.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import datetime as dt
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
@@ -25,6 +28,7 @@ import pyarrow.compute as pc
 
 from tablestore_engine.format.data_type import (
     BIGINT,
+    BINARY_ROOTS,
     BYTES,
     INTEGER_ROOTS,
     STRING,
@@ -38,7 +42,17 @@ from tablestore_engine.log.json_decode import json_column
 LTZ = DataType("TIMESTAMP_LTZ", precision=6)
 _DIGITS_MAX = 38
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999, since 1970
-_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_DAY_MS = 86_400_000
+_PLACES = {"ms": 3, "us": 6, "ns": 9}
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
+_SECONDS, _ZONE = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", r"(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
+_INSTANT = re.compile(rf"({_SECONDS})(?:\.(\d+))?({_ZONE})", re.ASCII)
+_PLAIN_INSTANT = rf"^{_SECONDS}(?:\.\d{{1,6}})?{_ZONE}$"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NO_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
+_AS_STRING = "as a STRING (columns, --column) it is kept whole"
+_FINER = f"a timestamp of the table has microseconds: {_AS_STRING}"
 _EXACT = Context(prec=200_000)  # more digits than a numeric of any database has
 
 
@@ -47,13 +61,18 @@ class Reading(StrEnum):
 
     PLAIN = "plain"  # as it is
     COUNT = "count"  # a number of units since 1970, or of a day
-    CLOCK = "clock"  # so many microseconds or nanoseconds of a day → text, which keeps them all
+    CLOCK = "clock"  # units of a time → text, which keeps all digits, signs and more hours than a day has
+    MOMENT = "moment"  # nanoseconds since 1970 → text, which keeps all digits
     BYTES = "bytes"
     DECIMAL = "decimal"  # the unscaled number, big-endian
     UNSCALED = "unscaled"  # the same, with more digits than a DECIMAL has → text
     SCALED = "scaled"  # {scale, value}: each value has a scale of its own → text
     INSTANT = "instant"  # text with a zone
     TEXT = "text"  # any scalar, written as text; its type says what it is
+
+
+class RefusedError(ValueError):
+    """A value that is none of its column; its text says why to the user."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +122,22 @@ LONG = WireType(BIGINT)
 
 
 def moments(unit: str) -> WireType:
-    """Units since 1970, of a wall clock."""
-    return WireType(
-        DataType("TIMESTAMP", precision={"ms": 3, "us": 6, "ns": 9}[unit]), Reading.COUNT, unit=unit
-    )
+    """Units since 1970, of a wall clock; tables have microseconds."""
+    return WireType(DataType("TIMESTAMP", precision=3 if unit == "ms" else 6), Reading.COUNT, unit=unit)
+
+
+def as_text(wire: WireType) -> WireType:
+    """For a column that is a STRING: with all digits where the type of a table has fewer, else as it is."""
+    is_count, root = wire.how is Reading.COUNT, wire.type.root
+    if wire.how is Reading.INSTANT:
+        return TEXT
+    if wire.how is Reading.TEXT and root not in BINARY_ROOTS:
+        return WireType(STRING, Reading.TEXT)
+    if is_count and root == "TIME":
+        return WireType(STRING, Reading.CLOCK, unit="ms")
+    if is_count and wire.unit == "ns":
+        return WireType(STRING, Reading.MOMENT)
+    return wire
 
 
 def decimals(precision: int, scale: int) -> WireType:
@@ -126,18 +157,88 @@ def wire_column(raw: Sequence[Any], wire: WireType) -> pa.Array:
     if wire.how is Reading.COUNT or (wire.how is Reading.PLAIN and wire.type.root in INTEGER_ROOTS):
         check_integers(raw)
     if wire.how is Reading.COUNT:
-        counts = pa.array(raw, pa.int64())
-        return in_calendar(counts.cast(pa.int32()).cast(arrow) if wire.unit == "" else counts.cast(arrow))
+        return counted_column(pa.array(raw, pa.int64()), wire)
     if wire.how is Reading.INSTANT:
-        return in_calendar(pa.array(raw, pa.string()).cast(arrow))
+        return instant_column(pa.array([_text(one) for one in raw], pa.string()), wire)
     if wire.how is Reading.TEXT and wire.type.root in ("DATE", *TIMESTAMP_ROOTS):
         return in_calendar(json_column(raw, wire.type))
     convert = _CONVERT.get(wire.how)
     if convert is not None:
         return pa.array([None if one is None else convert(one, wire) for one in raw], arrow)
     if wire.type.root in ("FLOAT", "DOUBLE"):
-        return pa.array([None if one is None else float(one) for one in raw], arrow)
+        return pa.array([None if one is None else to_float(one, wire.type.root) for one in raw], arrow)
     return pa.array(raw, arrow)
+
+
+def counted_column(counts: pa.Array, wire: WireType) -> pa.Array:
+    """Counts of a wire type. Raises ArrowException, RefusedError."""
+    arrow = type_to_arrow(wire.type)
+    if wire.unit == "":
+        days = counts.cast(pa.int32())
+        return in_day(days).cast(arrow) if pa.types.is_time(arrow) else in_calendar(days.cast(arrow))
+    if wire.unit != "ns":
+        return in_calendar(counts.cast(arrow))
+    try:
+        return in_calendar(counts.cast(pa.timestamp("ns")).cast(arrow))
+    except pa.ArrowInvalid as error:
+        raise RefusedError(_FINER) from error
+
+
+def in_day(counts: pa.Array, per_day: int = _DAY_MS) -> pa.Array:
+    """The same counts, if all are of a day. Raises RefusedError."""
+    found = pc.min_max(counts)
+    for one in (found["min"].as_py(), found["max"].as_py()):
+        if one is not None and not 0 <= one < per_day:
+            raise RefusedError(f"a TIME of the table is less than a day: {_AS_STRING}")
+    return counts
+
+
+def instant_column(texts: pa.Array, wire: WireType) -> pa.Array:
+    """Texts with a zone. Raises ArrowException, RefusedError."""
+    if pc.all(pc.match_substring_regex(texts, _PLAIN_INSTANT)).as_py() is False:
+        texts = pa.array([None if one is None else _instant(one) for one in texts.to_pylist()], pa.string())
+    return in_calendar(texts.cast(type_to_arrow(wire.type)))
+
+
+def _text(value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise RefusedError("expected a text")
+    return value
+
+
+def _instant(value: str) -> str:
+    """Its digits below a microsecond, which must be zeros, left out."""
+    parts = _INSTANT.fullmatch(value)
+    if parts is None:
+        raise RefusedError("expected a date, a time and a zone")
+    if (parts[2] or "")[6:].strip("0"):
+        raise RefusedError(_FINER)
+    digits = (parts[2] or "")[:6]
+    return f"{parts[1]}{'.' if digits else ''}{digits}{parts[3]}"
+
+
+def to_float(value: object, root: str) -> float:
+    """Of a JSON number, of a text with one, or of Java's words for what none is. Raises RefusedError."""
+    if isinstance(value, str):
+        if value not in _NO_NUMBERS and not _NUMBER.fullmatch(value):
+            raise RefusedError("expected a number")
+        found, is_word = float(value), value in _NO_NUMBERS
+    elif isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        found, is_word = _float(value), isinstance(value, float) and math.isinf(value)
+    else:
+        raise RefusedError("expected a number")
+    with np.errstate(over="ignore"):
+        is_infinite = bool(np.isinf(np.float32(found) if root == "FLOAT" else found))
+    if is_infinite and not is_word:
+        raise RefusedError("it is too large")
+    return found
+
+
+def _float(value: float | Decimal) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def in_calendar(values: pa.Array) -> pa.Array:
@@ -145,14 +246,14 @@ def in_calendar(values: pa.Array) -> pa.Array:
     if pa.types.is_date32(values.type):
         per_day, counts = 1, values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):
-        per_day, counts = _PER_DAY[values.type.unit], values.cast(pa.int64())
+        per_day, counts = PER_DAY[values.type.unit], values.cast(pa.int64())
     else:
         return values
     most = min((_LAST_DAY + 1) * per_day, 1 << 63) - 1
     found = pc.min_max(counts)
     for one in (found["min"].as_py(), found["max"].as_py()):
         if one is not None and not max(_FIRST_DAY * per_day, -1 << 63) <= one <= most:
-            raise ValueError(f"{one} lies outside of the years 1 to 9999: infinity, BC, or five digits")
+            raise RefusedError(f"{one} lies outside of the years 1 to 9999: infinity, BC, or five digits")
     return values
 
 
@@ -160,7 +261,7 @@ def check_integers(raw: Sequence[Any]) -> None:
     """Arrow would cut 1.5 to 1. Raises TypeError."""
     for one in raw:
         if one is not None and type(one) is not int:
-            raise TypeError(f"no whole number: {one!r}")
+            raise RefusedError(f"no whole number: {one!r}")
 
 
 def _nested(raw: Sequence[Any], wire: WireType) -> pa.Array:
@@ -199,11 +300,11 @@ def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - parsed JSON
     if isinstance(value, bytes):
         return value
     if not isinstance(value, str):
-        raise TypeError(f"no bytes: {value!r}")
+        raise RefusedError("expected a text in base64")
     try:
         return base64.b64decode(value, validate=True)
     except binascii.Error as error:
-        raise ValueError(f"no base64: {value!r}") from error
+        raise RefusedError("expected a text in base64") from error
 
 
 def to_decimal(value: Any, scale: int) -> Decimal:  # noqa: ANN401 - parsed JSON
@@ -215,37 +316,49 @@ def _scaled(value: Any, _: WireType) -> str:  # noqa: ANN401 - parsed JSON
     return f"{to_decimal(value['value'], value['scale']):f}"
 
 
-def _clock(value: int, wire: WireType) -> str:
-    """12:00:01.5 of a number of units; 24:00:00 is the last moment of a day."""
-    per_second, places = (1_000_000, 6) if wire.unit == "us" else (1_000_000_000, 9)
-    seconds, fraction = divmod(value, per_second)
-    if not 0 <= seconds <= 86_400 or (seconds == 86_400 and fraction):
-        raise ValueError(f"no time of a day: {value}")
-    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+def _clock(value: object, wire: WireType) -> str:
+    """12:00:01.5 of a number of units; MySQL's TIME goes from -838:59:59 to 838:59:59."""
+    if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
+        raise RefusedError("expected a whole number of 64 bits")
+    places = _PLACES[wire.unit]
+    seconds, fraction = divmod(abs(value), 10**places)
+    text = f"{'-' if value < 0 else ''}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     return f"{text}.{fraction:0{places}}".rstrip("0").rstrip(".") if fraction else text
+
+
+def _moment(value: object, _: WireType) -> str:
+    """2026-01-01 12:00:01.123456789 of nanoseconds since 1970."""
+    if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
+        raise RefusedError("expected a whole number of 64 bits")
+    seconds, nanos = divmod(value, 1_000_000_000)
+    return f"{_EPOCH + dt.timedelta(seconds=seconds)}.{nanos:09}"
 
 
 def _of_text(value: Any, wire: WireType) -> Any:  # noqa: ANN401 - as its type has it
     if not isinstance(value, str):
-        raise TypeError(f"no text: {value!r}")
+        raise RefusedError("expected a text")
     read = _TEXTS.get(wire.type.root)
-    if read is None:
-        return value
-    if "_" in value and wire.type.root != "VARBINARY":  # Python's own numbers may have it
-        raise ValueError(f"no number: {value!r}")
-    return read(value)
+    return value if read is None else read(value)
+
+
+def _number_text(text: str) -> str:
+    """Python's own numbers may have more: 1_0, blanks, digits of other scripts. Raises RefusedError."""
+    if not _NUMBER.fullmatch(text):
+        raise RefusedError("expected a number")
+    return text
 
 
 def _flag(text: str) -> bool:
     if text not in ("0", "1", "true", "false"):
-        raise ValueError(f"no truth value: {text!r}")
+        raise RefusedError("expected 0, 1, true or false")
     return text in ("1", "true")
 
 
 _TEXTS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(INTEGER_ROOTS, int),
-    **dict.fromkeys(("FLOAT", "DOUBLE"), float),
-    "DECIMAL": Decimal,
+    **dict.fromkeys(INTEGER_ROOTS, lambda text: int(_number_text(text))),
+    "FLOAT": lambda text: to_float(text, "FLOAT"),
+    "DOUBLE": lambda text: to_float(text, "DOUBLE"),
+    "DECIMAL": lambda text: Decimal(_number_text(text)),
     "BOOLEAN": _flag,
     "VARBINARY": lambda text: text.encode("latin-1"),
 }
@@ -255,5 +368,6 @@ _CONVERT: dict[Reading, Callable[[Any, WireType], Any]] = {
     Reading.UNSCALED: lambda value, wire: f"{to_decimal(value, wire.scale):f}",
     Reading.SCALED: _scaled,
     Reading.CLOCK: _clock,
+    Reading.MOMENT: _moment,
     Reading.TEXT: _of_text,
 }

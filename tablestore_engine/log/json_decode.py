@@ -22,6 +22,7 @@ from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS, Da
 from tablestore_engine.format.type_arrow import type_to_arrow
 
 _MOMENT = re.compile(r"([+-]?\d{4,6})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?Z?")
+_CLOCK = re.compile(r"(\d\d?):(\d\d):(\d\d)(?:\.(\d+))?", re.ASCII)
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _PLACES = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
@@ -112,9 +113,15 @@ def _key_value(text: str, kind: DataType) -> object:
 
 
 def _time_ms(text: str) -> int:
-    clock, _, fraction = text.partition(".")
-    hours, minutes, seconds = (int(part) for part in clock.split(":"))
-    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + int((fraction + "000")[:3])
+    """Milliseconds of a day. Raises ValueError for another text, and where digits would be lost."""
+    parts = _CLOCK.fullmatch(text)
+    if parts is None or int(parts[1]) > 23 or int(parts[2]) > 59 or int(parts[3]) > 59:
+        raise ValueError(f"no time of a day: {text!r}")
+    fraction = parts[4] or ""
+    if fraction[3:].strip("0"):
+        raise ValueError(f"finer than the column: {text!r}")
+    seconds = (int(parts[1]) * 60 + int(parts[2])) * 60 + int(parts[3])
+    return seconds * 1000 + int((fraction + "000")[:3])
 
 
 _CONVERT: dict[str, Callable[[Any], object]] = {

@@ -38,6 +38,8 @@ def b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+TIME = {"type": "int32", "name": "io.debezium.time.Time"}
+NANOS = {"type": "int64", "name": "io.debezium.time.NanoTimestamp"}
 CONNECT = [
     ({"type": "int8"}, 5, "TINYINT", 5),
     ({"type": "int16"}, 5, "SMALLINT", 5),
@@ -54,6 +56,8 @@ CONNECT = [
     ({"type": "int32", "name": "org.apache.kafka.connect.data.Time"}, 1500, "TIME(3)", dt.time(0, 0, 1, 500_000)),
     ({"type": "int64", "name": "io.debezium.time.MicroTime"}, 1_500_001, "STRING", "00:00:01.500001"),
     ({"type": "int64", "name": "io.debezium.time.MicroTime"}, 86_400_000_000, "STRING", "24:00:00"),
+    ({"type": "int64", "name": "io.debezium.time.MicroTime"}, 3_020_399_500_000, "STRING", "838:59:59.5"),
+    ({"type": "int64", "name": "io.debezium.time.MicroTime"}, -3_600_000_000, "STRING", "-01:00:00"),
     ({"type": "int64", "name": "io.debezium.time.NanoTime"}, 43_200_000_000_001, "STRING", "12:00:00.000000001"),
     ({"type": "int64", "name": "io.debezium.time.Timestamp"}, 1, "TIMESTAMP(3)", _EPOCH.replace(microsecond=1000)),
     ({"type": "int64", "name": "io.debezium.time.MicroTimestamp"}, 1, "TIMESTAMP(6)", _EPOCH.replace(microsecond=1)),
@@ -155,7 +159,9 @@ def test_types_of_mysql(text: str, kind: str, raw: str, value: Any) -> None:
         (connect_row({"type": "struct", "fields": [{"type": "int32", "field": "v"}]})["v"], True),
         (connect_row({"type": "struct", "fields": [{"type": "int32", "field": "v"}]})["v"], 2**31),
         (mysql_row({"v": "int"})["v"], "1_0"), (mysql_row({"v": "int"})["v"], 5), (mysql_row({"v": "date"})["v"], "0000-00-00"),
-        (connect_row({"type": "struct", "fields": [CONNECT[13][0] | {"field": "v"}]})["v"], -1),
+        (connect_row({"type": "struct", "fields": [TIME | {"field": "v"}]})["v"], -1),
+        (connect_row({"type": "struct", "fields": [TIME | {"field": "v"}]})["v"], 86_400_000),
+        (connect_row({"type": "struct", "fields": [NANOS | {"field": "v"}]})["v"], 1_500),
         (connect_row({"type": "struct", "fields": [CONNECT[8][0] | {"field": "v"}]})["v"], "no base64"),
     ],
     ids=str,
@@ -175,7 +181,8 @@ def test_values_that_are_none(wire: WireType, raw: Any) -> None:
         ("TIME(3)", 1500, dt.time(0, 0, 1, 500_000)), ("TIME(6)", 1_500_000, dt.time(0, 0, 1, 500_000)),
         ("TIMESTAMP(6) WITH LOCAL TIME ZONE", "1970-01-01T02:00:00+02:00", dt.datetime(1970, 1, 1, tzinfo=dt.UTC)),
         ("DECIMAL(10,2)", Decimal("1.5"), Decimal("1.50")), ("BYTES", "AAE=", b"\0\1"), ("STRING", "x", "x"),
-        ("DOUBLE", 1, 1.0), ("BOOLEAN", True, True),
+        ("DOUBLE", 1, 1.0), ("BOOLEAN", True, True), ("STRING", 1, "1"), ("STRING", ["a", "b"], '["a", "b"]'),
+        ("STRING", {"a": [Decimal("1.50"), None]}, '{"a": [1.50, null]}'),
     ],
 )  # fmt: skip
 def test_values_without_a_schema(kind: str, raw: Any, value: Any) -> None:
@@ -185,8 +192,9 @@ def test_values_without_a_schema(kind: str, raw: Any, value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "raw"),
-    [("INT", 1.5), ("INT", True), ("INT", "1"), ("STRING", 1), ("TIME(6)", 1_500_001), ("DECIMAL(10,2)", "1"),
-     ("DECIMAL(10,2)", Decimal("1.234")), ("DATE", True), ("BOOLEAN", 1), ("BYTES", "é"), ("STRING", {"a": 1})],
+    [("INT", 1.5), ("INT", True), ("INT", "1"), ("TIME(3)", -1), ("TIME(6)", 1_500_001), ("TIME(6)", 86_400_000_000),
+     ("TIME(3)", "-01:00:00"), ("TIME(3)", "12:00:00.1239"), ("DOUBLE", True), ("DOUBLE", Decimal("1e400")), ("DECIMAL(10,2)", "1"),
+     ("DECIMAL(10,2)", Decimal("1.234")), ("DATE", True), ("BOOLEAN", 1), ("BYTES", "é")],
 )  # fmt: skip
 def test_values_without_a_schema_that_do_not_fit(kind: str, raw: Any) -> None:
     """Refused, one by one."""
@@ -195,12 +203,13 @@ def test_values_without_a_schema_that_do_not_fit(kind: str, raw: Any) -> None:
 
 
 def test_inferred_types() -> None:
-    """Whole numbers and others are DOUBLE together; kinds that do not go together, and nested ones, are refused."""
+    """Whole numbers and others are DOUBLE together, documents are texts; kinds that do not go together are refused."""
     assert inferred_type([None, 1]) == DataType("BIGINT")
     assert inferred_type([1, Decimal("1.5")]) == DataType("DOUBLE")
     assert inferred_type([True]) == DataType("BOOLEAN")
     assert inferred_type([None]) is None
-    for wrong in ([1, "x"], [[1]], [{"a": 1}], [True, 1]):
+    assert inferred_type(["x", [1], {"a": 1}]) == DataType("VARCHAR", length=2147483647)
+    for wrong in ([1, "x"], [1, {"a": 1}], [True, 1]):
         with pytest.raises(TypeError):
             inferred_type(wrong)
 
