@@ -38,6 +38,7 @@ from tablestore_engine.log.sink import LogPosition, LogWriter
 from tablestore_engine.runtime.interrupts import stopped_by_signals
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
+from tablestore_engine.spark.retractions import Retractions
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.spark_errors import translate as explain_failure
 from tablestore_engine.spark.stateful_query import OutputMode
@@ -132,6 +133,7 @@ __all__ = [
     "Rank",
     "ReadLog",
     "RelationInfo",
+    "Retractions",
     "RowFilter",
     "SameKeys",
     "Scan",

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.spark.retractions import Retractions, prove_retractions
 from tablestore_engine.spark.stateful_query import OutputMode, StatefulQuery, name_query, show_rows
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.warehouse.query_states import QueryStates
@@ -80,6 +81,27 @@ class StatefulStreams:
             fix="leave that out, or read the table itself instead of its stream",
         )
 
+    def retractions(
+        self,
+        sql: str,
+        streams: Mapping[str, Sequence[str]],
+        *,
+        key: Sequence[str],
+        versions: Mapping[str, TableVersion],
+    ) -> Retractions:
+        """How retractions of `streams` (name in `sql` → primary key of the table) become deletes by `key`, where the
+        result has `_row_kind` and `_snapshot_id`. The query is analyzed, not run.
+        """
+        named = {Identifier.parse(name): tuple(keys) for name, keys in streams.items()}
+        overrides, resolver = _overrides(versions), self._warehouse.resolver
+        with resolver.in_use():
+            return prove_retractions(
+                lambda text: resolver.pinned_query(text, overrides)[0],
+                sql,
+                key,
+                {(one.database, one.name): keys for one, keys in named.items()},
+            )
+
     @contextmanager
     def run(
         self,
@@ -122,14 +144,17 @@ class StatefulStreams:
         self, sql: str, streams: Collection[str], versions: Mapping[str, TableVersion]
     ) -> Iterator[StatefulQuery]:
         names = [Identifier.parse(name) for name in streams]
-        states = {}
-        for name, version in versions.items():
-            identifier = Identifier.parse(name)
-            states[identifier.database, identifier.name] = version
-        query = StatefulQuery(
-            self._warehouse.resolver, sql, [(one.database, one.name) for one in names], Overrides(states)
-        )
+        found = [(one.database, one.name) for one in names]
+        query = StatefulQuery(self._warehouse.resolver, sql, found, _overrides(versions))
         try:
             yield query
         finally:
             query.close()
+
+
+def _overrides(versions: Mapping[str, TableVersion]) -> Overrides:
+    states = {}
+    for name, version in versions.items():
+        identifier = Identifier.parse(name)
+        states[identifier.database, identifier.name] = version
+    return Overrides(states)

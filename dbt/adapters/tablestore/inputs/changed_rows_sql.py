@@ -2,6 +2,7 @@
 
 Names      applied_select   the model's query → the rows to put and the keys to take away
            check_order      kinds of more than one input are refused
+           _with_retractions   upserts of the query, deletes from the stream's own changes
 Rule       `_row_kind` and `_snapshot_id` of the query are no columns of the table. Of each key the newest snapshot
            counts; in one snapshot a row that is put (+I, +U) before one that is taken away (-U, -D): the row of a key
            that moved to another key goes, one that stays is written.
@@ -23,8 +24,12 @@ ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
 _KIND_COLUMN = "_ROW_KIND"  # as writes take it: 0 put, 3 take away
 
 
-def applied_select(model: str, sql: str, columns: Columns, key: Sequence[str]) -> tuple[str, Columns]:
-    """The query to write, and the columns of the table. Raises FixRequest TS1836."""
+def applied_select(
+    model: str, sql: str, columns: Columns, key: Sequence[str], retracted: str | None = None
+) -> tuple[str, Columns]:
+    """The query to write, and the columns of the table. `retracted`: SQL of the keys that the stream's retractions
+    delete, with `_snapshot_id`; None: the query's own rows of kind -U and -D. Raises FixRequest TS1836.
+    """
     names = {name.lower() for name, _ in columns}
     if ROW_KIND not in names:
         return sql, columns
@@ -42,6 +47,8 @@ def applied_select(model: str, sql: str, columns: Columns, key: Sequence[str]) -
     if not key:
         kinds = f"cast(case {ROW_KIND} when '+I' then 0 when '+U' then 2 else 3 end as tinyint)"
         return f"select {items}, {kinds} as {_KIND_COLUMN} from (\n{sql}\n)", kept
+    if retracted is not None:
+        sql = _with_retractions(sql, kept, key, retracted)
     order = f"{SNAPSHOT_ID} desc, if({is_put}, 1, 0) desc"
     parts = ", ".join(quote(name) for name in key)
     ranked = (
@@ -49,6 +56,19 @@ def applied_select(model: str, sql: str, columns: Columns, key: Sequence[str]) -
     )
     puts = f"cast(if({is_put}, 0, 3) as tinyint)"
     return f"select {items}, {puts} as {_KIND_COLUMN} from (\n{ranked}\n) where __tablestore_rank = 1", kept
+
+
+def _with_retractions(sql: str, columns: Columns, key: Sequence[str], retracted: str) -> str:
+    """Upserts of the query, and one delete of each retracted key and snapshot, whose other columns are NULL."""
+    keys = {name.lower() for name in key}
+    items = ", ".join(quote(name) for name, _ in columns)
+    empty = ", ".join(
+        quote(name) if name.lower() in keys else f"null as {quote(name)}" for name, _ in columns
+    )
+    return (
+        f"select {items}, {ROW_KIND}, {SNAPSHOT_ID} from (\n{sql}\n) where {ROW_KIND} in ('+I', '+U')\nunion all\n"
+        f"select {empty}, '-D' as {ROW_KIND}, {SNAPSHOT_ID} from (select distinct * from (\n{retracted}\n))"
+    )
 
 
 def check_order(model: str, sql: str, key: Sequence[str]) -> None:

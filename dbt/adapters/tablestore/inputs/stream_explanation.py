@@ -14,7 +14,7 @@ from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from tablestore_engine.errors import TablestoreError
 
-_REFUSALS = ("TS1836", "TS1843", "TS1844")
+_REFUSALS = ("TS1836", "TS1843", "TS1844", "TS1867")
 _EPHEMERAL = "__dbt__cte__"
 
 
@@ -28,7 +28,7 @@ class NamedType(Protocol):
 def explain_streams(
     streams: StreamInputs, settings: ModelSettings, sql: str, columns_of: Callable[[str], Sequence[NamedType]]
 ) -> str:
-    """Raises FixRequest TS1836, TS1843, Unsupported TS1844, as a run would."""
+    """Raises FixRequest TS1836, TS1843, TS1867, Unsupported TS1844, as a run would."""
     name = settings.node.rsplit(".", maxsplit=1)[-1]
     missing = streams.missing(settings.node)
     if missing or _EPHEMERAL in sql:
@@ -42,7 +42,11 @@ def explain_streams(
             raise
         return f"{name}: who runs its query is known when it runs: {error.what} ({error.code})"
     if stateful is None:
-        return f"{name}: its query is asked of each range of changes alone, and remembers nothing"
+        by_key = "; updates and deletes of the stream are applied by key, before joins and filters"
+        is_by_key = streams.retracted(settings.node) is not None
+        return f"{name}: its query is asked of each range of changes alone, and remembers nothing" + (
+            by_key if is_by_key else ""
+        )
     return (
         f"{name}: Spark's own streaming runs its query and remembers rows: over a stream it has {stateful.clause}; "
         f"rows come out in {stateful.mode} mode"

@@ -20,7 +20,7 @@ from typing import Any
 
 from dbt.adapters.tablestore.config.streaming_keys import STREAMING, Streaming
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import text_digest
-from dbt.adapters.tablestore.inputs.changed_rows_sql import ROW_KIND, check_order
+from dbt.adapters.tablestore.inputs.changed_rows_sql import ROW_KIND, SNAPSHOT_ID, check_order
 from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
     begun,
@@ -29,6 +29,7 @@ from dbt.adapters.tablestore.inputs.position_steps import (
     exchanged,
     left,
 )
+from dbt.adapters.tablestore.inputs.retracted_keys import RetractedKeys, plan_retractions
 from dbt.adapters.tablestore.inputs.stateful_models import (
     RangeOfState,
     StateFigures,
@@ -93,6 +94,7 @@ class _Model:
     digest: str = ""
     settings: Streaming = field(default_factory=Streaming)
     has_kinds: bool = False
+    retracted: RetractedKeys = field(default_factory=RetractedKeys)
     stateful: StatefulModel | None = None
     taken: Taken | None = None
     ends: dict[str, int] = field(default_factory=dict)
@@ -161,7 +163,7 @@ class StreamInputs:
     def plan(
         self, settings: ModelSettings, query: str, compiled: str, columns: Columns
     ) -> StatefulModel | None:
-        """Before anything is written; None: a query without state. Raises TS1836, TS1843, TS1844."""
+        """Before anything is written; None: a query without state. Raises TS1836, TS1843, TS1844, TS1867."""
         assert settings.table.streaming is not None
         node = settings.node
         with self._lock:
@@ -185,15 +187,25 @@ class StreamInputs:
         versions = self._versions_for(node)
         clause = self._engine().stateful_clause(query, names, versions=versions)
         model.settings, model.digest = settings.table.streaming, text_digest(compiled)
-        model.has_kinds = ROW_KIND in {name.lower() for name, _ in columns}
+        named = {name.lower() for name, _ in columns}
+        model.has_kinds = ROW_KIND in named
         if model.has_kinds:
             check_order(short, query, settings.table.primary_key)
-        model.stateful = None
+        model.stateful, model.retracted = None, RetractedKeys()
         if clause is not None:
             model.stateful = plan_stateful(
                 self._engine(), settings, query, names, clause, versions, has_kinds=model.has_kinds
             )
+        elif model.has_kinds and SNAPSHOT_ID in named:
+            tables = {_name(one): table for table, one in model.streams.items()}
+            model.retracted = plan_retractions(self._engine(), settings, query, tables, versions)
         return model.stateful
+
+    def retracted(self, node: str) -> str | None:
+        """SQL of the keys that retractions of a model's stream delete; None: its query's own retractions."""
+        with self._lock:
+            model = self._models.get(node)
+        return None if model is None else model.retracted.select
 
     def staged(self, node: str, pins: Mapping[str, TableVersion]) -> dict[str, TableVersion]:
         """What streams of a model mean while their tables wait in a staged snapshot."""
@@ -287,7 +299,8 @@ class StreamInputs:
         """A query that does not give kinds counts any row as a new one. `count`: of the range, by metadata: without a
         key that are rows of new files alone, and nobody has to look at them.
         """
-        takes_all = model.has_kinds or model.settings.row_kinds == "all"
+        is_applied = model.has_kinds and str(table.identifier) not in model.retracted.append_only
+        takes_all = is_applied or model.settings.row_kinds == "all"
         only_adds = not table.schema.primary_keys and count is not None
         if takes_all or only_adds or found.between.since is None or found.step is None:
             return
@@ -298,15 +311,7 @@ class StreamInputs:
         asked = f"select {ROW_KIND}, min(_snapshot_id) from {name} where {ROW_KIND} <> '+I' group by 1 order by 2, 1"
         rows = self._engine().sql(asked, versions=versions).rows
         if rows:
-            kind, snapshot = rows[0]
-            raise FixRequest(
-                "TS1845",
-                f"snapshot {snapshot} of {table.identifier} has a row of kind {kind}, which model "
-                f"{node.rsplit('.', maxsplit=1)[-1]} would count as a new one",
-                why="its query gives no _row_kind, so each row of the stream is added as it comes; nothing was written",
-                fix="select _row_kind and _snapshot_id as well (with unique_key changes are then put and deleted), or "
-                "set row_kinds='all' where the query itself says what a kind means",
-            )
+            raise _not_added(node, table, rows[0], has_kinds=model.has_kinds)
 
 
 def _steps(
@@ -324,6 +329,28 @@ def _steps(
     if moved or gone:  # also when it is the same: a full refresh by another query wins
         moved[QUERY] = PositionStep(known.get(QUERY), model.digest)
     return {**moved, **gone}
+
+
+def _not_added(node: str, table: Table, row: Sequence[Any], *, has_kinds: bool) -> FixRequest:
+    kind, snapshot = row
+    found = f"snapshot {snapshot} of {table.identifier} has a row of kind {kind}, which model"
+    name = node.rsplit(".", maxsplit=1)[-1]
+    if not has_kinds:
+        return FixRequest(
+            "TS1845",
+            f"{found} {name} would count as a new one",
+            why="its query gives no _row_kind, so each row of the stream is added as it comes; nothing was written",
+            fix="select _row_kind and _snapshot_id as well (with unique_key changes are then put and deleted), or "
+            "set row_kinds='all' where the query itself says what a kind means",
+        )
+    return FixRequest(
+        "TS1866",
+        f"{found} {name} cannot apply",
+        why="the input has no primary key, or the model has no unique_key and joins or filters by more than the "
+        "stream's own row: which row of the model it takes back is not known; nothing was written",
+        fix="give the input a primary key and the model a unique_key that contains it, use "
+        "incremental_strategy='changed_keys', or set row_kinds='all' where the query itself says what a kind means",
+    )
 
 
 def _has_more(end: int, found: ChangesInput) -> bool:

@@ -124,7 +124,10 @@ class ModelWriter:
             compiled = str(facts.get("compiled") or sql)
             self.streams.plan(settings, sql, compiled, columns)
         if follows:
-            query, own = applied_select(relation.table_name, sql, columns, settings.table.primary_key)
+            retracted = self.streams.retracted(settings.node)
+            query, own = applied_select(
+                relation.table_name, sql, columns, settings.table.primary_key, retracted
+            )
         zone = self._config.credentials.session_zone
         situation = read_situation(self._engine(), relation, query, own, facts, zone)
         if settings.table.affected is not None:

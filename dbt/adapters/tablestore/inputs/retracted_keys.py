@@ -1,0 +1,86 @@
+"""Updates and deletes of a stream in a model whose result has `_row_kind`: applied by key, or refused.
+
+RetractedKeys      what a model's plan says of them
+plan_retractions   proves it from the analyzed plan (tablestore_engine/spark/retractions.py)
+Rule    A model with unique_key needs the proof. An input without a primary key, and a model without unique_key whose
+        query is not row-local, take additions only: a run checks it (TS1866). `row_kinds='all'` applies the query's
+        own kinds as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
+from tablestore_engine.api import Engine, TableVersion
+from tablestore_engine.errors import FixRequest
+
+
+@dataclass(frozen=True)
+class RetractedKeys:
+    """`select`: SQL of the keys to delete, None: the query's own retractions. `append_only`: tables of which a run
+    accepts +I alone.
+    """
+
+    select: str | None = None
+    append_only: frozenset[str] = field(default_factory=frozenset)
+
+
+def plan_retractions(
+    engine: Engine,
+    settings: ModelSettings,
+    query: str,
+    streams: Mapping[str, str],
+    versions: Mapping[str, TableVersion],
+) -> RetractedKeys:
+    """`streams`: name in the query → table. Raises FixRequest TS1867."""
+    name, key = settings.node.rsplit(".", maxsplit=1)[-1], settings.table.primary_key
+    _check_settings(name, settings)
+    assert settings.table.streaming is not None
+    if settings.table.streaming.row_kinds == "all":
+        return RetractedKeys()
+    primary = {one: engine.table(table).schema.primary_keys for one, table in streams.items()}
+    keyless = frozenset(streams[one] for one, keys in primary.items() if not keys)
+    if keyless and key:
+        return RetractedKeys(append_only=keyless)
+    proof = engine.stateful.retractions(query, primary, key=key, versions=versions)
+    if not key:
+        return RetractedKeys(append_only=frozenset() if proof.is_local else frozenset(streams.values()))
+    if proof.clause is not None:
+        raise _refused(name, proof.clause)
+    return RetractedKeys(proof.select)
+
+
+def _check_settings(name: str, settings: ModelSettings) -> None:
+    """Settings by which the newest upsert of a key would not be its row."""
+    table, options = settings.table, dict(settings.table.options)
+    given = {
+        "merge_update_columns": table.update_columns,
+        "merge_exclude_columns": table.exclude_columns,
+        "incremental_predicates": table.predicates,
+        "sequence_field": options.get("sequence.field"),
+        "merge_engine": options.get("merge-engine", "deduplicate") != "deduplicate",
+        "delete_when": table.delete_when,
+    }
+    found = next((option for option, value in given.items() if value), None)
+    if found is not None:
+        raise FixRequest(
+            "TS1867",
+            f"model {name} cannot apply updates and deletes of its stream: it sets {found}",
+            why="its result has _row_kind and _snapshot_id, which say for each key which row is the newest; "
+            f"{found} says otherwise",
+            fix=f"remove {found}, or select neither _row_kind nor _snapshot_id",
+        )
+
+
+def _refused(name: str, clause: str) -> FixRequest:
+    return FixRequest(
+        "TS1867",
+        f"model {name} cannot apply updates and deletes of its stream: over it, it has {clause}",
+        why="a -U or -D of the stream has to delete the row that it takes back, whatever joins and filters give today; "
+        "the plan does not prove which unique_key that is",
+        fix="put the primary key of the stream into unique_key as it is, and compute other key columns from columns of "
+        "the stream alone; or use incremental_strategy='changed_keys'; or select no _row_kind, so that rows are added "
+        "and an update is an error; row_kinds='all' applies the kinds that the query gives, as written",
+    )
