@@ -24,11 +24,12 @@ select page, count(*) as clicks, max(id) as newest from {{ stream(source('raw', 
 """
 WINDOWS = """
 {{ config(materialized='streaming', unique_key=['began', 'page'] @more@) }}
-select date_format(window(moment, '10 seconds').start, 'HH:mm:ss') as began, page, count(*) as clicks
+select window(moment, '10 seconds').start as began, page, count(*) as clicks
 from (select *, cast(at as timestamp) as moment from {{ stream(source('raw', 'clicks')) }})
 watermark moment delay of interval 5 seconds
 group by window(moment, '10 seconds'), page
 """
+WINDOWS_READ = "select date_format(began, 'HH:mm:ss') as began, page, clicks from demo.windows"
 Click = tuple[int, str, int]  # id, page, seconds
 
 
@@ -109,7 +110,7 @@ def test_late_rows_are_told(clicks: Shop) -> None:
     run(clicks, "windows")
     assert clicks.response("windows")["groups_late"] == 2
     assert "2 groups late" in clicks.log
-    assert sorted(clicks.rows("select began, page, clicks from demo.windows")) == [
+    assert sorted(clicks.rows(WINDOWS_READ)) == [
         ("00:00:00", "a", 3), ("00:00:00", "b", 1), ("00:00:10", "a", 1), ("00:00:30", "b", 2),
     ]  # fmt: skip
 
@@ -121,7 +122,7 @@ def test_only_final_windows_in_append_mode(clicks: Shop) -> None:
     assert clicks.rows("select * from demo.windows") == []
     click(clicks, (3, "a", 3), (4, "a", 16))
     run(clicks, "windows")
-    assert sorted(clicks.rows("select began, page, clicks from demo.windows")) == [
+    assert sorted(clicks.rows(WINDOWS_READ)) == [
         ("00:00:00", "a", 2), ("00:00:00", "b", 1),
     ]  # fmt: skip
     before = clicks.engine.table("demo.windows").latest_snapshot_id()
@@ -187,6 +188,29 @@ def test_distinct_rows(clicks: Shop) -> None:
             "id is grouped by",
         ),
         ("select distinct page, id as n from @", "n is grouped by"),
+        ("select lower(page) as page, count(*) as n from @ group by page", "page is grouped by"),
+        (
+            "select substr(page, 1, 1) as page, count(*) as n from @ group by substr(page, 1, 1), page",
+            "is grouped by",
+        ),
+        (
+            "select cast(window(cast(at as timestamp), '1 hour').start as date) as page, count(*) as n "
+            "from @ group by window(cast(at as timestamp), '1 hour')",
+            "window is grouped by",
+        ),
+        ("select page, 1 as n from @ except select page, 1 from {{ source('raw', 'pages') }}", "EXCEPT"),
+        ("select page, 1 as n from @ except all select page, 1 from {{ source('raw', 'pages') }}", "EXCEPT"),
+        (
+            "select page, 1 as n from @ intersect select page, 1 from {{ source('raw', 'pages') }}",
+            "Intersect",
+        ),
+        ("with x as (select page, id as n from @ limit 2) select * from x", "LIMIT"),
+        ("select a.page, b.id as n from @ a join @ b on a.id < b.id", "without an equality"),
+        (
+            "with recursive r as (select 1 as n, page from @ union all select n + 1, page from r where n < 3) "
+            "select page, n from r",
+            "recursive CTE",
+        ),
         ("select page, max(_row_kind) as _row_kind, 1 as _snapshot_id from @ group by page", "_row_kind"),
         ("select page, id as n from @ where id in (select max(id) from @)", "subquery"),
         (
@@ -196,7 +220,8 @@ def test_distinct_rows(clicks: Shop) -> None:
     ],
 )
 def test_what_spark_cannot_stream_is_refused(clicks: Shop, sql: str, reason: str) -> None:
-    """Each by name, before anything is made."""
+    """Each by name, before anything is made, and without a trace of Spark."""
+    clicks.engine.write("demo.pages", pa.table({"page": ["a"]}), ADDED)
     stream = "{{ stream(source('raw', 'clicks')) }}"
     clicks.write(
         "models/bad.sql",
@@ -205,6 +230,7 @@ def test_what_spark_cannot_stream_is_refused(clicks: Shop, sql: str, reason: str
     run(clicks, "bad", ok=False)
     assert reason in clicks.log
     assert "TS1844" in clicks.log
+    assert "JVM" not in clicks.log
     assert clicks.engine.find_table("demo.bad") is None
 
 

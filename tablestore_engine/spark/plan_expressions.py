@@ -118,9 +118,9 @@ def window_of(expression: Jvm) -> Jvm | None:
     return expression.child() if str(expression.extractFieldName()) in ("start", "end") else None
 
 
-def is_window(attribute: Jvm) -> bool:
-    """Whether `window(…)` defines it: its duration is a constant, so its start determines it."""
-    return attribute.nodeName() == "Alias" and bool(attribute.metadata().contains(_WINDOW))
+def is_window(named: Jvm) -> bool:
+    """Whether its metadata marks a window of `window(…)`: the duration is a constant, so start determines it."""
+    return bool(named.metadata().contains(_WINDOW))
 
 
 def _is_lossless(cast: Jvm) -> bool:

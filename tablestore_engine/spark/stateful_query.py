@@ -41,6 +41,7 @@ from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.state_stores import merge_stores
 from tablestore_engine.spark.stream_outline import find_stale
 from tablestore_engine.spark.stream_watermarks import StreamWatermarks
+from tablestore_engine.spark.streaming_nodes import find_unstreamable
 from tablestore_engine.sql.renamed_tables import StandIn, rename_tables
 from tablestore_engine.sql.scanner import quote_name
 
@@ -84,7 +85,7 @@ class StatefulQuery:
     """One query; `streams`: (database, name) as the text has them, which `overrides` put on a range."""
 
     def __init__(self, resolver: Resolver, text: str, streams: Sequence[Name], overrides: Overrides) -> None:
-        self._resolver, self._overrides = resolver, overrides
+        self._resolver, self._overrides, self._text = resolver, overrides, text
         self._session = _own_session(resolver.session)
         self.streams = tuple(streams)
         self._views = _stand_ins(streams)
@@ -109,7 +110,10 @@ class StatefulQuery:
             getattr(getattr(jvm, _CHECKER), "MODULE$").checkForStreaming(plan, wanted)
         except (PySparkException, Py4JError) as error:
             return spark_errors.translate(error).why
-        return find_loose_key(self._frame, key) if mode is OutputMode.UPDATE and key else None
+        unstreamable = find_unstreamable(self._frame)
+        if unstreamable is not None:
+            return f"{unstreamable} is not supported over a stream"
+        return find_loose_key(self._frame, self._text, key) if key else None
 
     def run(self, mode: OutputMode, checkpoint: Path, rows: Path, check: Callable[[], None]) -> RangeRun:
         """`checkpoint` as the run before left it, or empty; `rows`: a new folder. `check` raises to end it."""

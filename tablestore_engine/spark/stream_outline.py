@@ -29,7 +29,7 @@ _ROW_BY_ROW = frozenset({
     "Project", "Filter", "SubqueryAlias", "View", "WithCTE", "CTERelationDef", "PipeOperator", "Generate",
     "Repartition", "RepartitionByExpression", "RebalancePartitions", "ResolvedHint", "UnresolvedHint", "Sample",
 })  # fmt: skip
-_CLAUSES = {
+CLAUSES = {
     "Aggregate": "an aggregate (GROUP BY, count, sum, …)",
     "Distinct": "DISTINCT (or UNION without ALL)",
     "Deduplicate": "DISTINCT",
@@ -43,9 +43,9 @@ _CLAUSES = {
     "Except": "EXCEPT",
     "Expand": "GROUPING SETS",
     "Pivot": "PIVOT",
+    "Sample": "TABLESAMPLE",
+    "UnionLoop": "a recursive CTE",
 }
-
-
 _SAFE_OVER_TOTALS = frozenset({
     "Project", "SubqueryAlias", "View", "WithCTE", "CTERelationDef", "PipeOperator", "Union", "Repartition",
     "RepartitionByExpression", "RebalancePartitions", "ResolvedHint", "UnresolvedHint",
@@ -146,7 +146,7 @@ class _Walk:
         view = _VIEW.match(node.text)
         if view is not None and (view[1].lower(), view[2].lower()) in self._streams:
             return True
-        if not node.children and node.kind in _CLAUSES:
+        if not node.children and node.kind in CLAUSES:
             raise _Refused("a text literal whose line breaks look like a plan")
         referred = _REFERRED.match(node.text)
         if referred is not None:
@@ -184,7 +184,7 @@ class _TotalsWalk:
         kind = re.match(r"\w+", text)
         name = kind[0] if kind else text
         if has_totals and name not in _SAFE_OVER_TOTALS:
-            clause = "HAVING, or WHERE" if name == "Filter" else _CLAUSES.get(name, name)
+            clause = "HAVING, or WHERE" if name == "Filter" else CLAUSES.get(name, name)
             raise _Refused(f"{clause} over an aggregate")
         defined = _DEFINED.match(text)
         if defined is not None and has_totals:
@@ -203,7 +203,7 @@ def _check(node: _Node, sides: Sequence[bool]) -> None:
     elif kind == "Sort" and node.text.endswith("false"):  # SORT BY, CLUSTER BY: within a partition
         return
     elif kind not in _ROW_BY_ROW:
-        raise _Refused(_CLAUSES.get(kind, f"{kind} in Spark's plan"))
+        raise _Refused(CLAUSES.get(kind, f"{kind} in Spark's plan"))
 
 
 def _check_join(node: _Node, sides: Sequence[bool]) -> None:
