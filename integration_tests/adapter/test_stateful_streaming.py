@@ -194,8 +194,10 @@ def test_distinct_rows(clicks: Shop) -> None:
             "is grouped by",
         ),
         (
-            "select cast(window(cast(at as timestamp), '1 hour').start as date) as page, count(*) as n "
-            "from @ group by window(cast(at as timestamp), '1 hour')",
+            (
+                "select cast(window(cast(at as timestamp), '1 hour').start as date) as page, count(*) as n "
+                "from @ group by window(cast(at as timestamp), '1 hour')"
+            ),
             "window is grouped by",
         ),
         ("select page, 1 as n from @ except select page, 1 from {{ source('raw', 'pages') }}", "EXCEPT"),
@@ -205,10 +207,13 @@ def test_distinct_rows(clicks: Shop) -> None:
             "Intersect",
         ),
         ("with x as (select page, id as n from @ limit 2) select * from x", "LIMIT"),
+        ("select page, grouping_id() as n, count(*) as m from @ group by rollup(page)", "GROUPING SETS"),
         ("select a.page, b.id as n from @ a join @ b on a.id < b.id", "without an equality"),
         (
-            "with recursive r as (select 1 as n, page from @ union all select n + 1, page from r where n < 3) "
-            "select page, n from r",
+            (
+                "with recursive r as (select 1 as n, page from @ union all select n + 1, page from r where n < 3) "
+                "select page, n from r"
+            ),
             "recursive CTE",
         ),
         ("select page, max(_row_kind) as _row_kind, 1 as _snapshot_id from @ group by page", "_row_kind"),

@@ -29,6 +29,7 @@ from integration_tests.soak.killed_streams import killed_streams
 from integration_tests.soak.large_bucket import fill_bucket
 from integration_tests.soak.planted_secrets import play_secrets
 from integration_tests.soak.random_batches import random_batches
+from integration_tests.soak.random_streams import random_streams
 from integration_tests.soak.random_tables import attack_table, random_table
 from integration_tests.soak.six_histories import random_history
 from integration_tests.soak.six_ways import SixWays, read_six_ways
@@ -166,6 +167,12 @@ def run_streams(seed: int, count: int) -> Counts:
         return killed_streams(seed, count, folder)
 
 
+def run_models(seed: int, count: int) -> Counts:
+    """`count` runs of random keyed streaming models."""
+    with _folder() as folder:
+        return random_streams(seed, count, folder)
+
+
 ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "tables": (run_tables, 100),
     "kills": (run_kills, 500),
@@ -177,6 +184,7 @@ ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "batches": (run_batches, 500),
     "ingests": (run_ingests, 200),
     "streams": (run_streams, 200),
+    "models": (run_models, 3_000),
     "large": (run_large, 300_000),
 }
 

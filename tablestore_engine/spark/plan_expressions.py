@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 Jvm = Any  # an object of the JVM
 _CATALYST = "org.apache.spark.sql.catalyst"
-_SPECIAL_DATES = re.compile(r"'\s*(?:now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+_SPECIAL_DATES = re.compile(r"['\"]\s*(?:now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _WINDOW = "spark.timeWindow"
 

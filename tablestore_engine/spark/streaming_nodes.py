@@ -24,6 +24,7 @@ _STREAMED = frozenset({
     "Expand", "EventTimeWatermark", "UpdateEventTimeWatermarkColumn", "Repartition", "RepartitionByExpression",
     "RebalancePartitions", "ResolvedHint", "UnresolvedHint",
 })  # fmt: skip
+_GROUPING_ID = "spark_grouping_id"
 _JOIN_KEYS = "org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$"
 
 
@@ -40,6 +41,8 @@ def _look(plan: Jvm) -> str | None:
     children = each(plan.children())
     if kind not in _STREAMED and children:  # a leaf that streams is the source
         return CLAUSES.get(kind, f"{kind} in Spark's plan")
+    if kind == "Aggregate" and any(one.sql() == _GROUPING_ID for one in each(plan.groupingExpressions())):
+        return "GROUPING SETS, ROLLUP or CUBE (a NULL group is no key)"
     return next(filter(None, map(_look, children)), None)
 
 
