@@ -1,0 +1,1 @@
+"""Random queries over random tables: a changed_keys model must equal its full query after every random change."""

@@ -1,0 +1,79 @@
+"""Histories one after another, findings made small, counts at the end."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from integration_tests.soak.query_attack.findings import Finding, Report
+from integration_tests.soak.query_attack.history import History, random_history
+from integration_tests.soak.query_attack.planted import planted
+from integration_tests.soak.query_attack.play import play
+from integration_tests.soak.query_attack.shrink import shown, shrunk
+
+MODELS = 30
+
+
+@dataclass(frozen=True)
+class Attack:
+    """`count` queries, `changes` rounds each. `plant`: an error to put into the adapter. `shrinks`: findings made small."""
+
+    seed: int
+    count: int
+    changes: int
+    models: int = MODELS
+    plant: str | None = None
+    spark_each: int = 1
+    shrinks: int = 3
+    stop_after: int = 10**9
+
+    def run(self) -> Report:
+        """All histories; findings are printed as they come."""
+        report, left, number = Report(), self.count, 0
+        with planted(self.plant) if self.plant else nullcontext():
+            while left > 0 and len(report.findings) < self.stop_after:
+                models = min(self.models, left)
+                self._one(f"{self.seed}/{number}", models, report)
+                left, number = left - models, number + 1
+        return report
+
+    def _one(self, seed: str, models: int, report: Report) -> None:
+        started, runs, known = time.monotonic(), report.counts["runs"], len(report.findings)
+        history = random_history(seed, models, self.changes)
+        folder = Path(tempfile.mkdtemp(prefix="attack-"))
+        report.counts["queries"] += models
+        report.counts["projects"] += 1
+        try:
+            play(history, folder, report, spark_each=self.spark_each)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        seconds, done = time.monotonic() - started, report.counts["runs"] - runs
+        found = report.findings[known:]
+        print(f"queries: {seed}: {done} runs in {seconds:.0f} s ({done / seconds:.1f}/s), {len(found)} found", flush=True)
+        for index, finding in enumerate(found):
+            print(f"\n{finding}", flush=True)
+            if known + index < self.shrinks:
+                self._shrink(history, finding)
+
+    def _shrink(self, history: History, finding: Finding) -> None:
+        small = shrunk(history, finding)
+        if small is None:
+            print("the model alone, with the same changes, is right", flush=True)
+            return
+        print(f"--- smaller\n{shown(small[0])}\n{small[1].detail}\n---", flush=True)
+
+
+def query_attack(seed: int, count: int, changes: int, plant: str | None = None, folder: str | None = None) -> Report:
+    """Raises AssertionError at findings, once all histories are played."""
+    del folder
+    report = Attack(seed, count, changes, plant=plant).run()
+    print("\n".join(report.lines()), flush=True)
+    assert not report.findings, f"seed {seed}: {len(report.findings)} findings: {report.findings[0]}"
+    return report
+
+
+__all__ = ["Attack", "query_attack"]

@@ -1,0 +1,193 @@
+"""What stands in FROM: one input, chains of joins, stars, self joins, two roles of one table, VALUES, explode."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from integration_tests.soak.query_attack.joins import (
+    KINDS,
+    Names,
+    comparable,
+    cross,
+    join,
+    pick_pairs,
+    start,
+)
+from integration_tests.soak.query_attack.relation import Col, From, Ref, Rel, Traits
+
+Source = Callable[[], Rel]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """`source`: a random relation, at times a whole query; `bases`: inputs, views and models by name."""
+
+    names: Names
+    source: Source
+    bases: tuple[Rel, ...]
+
+    @property
+    def rng(self) -> random.Random:
+        """Of the whole query."""
+        return self.names.rng
+
+    def base(self) -> Rel:
+        """A random one, as an occurrence of its own."""
+        return self.names.fresh(self.rng.choice(self.bases))
+
+
+def single(scope: Scope) -> From:
+    """One item."""
+    return start(scope.names, scope.source())
+
+
+def chain(scope: Scope) -> From:
+    """One to three joins of any kind."""
+    found = single(scope)
+    for _ in range(scope.rng.choice((1, 1, 1, 2, 2, 3))):
+        found = _joined(scope, found, scope.source(), scope.rng.choice(KINDS))
+    return found
+
+
+def _joined(scope: Scope, left: From, rel: Rel, kind: str) -> From:
+    pairs = pick_pairs(scope.rng, left, rel)
+    if pairs:
+        return join(scope.names, left, rel, kind, pairs)
+    return cross(scope.names, left, rel) if len(left.refs) < 12 else left
+
+
+def star(scope: Scope) -> From:
+    """A fact table with each of its dimensions, joined by the dimension's key."""
+    rng = scope.rng
+    facts = [one for one in scope.bases if _references(one.cols, scope.bases)]
+    if not facts:
+        return chain(scope)
+    fact = scope.names.fresh(rng.choice(facts))
+    found, kinds = start(scope.names, fact), rng.choice((("inner",), ("left",), ("inner", "left")))
+    references = _references(fact.cols, scope.bases)
+    for name, dimension in rng.sample(references, min(len(references), rng.randint(1, 4))):
+        ref = next(one for one in found.refs if one.sql.endswith(f".{name}"))
+        rel = scope.names.fresh(dimension)
+        key = next(iter(dimension.keys[0]))
+        found = join(scope.names, found, rel, rng.choice(kinds), [(ref, rel.col(key))])
+    return replace(found, traits=found.traits.add("star"))
+
+
+def _references(cols: Sequence[Col], bases: Sequence[Rel]) -> list[tuple[str, Rel]]:
+    """(column, table that it refers to by that table's one key column)."""
+    found = []
+    for col in cols:
+        for rel in bases:
+            key = rel.keys[0] if rel.keys else frozenset()
+            if len(key) == 1 and (other := rel.col(next(iter(key)))).hint and other.hint == col.hint:
+                found += [(col.name, rel)] if rel.item == f"<<{col.hint}>>" and col.name != other.name else []
+    return found
+
+
+def self_join(scope: Scope) -> From:
+    """A table with itself."""
+    rel = scope.base()
+    found = start(scope.names, rel)
+    other = scope.names.fresh(rel)
+    kind = scope.rng.choice(("inner", "left", "left", "right", "full", "semi", "anti"))
+    own = [(ref, col) for ref in found.refs for col in other.cols if comparable(ref.col, col)]
+    hinted = [pair for pair in own if pair[0].col.hint and pair[0].col.hint == pair[1].hint]
+    crossed = [pair for pair in hinted if not pair[0].sql.endswith(f".{pair[1].name}")]
+    pool = crossed if crossed and scope.rng.random() < 0.8 else own
+    if not pool:
+        return chain(scope)
+    found = join(scope.names, found, other, kind, [scope.rng.choice(pool)])
+    return replace(found, traits=found.traits.add("self join"))
+
+
+def two_roles(scope: Scope) -> From:
+    """One table joined twice to another, by different columns."""
+    rng = scope.rng
+    found, role = start(scope.names, scope.base()), scope.base()
+    pool = [(ref, col) for ref in found.refs for col in role.cols if comparable(ref.col, col)]
+    hinted = [pair for pair in pool if pair[0].col.hint and pair[0].col.hint == pair[1].hint]
+    pool = hinted if len(hinted) > 1 and rng.random() < 0.8 else pool
+    if len(pool) < 2:
+        return self_join(scope)
+    for ref, col in rng.sample(pool, 2):
+        found = join(scope.names, found, scope.names.fresh(role), rng.choice(("left", "left", "inner")), [(ref, col)])
+    return replace(found, traits=found.traits.add("two roles"))
+
+
+def with_values(scope: Scope) -> From:
+    """A lookup table in the text, joined by equality or range."""
+    rng, found = scope.rng, single(scope)
+    ints = [ref for ref in found.refs if ref.col.type in ("int", "bigint")]
+    if not ints:
+        return found
+    ref, ident, other = rng.choice(ints), scope.names.ident(), scope.names.ident()
+    if rng.random() < 0.6:
+        item = "(select * from (values (1, 'one'), (2, 'two'), (3, 'three'), (5, 'five')) v (n, label))"
+        cols = (Col("n", "int", False, ident, frozenset()), Col("label", "string", False, other, frozenset()))
+        rel = Rel(item, cols, (frozenset({"n"}),), Traits(frozenset({"values"})))
+        return join(scope.names, found, rel, rng.choice(("inner", "left", "semi", "anti")), [(ref, rel.cols[0])])
+    item = "(select * from (values (0, 3, 'low'), (4, 6, 'mid'), (7, 99, 'high')) v (lo, hi, band))"
+    cols = tuple(
+        Col(name, kind, False, scope.names.ident(), frozenset())
+        for name, kind in (("lo", "int"), ("hi", "int"), ("band", "string"))
+    )
+    rel = Rel(item, cols, (frozenset({"band"}), frozenset({"lo"})), Traits(frozenset({"values"})))
+    return cross(scope.names, found, rel, f"{ref.sql} between {{alias}}.lo and {{alias}}.hi")
+
+
+def non_equi(scope: Scope) -> From:
+    """Joined by an order of two columns."""
+    rng, found, rel = scope.rng, start(scope.names, scope.base()), scope.base()
+    pool = [(ref, col) for ref in found.refs for col in rel.cols if comparable(ref.col, col)]
+    if not pool:
+        return chain(scope)
+    ref, col = rng.choice(pool)
+    on = f"{ref.sql} {rng.choice(('<', '<=', '<>'))} {{alias}}.{col.name}"
+    return cross(scope.names, found, rel, on)
+
+
+def comma(scope: Scope) -> From:
+    """The old spelling: items with commas, equality in WHERE."""
+    found, rel = start(scope.names, scope.base()), scope.base()
+    pairs = pick_pairs(scope.rng, found, rel)[:1]
+    if not pairs:
+        return chain(scope)
+    ref, col = pairs[0]
+    joined = cross(scope.names, found, rel)
+    alias = joined.refs[-1].sql.partition(".")[0]
+    traits = found.traits.join(rel.traits).add("comma join")
+    if ref.col.derived or col.derived:
+        traits = traits.add(reason="join by a derived column")
+    text = f"{found.text}, {rel.item} {alias}"
+    return replace(joined, text=text, traits=traits, where=(f"{ref.sql} = {alias}.{col.name}",))
+
+
+def exploded(scope: Scope) -> From:
+    """One row per element of an array."""
+    found = single(scope)
+    ints = [ref for ref in found.refs if ref.col.type == "int"]
+    if not ints:
+        return found
+    alias, ref = scope.names.alias(), scope.rng.choice(ints)
+    spark = f"lateral view explode(array({ref.sql}, {ref.sql} + 1, 100)) {alias} as w"
+    duckdb = f", lateral (select unnest([{ref.sql}, {ref.sql} + 1, 100]) as w) {alias}"
+    col = Col("w", "int", True, scope.names.ident(), ref.col.deps | {ref.col.ident}, ref.col.derived)
+    text = f"{found.text} [[{spark}||{duckdb}]]"
+    return replace(
+        found, text=text, refs=(*found.refs, Ref(f"{alias}.w", col)), keys=(), traits=found.traits.add("explode")
+    )
+
+
+FROMS: tuple[tuple[Callable[[Scope], From], int], ...] = (
+    (single, 22), (chain, 30), (star, 20), (self_join, 10), (two_roles, 8),
+    (with_values, 4), (non_equi, 2), (comma, 4), (exploded, 4),
+)  # fmt: skip
+
+
+def from_clause(scope: Scope) -> From:
+    """Any of them."""
+    makers, weights = zip(*FROMS, strict=True)
+    maker: Callable[[Scope], From] = scope.rng.choices(makers, weights)[0]
+    return maker(scope)

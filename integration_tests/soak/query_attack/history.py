@@ -1,0 +1,106 @@
+"""One project: tables with first rows, views, models, and the changes between the runs; all of it follows from a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from integration_tests.soak.query_attack.changes import Changes, Step, SwitchView
+from integration_tests.soak.query_attack.oracle import Oracle, Unfit
+from integration_tests.soak.query_attack.queries import Model, Queries, View
+from integration_tests.soak.query_attack.relation import Rel, names_in
+from integration_tests.soak.query_attack.tables import Row, TableDef, random_rows, random_tables
+
+LARGEST = 1500  # rows of a model
+_CHAINED = 0.08  # share of models that later ones read
+
+
+@dataclass(frozen=True)
+class History:
+    """All that a run of the attack needs."""
+
+    seed: str
+    tables: tuple[TableDef, ...]
+    rows: Mapping[str, tuple[Row, ...]]
+    views: tuple[View, ...]
+    models: tuple[Model, ...]
+    rounds: tuple[tuple[Step, ...], ...]
+
+    def only(self, *names: str) -> History:
+        """The same with these models, and what they read."""
+        needed, views = set(names), {one.name: one.texts[0] for one in self.views}
+        texts = {**views, **{one.name: one.text for one in self.models}}
+        while more := set().union(*(names_in(texts[one]) for one in needed if one in texts)) - needed:
+            needed |= more
+        rounds = tuple(
+            tuple(step for step in each if _name_of(step) in needed) for each in self.rounds
+        )
+        return replace(
+            self,
+            tables=tuple(one for one in self.tables if one.name in needed),
+            rows={name: rows for name, rows in self.rows.items() if name in needed},
+            views=tuple(one for one in self.views if one.name in needed),
+            models=tuple(one for one in self.models if one.name in needed),
+            rounds=rounds,
+        )
+
+
+def _name_of(step: Step) -> str:
+    return step.view if isinstance(step, SwitchView) else step.table
+
+
+def random_history(seed: str, models: int, rounds: int) -> History:
+    """`models` queries that DuckDB can run over the first rows."""
+    rng = random.Random(seed)
+    tables = random_tables(rng)
+    counts = {one.name: rng.choice((0, 4, 8, 12, 16, 20, 24)) for one in tables}
+    rows = {one.name: tuple(random_rows(rng, one, counts[one.name])) for one in tables}
+    views, found = _queries(rng, tables, rows, models)
+    changes = Changes(
+        rng,
+        {one.name: one for one in tables},
+        views,
+        {one.name: {tuple(row[key] for key in one.key): dict(row) for row in rows[one.name]} for one in tables},
+    )
+    made = tuple(changes.round() for _ in range(rounds))
+    return History(seed, tables, rows, tuple(views), tuple(found), made)
+
+
+def _queries(
+    rng: random.Random, tables: tuple[TableDef, ...], rows: Mapping[str, tuple[Row, ...]], count: int
+) -> tuple[list[View], list[Model]]:
+    queries, views, models = Queries.over(rng, tables), list[View](), list[Model]()
+    with Oracle() as oracle:
+        for table in tables:
+            oracle.put(table.name, table.arrow(list(rows[table.name])))
+        for _ in range(rng.randint(0, 3)):
+            view = queries.view(f"v{len(views) + 1}")
+            if all(_fits(oracle, text) for text in view.texts):
+                oracle.define(view.name, view.texts[0])
+                views.append(view)
+                queries.add(view.rel)
+        while len(models) < count:
+            model = queries.model(f"m{len(models) + 1}")
+            if not _fits(oracle, model.text):
+                continue
+            models.append(model)
+            if rng.random() < _CHAINED:
+                oracle.define(model.name, model.text)
+                queries.add(_as_base(model))
+    return views, models
+
+
+def _as_base(model: Model) -> Rel:
+    """What a model is for those that read it."""
+    traits = model.rel.traits.add("reads a model")
+    return replace(model.rel, item=f"<<{model.name}>>", keys=(frozenset(model.key),), traits=traits)
+
+
+def _fits(oracle: Oracle, text: str) -> bool:
+    if len(text) > 6000:
+        return False
+    try:
+        return len(oracle.rows(text, limit=LARGEST + 1).rows) <= LARGEST
+    except Unfit:
+        return False

@@ -1,0 +1,222 @@
+"""One history from its first run to its last: dbt run after each round, then every model against its full query.
+
+Steps      1 tables, project, first run (its rows are Spark's of the full query)  2 a round of changes, dbt run  3 rows of
+           each model against DuckDB and against the full query in Spark
+INVARIANT  DuckDB and Spark both differ from a model's rows, or it is no finding: where they disagree with each other,
+           the generator is wrong, and the model is counted and left out.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dbt.adapters.factory import reset_adapters
+
+from dbt.adapters.tablestore.demo.dbt_session import NodeResult
+from integration_tests.soak.query_attack.findings import ALL, UNKNOWN, Finding, Report
+from integration_tests.soak.query_attack.history import History
+from integration_tests.soak.query_attack.oracle import Oracle, Result, Unfit, normal
+from integration_tests.soak.query_attack.project import SPARK, Project
+from integration_tests.soak.query_attack.queries import Model
+from integration_tests.soak.query_attack.relation import names_in
+from integration_tests.soak.query_attack.world import SCHEMA, World
+from tablestore_engine.api import Engine, SparkSettings
+
+WRONG, ERROR = "wrong rows", "error without a code"
+_CODE = re.compile(r"TS\d{4}")
+_SHOWN = 6
+
+
+@dataclass
+class Play:
+    """One history in one folder."""
+
+    history: History
+    engine: Engine
+    folder: Path
+    report: Report
+    spark_each: int = 1  # every n-th comparison is made in Spark as well
+    alive: dict[str, Model] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.project = Project(self.folder, self.history)
+        self.texts = {one.name: one.texts[0] for one in self.history.views}
+        self.world = World(self.engine, self.history.tables, self._switch)
+        self.alive = {one.name: one for one in self.history.models}
+        self._last: dict[str, tuple[str, ...]] = {}
+        self._compared = 0
+
+    def run(self) -> None:
+        """To the end, or until no model is left."""
+        self.engine.create_database(SCHEMA)
+        for table in self.history.tables:
+            self.world.create(table.name, self.history.rows[table.name])
+        self._round(0)
+        for number, steps in enumerate(self.history.rounds, 1):
+            if not self.alive:
+                return
+            for step in steps:
+                self.world.apply(step)
+            self._round(number)
+        for step, message in self.world.refused.items():
+            self.report.counts[f"steps refused: {step} {message[:6]}"] += 1
+
+    def _switch(self, name: str, text: str) -> None:
+        self.texts[name] = text
+        view = next(one for one in self.history.views if one.name == name)
+        self.project.write_view(view, text)
+
+    def _round(self, number: int) -> None:
+        started = time.monotonic()
+        result = self.project.run()
+        self.report.counts["seconds of dbt"] += round(time.monotonic() - started)
+        nodes = {node.name: node for node in result.nodes}
+        if not nodes:
+            raise AssertionError(f"dbt did nothing: seed {self.history.seed}, round {number}: {result.error}")
+        with Oracle() as oracle:
+            self._fill(oracle)
+            for model in list(self.alive.values()):
+                self._judge(oracle, model, nodes.get(model.name), number)
+
+    def _fill(self, oracle: Oracle) -> None:
+        for name in self.world.tables:
+            oracle.put(name, self.world.read(name))
+        for view in self.history.views:
+            oracle.define(view.name, self.texts[view.name])
+        read = frozenset().union(*(names_in(one.text) for one in self.history.models))
+        for model in self.history.models:
+            if model.name in read:
+                oracle.define(model.name, model.text)
+
+    def _judge(self, oracle: Oracle, model: Model, node: NodeResult | None, number: int) -> None:
+        """One model after one run."""
+        status = "skipped" if node is None else node.status
+        if node is not None and status == "success":
+            self._tell_way(model, node, number)
+            self._compare(oracle, model, number)
+        elif status == "skipped":
+            if number == 0:
+                self._leave(model)
+                self.report.counts["models below a refused one"] += 1
+        elif node is not None:
+            self._failed(model, node, number)
+
+    def _failed(self, model: Model, node: NodeResult, number: int) -> None:
+        if _CODE.search(node.message[:200]):
+            found = _CODE.findall(node.message)[0]
+            self.report.counts["runs refused later" if number else "refused at first"] += 1
+            if number == 0:
+                self.report.tell_refused(model, found)
+            else:
+                self.report.codes[model.local, f"{found} later: {node.message.splitlines()[0][:100]}"] += 1
+        elif self._in_spark(model) is None:
+            self.report.counts["models that Spark cannot run"] += 1
+        else:
+            self.report.tell_finding(self._finding(model, number, ERROR, node.message[:1500]))
+        if number == 0 or not _CODE.search(node.message[:200]):
+            self._leave(model)
+
+    def _tell_way(self, model: Model, node: NodeResult, number: int) -> None:
+        self.report.counts["runs"] += 1
+        if number:
+            way = node.facts.get("evaluated") or UNKNOWN
+            self.report.tell_way(model, way, str(node.facts.get("fallback") or "") if way == ALL else "")
+        self._last[model.name] = (str(node.facts.get("evaluated") or UNKNOWN), node.message)
+
+    def _compare(self, oracle: Oracle, model: Model, number: int) -> None:
+        try:
+            expected = oracle.rows(model.text)
+        except Unfit as error:
+            self.report.counts["queries that DuckDB cannot run any more"] += 1
+            self._last[model.name] = ("", str(error))
+            self._leave(model)
+            return
+        self._compared += 1
+        found = self._stored(model, expected.columns)
+        same = Counter(found) == Counter(expected.rows)
+        self.report.counts["comparisons with DuckDB"] += 1
+        self.report.counts["rows compared"] += len(found)
+        if same and (number == 0 or self._compared % self.spark_each):
+            return
+        spark = self._in_spark(model)
+        self.report.counts["comparisons with Spark"] += 1
+        if spark is not None and Counter(spark) == Counter(expected.rows):
+            if not same:
+                detail = self._difference(model, found, expected)
+                self.report.tell_finding(self._finding(model, number, WRONG, detail))
+                self._leave(model)
+            return
+        self.report.counts["DuckDB and Spark disagree"] += 1
+        self._disagreement(model, spark, expected, number)
+        self._leave(model)
+
+    def _disagreement(
+        self, model: Model, spark: Sequence[tuple[Any, ...]] | None, expected: Result, number: int
+    ) -> None:
+        print(f"DuckDB and Spark disagree: seed {self.history.seed}, {model.name}, round {number}", flush=True)
+        ours, theirs = Counter(spark or ()), Counter(expected.rows)
+        print(f"  {model.text}\n  Spark only: {_some(ours - theirs)}\n  DuckDB only: {_some(theirs - ours)}")
+
+    def _stored(self, model: Model, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        rows = self.engine.table(f"{SCHEMA}.{model.name}").scan().to_arrow()
+        names = {one.lower(): one for one in rows.column_names}
+        lists = [rows.column(names[one.lower()]).to_pylist() for one in columns]
+        return [tuple(normal(value) for value in row) for row in zip(*lists, strict=True)]
+
+    def _in_spark(self, model: Model) -> list[tuple[Any, ...]] | None:
+        """The full query; None when Spark cannot run it."""
+        try:
+            rows = self.engine.sql(self.project.compiled(model.name)).rows
+        except Exception as error:  # noqa: BLE001 - any error of Spark's is the answer here
+            self.report.counts["full queries that failed in Spark"] += 1
+            print(f"full query failed in Spark: {str(error)[:300]}", flush=True)
+            return None
+        return [tuple(normal(value) for value in row) for row in rows]
+
+    def _difference(self, model: Model, found: list[tuple[Any, ...]], expected: Result) -> str:
+        stored, right = Counter(found), Counter(expected.rows)
+        evaluated, message = self._last.get(model.name, ("", ""))
+        return (
+            f"  key {model.key} of {expected.columns}; run: {evaluated}, {message}\n"
+            f"  {'local' if model.local else 'not local: ' + ', '.join(sorted(model.reasons))}\n"
+            f"  only in the table: {_some(stored - right)}\n  missing: {_some(right - stored)}\n  {model.text}"
+        )
+
+    def _finding(self, model: Model, number: int, kind: str, detail: str) -> Finding:
+        return Finding(self.history.seed, model, number, kind, detail)
+
+    def _leave(self, model: Model) -> None:
+        """Out of the project, with what reads it."""
+        self.alive.pop(model.name, None)
+        self.project.remove(model.name)
+        for other in list(self.alive.values()):
+            if model.name in names_in(other.text):
+                self._leave(other)
+
+
+def _some(rows: Counter[tuple[Any, ...]]) -> str:
+    shown = [str(row) for row, _ in rows.most_common(_SHOWN)]
+    return "; ".join(shown) + (f" … {rows.total()} in all" if rows.total() > _SHOWN else "")
+
+
+@contextmanager
+def warehouse(folder: Path) -> Iterator[Engine]:
+    """The engine of a project's folder; dbt's own is of the same JVM."""
+    with Engine(str(folder / "warehouse"), spark=SparkSettings("local[2]", conf=SPARK)) as engine:
+        yield engine
+    reset_adapters()
+
+
+def play(history: History, folder: Path, report: Report, *, spark_each: int = 1) -> None:
+    """All rounds of a history."""
+    with warehouse(folder) as engine:
+        Play(history, engine, folder, report, spark_each).run()
+
+

@@ -1,0 +1,97 @@
+"""The dbt project of a history on disk, and dbt run over it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from dbt.adapters.tablestore.demo.dbt_session import BuildResult, DbtSession
+from integration_tests.soak.query_attack.history import History
+from integration_tests.soak.query_attack.queries import Model, View
+from integration_tests.soak.query_attack.relation import render
+from integration_tests.soak.query_attack.world import SCHEMA
+
+# Many short plans: no code generation, no replanning, no reports. What a query gives is the same.
+SPARK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.ui.enabled": "false",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.retainedJobs": "1",
+}
+
+
+@dataclass
+class Project:
+    """`names`: what stands in a model's text for each input."""
+
+    folder: Path
+    history: History
+    names: Mapping[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        sources = {one.name: f"{{{{ source('raw', '{one.name}') }}}}" for one in self.history.tables}
+        made = [*self.history.views, *self.history.models]
+        self.names = {**sources, **{one.name: f"{{{{ ref('{one.name}') }}}}" for one in made}}
+        self._write_files()
+
+    def _write_files(self) -> None:
+        tables = [{"name": one.name} for one in self.history.tables]
+        output = {"type": "tablestore", "warehouse": "./warehouse", "schema": SCHEMA, "threads": 2,
+                  "spark": {"master": "local[2]", "conf": SPARK}}  # fmt: skip
+        self._write(
+            "dbt_project.yml", yaml.safe_dump({"name": "attack", "version": "1.0", "profile": "attack",
+                                               "flags": {"send_anonymous_usage_stats": False}})
+        )  # fmt: skip
+        self._write("profiles.yml", yaml.safe_dump({"attack": {"target": "dev", "outputs": {"dev": output}}}))
+        sources = {"sources": [{"name": "raw", "schema": SCHEMA, "tables": tables}]}
+        self._write("models/sources.yml", yaml.safe_dump(sources))
+        for view in self.history.views:
+            self.write_view(view, view.texts[0])
+        for model in self.history.models:
+            self.write_model(model)
+
+    def write_view(self, view: View, text: str) -> None:
+        """With one of its texts."""
+        kind = "ephemeral" if view.ephemeral else "view"
+        self._write(f"models/{view.name}.sql", f"{{{{ config(materialized='{kind}') }}}}\n{self._sql(text)}\n")
+
+    def write_model(self, model: Model) -> None:
+        """By changed_keys."""
+        config = {
+            "materialized": "incremental",
+            "incremental_strategy": "changed_keys",
+            "on_schema_change": "append_new_columns",
+            "unique_key": list(model.key),
+            "affected_limit": 1.0,
+        }
+        if model.affected_by:
+            config["affected_by"] = {name: list(given) for name, given in model.affected_by}
+        items = ", ".join(f"{name}={json.dumps(value)}" for name, value in config.items())
+        self._write(f"models/{model.name}.sql", f"{{{{ config({items}) }}}}\n{self._sql(model.text)}\n")
+
+    def remove(self, name: str) -> None:
+        """A model or view is run no more."""
+        (self.folder / f"models/{name}.sql").unlink(missing_ok=True)
+
+    def compiled(self, name: str) -> str:
+        """The text of a model as dbt has given it to the adapter last."""
+        return (self.folder / f"target/compiled/attack/models/{name}.sql").read_text()
+
+    def run(self) -> BuildResult:
+        """All models."""
+        return DbtSession(self.folder).invoke("run", "--log-level", "none", "--log-level-file", "none")
+
+    def _sql(self, text: str) -> str:
+        return render(text, self.names, spark=True)
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
