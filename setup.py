@@ -76,6 +76,7 @@ setup(
         "dev": [
             "confluent-kafka[schemaregistry]>=2.16",
             "dbt-tests-adapter>=1.20,<2",
+            "duckdb>=1.4",
             "hypothesis>=6.100",
             "import-linter>=2.3",
             "mypy>=1.15",

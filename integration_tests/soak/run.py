@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from integration_tests.interop.java_paimon import JavaPaimon
@@ -28,6 +29,8 @@ from integration_tests.soak.killed_ingests import killed_ingests
 from integration_tests.soak.killed_streams import killed_streams
 from integration_tests.soak.large_bucket import fill_bucket
 from integration_tests.soak.planted_secrets import play_secrets
+from integration_tests.soak.query_attack.attack import Attack
+from integration_tests.soak.query_attack.planted import PLANTS
 from integration_tests.soak.random_batches import random_batches
 from integration_tests.soak.random_streams import random_streams
 from integration_tests.soak.random_tables import attack_table, random_table
@@ -173,6 +176,19 @@ def run_models(seed: int, count: int) -> Counts:
         return random_streams(seed, count, folder)
 
 
+def run_queries(seed: int, count: int, changes: int = 5, plant: str | None = None) -> Counts:
+    """`count` random queries by changed_keys, `changes` rounds of changes each; a planted error must be found."""
+    report = Attack(seed, count, changes, plant=plant, stop_after=1 if plant else 10).run()
+    print("\n".join(report.lines()), flush=True)
+    if plant is not None:
+        assert report.findings, f"seed {seed}: the planted error {plant} was not found in {count} queries"
+        return {"queries until it was found": report.counts["queries"]}
+    assert not report.findings, (
+        f"seed {seed}: {len(report.findings)} findings, the first: {report.findings[0]}"
+    )
+    return report.recorded()
+
+
 ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "tables": (run_tables, 100),
     "kills": (run_kills, 500),
@@ -185,6 +201,7 @@ ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "ingests": (run_ingests, 200),
     "streams": (run_streams, 200),
     "models": (run_models, 3_000),
+    "queries": (run_queries, 3000),
     "large": (run_large, 300_000),
 }
 
@@ -195,6 +212,10 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("attack", nargs="*", default=[], help=", ".join(ATTACKS))
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
     parser.add_argument("--count", type=int, help="tables, kills …; default: the size of the attack")
+    parser.add_argument("--changes", type=int, default=5, help="queries: rounds of changes of each")
+    parser.add_argument(
+        "--planted", choices=sorted(PLANTS), help="queries: an error that the attack has to find"
+    )
     parser.add_argument("--record", action="store_true", help="write the counts into docs/reliability.json")
     chosen = parser.parse_args(words)
     unknown = [name for name in chosen.attack if name not in ATTACKS]
@@ -204,6 +225,8 @@ def main(words: Sequence[str]) -> int:
         attack, usual = ATTACKS[name]
         count, started = chosen.count or usual, time.monotonic()
         print(f"{name}: seed {chosen.seed}, {count}", flush=True)
+        if attack is run_queries:
+            attack = partial(run_queries, changes=chosen.changes, plant=chosen.planted)
         counts = attack(chosen.seed, count)
         seconds = round(time.monotonic() - started)
         print(f"{name}: " + ", ".join(f"{value:,} {what}" for what, value in counts.items()), flush=True)

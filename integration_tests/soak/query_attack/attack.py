@@ -20,7 +20,13 @@ MODELS = 30
 
 @dataclass(frozen=True)
 class Attack:
-    """`count` queries, `changes` rounds each. `plant`: an error to put into the adapter. `shrinks`: findings made small."""
+    """`count` queries, `changes` rounds each.
+
+    plant        an error to put into the adapter
+    spark_each   every n-th comparison is made in Spark as well
+    shrinks      so many findings are made small
+    stop_after   so many findings end the run
+    """
 
     seed: int
     count: int
@@ -29,7 +35,7 @@ class Attack:
     plant: str | None = None
     spark_each: int = 1
     shrinks: int = 3
-    stop_after: int = 10**9
+    stop_after: int = 10
 
     def run(self) -> Report:
         """All histories; findings are printed as they come."""
@@ -53,7 +59,10 @@ class Attack:
             shutil.rmtree(folder, ignore_errors=True)
         seconds, done = time.monotonic() - started, report.counts["runs"] - runs
         found = report.findings[known:]
-        print(f"queries: {seed}: {done} runs in {seconds:.0f} s ({done / seconds:.1f}/s), {len(found)} found", flush=True)
+        print(
+            f"queries: {seed}: {done} runs in {seconds:.0f} s ({done / seconds:.1f}/s), {len(found)} found",
+            flush=True,
+        )
         for index, finding in enumerate(found):
             print(f"\n{finding}", flush=True)
             if known + index < self.shrinks:
@@ -65,15 +74,3 @@ class Attack:
             print("the model alone, with the same changes, is right", flush=True)
             return
         print(f"--- smaller\n{shown(small[0])}\n{small[1].detail}\n---", flush=True)
-
-
-def query_attack(seed: int, count: int, changes: int, plant: str | None = None, folder: str | None = None) -> Report:
-    """Raises AssertionError at findings, once all histories are played."""
-    del folder
-    report = Attack(seed, count, changes, plant=plant).run()
-    print("\n".join(report.lines()), flush=True)
-    assert not report.findings, f"seed {seed}: {len(report.findings)} findings: {report.findings[0]}"
-    return report
-
-
-__all__ = ["Attack", "query_attack"]

@@ -1,4 +1,4 @@
-"""Random changes of the inputs between two runs: rows, columns, views, histories. Each is a value, to be played again."""
+"""Random changes of the inputs between two runs: rows, columns, views, histories. Each is a value and can be replayed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from integration_tests.soak.query_attack.queries import View
-from integration_tests.soak.query_attack.tables import Column, Row, TableDef, random_row, random_rows, random_value
+from integration_tests.soak.query_attack.tables import (
+    Column,
+    Row,
+    TableDef,
+    random_row,
+    random_rows,
+    random_value,
+)
 
 Key = tuple[Any, ...]
 _WIDER = {"int": "bigint"}
@@ -103,7 +110,7 @@ class Changes:
             return (self._keyed(table) if table.key else self._appended(table),)
         maker: Callable[[TableDef], tuple[Step, ...]] = rng.choice(
             (self._swap_columns, self._read_column, self._widen, self._add_column, self._view, self._view,
-             self._past, self._past, self._recreate, self._compact, self._rewrite, self._empty)
+             self._past, self._past, self._recreate, self._compact, self._rewrite, self._empty, self._and_back)
         )  # fmt: skip
         return maker(table)
 
@@ -113,7 +120,9 @@ class Changes:
         rng, known = self.rng, self.rows[table.name]
         roll = rng.random()
         if roll < 0.22 and known:
-            return self._remove(table, rng.sample(sorted(known, key=str), min(len(known), rng.choice((1, 1, 2, 4)))))
+            return self._remove(
+                table, rng.sample(sorted(known, key=str), min(len(known), rng.choice((1, 1, 2, 4))))
+            )
         if roll < 0.3 and self.gone.get(table.name):
             return self._put(table, [rng.choice(self.gone[table.name])])
         if roll < 0.55 and known:
@@ -161,13 +170,18 @@ class Changes:
         rng = self.rng
         if rng.random() < 0.55:
             return Put(table.name, tuple(random_rows(rng, table, rng.choice((1, 2, 4)))))
-        column = rng.choice([one for one in table.columns if one.type in ("int", "bigint", "string", "boolean")] or [table.columns[0]])
+        column = rng.choice(
+            [one for one in table.columns if one.type in ("int", "bigint", "string", "boolean")]
+            or [table.columns[0]]
+        )
         value = random_value(rng, replace(column, null=False))
         if column.type not in ("int", "bigint", "string", "boolean"):
             return Sql(table.name, f"delete from <<{table.name}>> where {column.name} is null")
         text = f"'{value}'" if column.type == "string" else str(value).lower()
         if rng.random() < 0.3:
-            return Sql(table.name, f"update <<{table.name}>> set {column.name} = null where {column.name} = {text}")
+            return Sql(
+                table.name, f"update <<{table.name}>> set {column.name} = null where {column.name} = {text}"
+            )
         return Sql(table.name, f"delete from <<{table.name}>> where {column.name} = {text}")
 
     # --- rarer things ---
@@ -178,6 +192,18 @@ class Changes:
         if not table.key or not known:
             return (self._appended(table) if not table.key else self._keyed(table),)
         return (self._put(table, [random_row(self.rng, table, key) for key in list(known)]),)
+
+    def _and_back(self, table: TableDef) -> tuple[Step, ...]:
+        """Changed and changed back, or deleted and put again: nothing is other than before."""
+        known = self.rows[table.name]
+        if not table.key or not known:
+            return (self._appended(table) if not table.key else self._keyed(table),)
+        before = [dict(one) for one in self._some(known)]
+        if self.rng.random() < 0.5:
+            first = self._remove(table, [tuple(row[one] for one in table.key) for row in before])
+        else:
+            first = self._put(table, [self._touched(table, one) for one in before])
+        return (first, self._put(table, before))
 
     def _empty(self, table: TableDef) -> tuple[Step, ...]:
         self.gone.setdefault(table.name, []).extend(self.rows[table.name].values())
@@ -194,7 +220,11 @@ class Changes:
         for row in self.rows[table.name].values():
             row[one.name], row[two.name] = row.get(two.name), row.get(one.name)
         head = f"alter table <<{table.name}>> rename column"
-        texts = (f"{head} {one.name} to swapped_", f"{head} {two.name} to {one.name}", f"{head} swapped_ to {two.name}")
+        texts = (
+            f"{head} {one.name} to swapped_",
+            f"{head} {two.name} to {one.name}",
+            f"{head} swapped_ to {two.name}",
+        )
         return (Alter(table.name, "swap columns", texts),)
 
     def _read_column(self, table: TableDef) -> tuple[Step, ...]:
@@ -225,7 +255,9 @@ class Changes:
         name = f"added{len(table.columns)}"
         column = Column(name, "int")
         self.tables[table.name] = replace(table, columns=(*table.columns, column))
-        return (Alter(table.name, "add column", (f"alter table <<{table.name}>> add column {name} int",), column),)
+        return (
+            Alter(table.name, "add column", (f"alter table <<{table.name}>> add column {name} int",), column),
+        )
 
     def _view(self, table: TableDef) -> tuple[Step, ...]:
         if not self.views:
@@ -237,7 +269,10 @@ class Changes:
         """Back, and at times other rows under the same snapshot ids."""
         step = Past(table.name, self.rng.choice(("rollback", "restore")), self.rng.choice((1, 1, 2, 3)))
         if self.rng.random() < 0.6:
-            return (step, *(self._keyed(table) if table.key else self._appended(table) for _ in range(step.back)))
+            return (
+                step,
+                *(self._keyed(table) if table.key else self._appended(table) for _ in range(step.back)),
+            )
         return (step,)
 
     def _recreate(self, table: TableDef) -> tuple[Step, ...]:

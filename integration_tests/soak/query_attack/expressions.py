@@ -102,7 +102,10 @@ def computed(rng: random.Random, refs: Sequence[Ref]) -> Expr:
     others = [one for one in refs if one.col.type == ref.col.type and one is not ref]
     if others and rng.random() < 0.4:
         other = rng.choice(others)
-        forms = [f"coalesce({ref.sql}, {other.sql})", f"case when {ref.sql} is null then {other.sql} else {ref.sql} end"]
+        forms = [
+            f"coalesce({ref.sql}, {other.sql})",
+            f"case when {ref.sql} is null then {other.sql} else {ref.sql} end",
+        ]
         if ref.col.type in NUMBERS:
             forms += [f"{ref.sql} + {other.sql}", f"greatest({ref.sql}, {other.sql})"]
         text = rng.choice(forms)
@@ -139,5 +142,7 @@ def _condition(rng: random.Random, ref: Ref, refs: Sequence[Ref]) -> str:
     if kind == "string" and roll < 0.6:
         return rng.choice((f"{x} like 'a%'", f"{x} in ('a', 'b', 'k2', 'k5')", f"{x} not in ('a', 'k1')"))
     if kind in ("int", "bigint") and roll < 0.6:
-        return rng.choice((f"{x} between 1 and 6", f"{x} in (1, 3, 5, 7)", f"{x} % 2 = 0", f"coalesce({x}, 0) < 6"))
+        return rng.choice(
+            (f"{x} between 1 and 6", f"{x} in (1, 3, 5, 7)", f"{x} % 2 = 0", f"coalesce({x}, 0) < 6")
+        )
     return f"{x} {rng.choice(('<', '<=', '>', '>=', '<>', '<>'))} {literal(rng, kind)}"

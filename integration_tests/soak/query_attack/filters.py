@@ -73,7 +73,9 @@ def _in(scope: Scope, found: From) -> From:
     rng = scope.rng
     where = f" where {condition(rng, [Ref(f'{alias}.{one.name}', one) for one in rel.cols])[0]}"
     where = where if rng.random() < 0.5 else ""
-    if rng.random() < 0.65:
+    if rng.random() < 0.2 and (both := _two(scope, found, rel, alias)) is not None:
+        return _with(found, both, rel.traits, "in by two columns", _derived((ref, col)))
+    if rng.random() < 0.75:
         term = f"{ref.sql} in (select {alias}.{col.name} from {rel.item} {alias}{where})"
         if rng.random() < 0.12:
             term = f"({term} or {condition(rng, found.refs)[0]})"
@@ -81,6 +83,15 @@ def _in(scope: Scope, found: From) -> From:
         return _with(found, term, rel.traits, "in", _derived((ref, col)))
     term = f"{ref.sql} not in (select {alias}.{col.name} from {rel.item} {alias}{where})"
     return _with(found, term, rel.traits, "not in", "NOT IN")
+
+
+def _two(scope: Scope, found: From, rel: Rel, alias: str) -> str | None:
+    pool = [(one, two) for one in found.refs for two in rel.cols if comparable(one.col, two)]
+    pool = [pair for pair in pool if not pair[0].col.derived and not pair[1].derived]
+    if len(pool) < 2:
+        return None
+    (a, x), (b, y) = scope.rng.sample(pool, 2)
+    return f"({a.sql}, {b.sql}) in (select {alias}.{x.name}, {alias}.{y.name} from {rel.item} {alias})"
 
 
 def _scalar_of(scope: Scope, found: From, *, correlated: bool) -> tuple[Expr, Traits, str | None] | None:
@@ -97,7 +108,13 @@ def _scalar_of(scope: Scope, found: From, *, correlated: bool) -> tuple[Expr, Tr
         function, kind = f"count({alias}.{value.name})", "bigint"
     where = f" where {alias}.{col.name} = {ref.sql}" if correlated else ""
     text = f"(select {function} from {rel.item} {alias}{where})"
-    reason = _derived((ref, col)) if correlated else None if rel.traits.constant else "subquery without correlation"
+    reason = (
+        _derived((ref, col))
+        if correlated
+        else None
+        if rel.traits.constant
+        else "subquery without correlation"
+    )
     return Expr(text, kind, True, frozenset(), True), rel.traits, reason
 
 
@@ -120,7 +137,9 @@ def _scalar(scope: Scope, found: From) -> From:
     refs = [one for one in found.refs if _is_like(one, expr.type)]
     left = scope.rng.choice(refs).sql if refs and scope.rng.random() < 0.8 else literal(scope.rng, expr.type)
     feature = "scalar subquery in where" if correlated else "uncorrelated scalar"
-    return _with(found, f"{left} {scope.rng.choice(('<', '<=', '>=', '='))} {expr.text}", inner, feature, reason)
+    return _with(
+        found, f"{left} {scope.rng.choice(('<', '<=', '>=', '='))} {expr.text}", inner, feature, reason
+    )
 
 
 def _is_like(ref: Ref, kind: str) -> bool:

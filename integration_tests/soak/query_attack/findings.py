@@ -61,6 +61,15 @@ class Report:
         for feature in finding.model.features | {"any"}:
             self.ways[feature, finding.model.local, finding.kind] += 1
 
+    def recorded(self) -> dict[str, int]:
+        """For docs/reliability.json: what was done, and the share of local runs that were restricted."""
+        kept = ("queries", "projects", "runs", "comparisons with DuckDB", "comparisons with Spark", "rows compared",
+                f"runs by {KEYS}", f"runs by {ALL}", "models refused")  # fmt: skip
+        found = {name: self.counts[name] for name in kept}
+        local = [self.counts[f"local runs by {way}"] for way in (KEYS, ALL, UNKNOWN)]
+        found["percent of local runs that were restricted"] = round(100 * local[0] / max(sum(local), 1))
+        return found
+
     def lines(self) -> list[str]:
         """For people."""
         found = [", ".join(f"{value:,} {what}" for what, value in sorted(self.counts.items()))]

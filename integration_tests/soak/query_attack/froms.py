@@ -72,7 +72,18 @@ def star(scope: Scope) -> From:
         rel = scope.names.fresh(dimension)
         key = next(iter(dimension.keys[0]))
         found = join(scope.names, found, rel, rng.choice(kinds), [(ref, rel.col(key))])
+        if rng.random() < 0.3 and (further := _references(rel.cols, scope.bases)):
+            found = _branch(scope, found, rel, further, rng.choice(kinds))
     return replace(found, traits=found.traits.add("star"))
+
+
+def _branch(scope: Scope, found: From, rel: Rel, further: list[tuple[str, Rel]], kind: str) -> From:
+    """A dimension of a dimension."""
+    name, dimension = scope.rng.choice(further)
+    other = scope.names.fresh(dimension)
+    ref = next(one for one in found.refs if one.col.ident == rel.col(name).ident)
+    found = join(scope.names, found, other, kind, [(ref, other.col(next(iter(dimension.keys[0]))))])
+    return replace(found, traits=found.traits.add("snowflake"))
 
 
 def _references(cols: Sequence[Col], bases: Sequence[Rel]) -> list[tuple[str, Rel]]:
@@ -112,7 +123,9 @@ def two_roles(scope: Scope) -> From:
     if len(pool) < 2:
         return self_join(scope)
     for ref, col in rng.sample(pool, 2):
-        found = join(scope.names, found, scope.names.fresh(role), rng.choice(("left", "left", "inner")), [(ref, col)])
+        found = join(
+            scope.names, found, scope.names.fresh(role), rng.choice(("left", "left", "inner")), [(ref, col)]
+        )
     return replace(found, traits=found.traits.add("two roles"))
 
 
@@ -127,13 +140,15 @@ def with_values(scope: Scope) -> From:
         item = "(select * from (values (1, 'one'), (2, 'two'), (3, 'three'), (5, 'five')) v (n, label))"
         cols = (Col("n", "int", False, ident, frozenset()), Col("label", "string", False, other, frozenset()))
         rel = Rel(item, cols, (frozenset({"n"}),), Traits(frozenset({"values"})))
-        return join(scope.names, found, rel, rng.choice(("inner", "left", "semi", "anti")), [(ref, rel.cols[0])])
+        return join(
+            scope.names, found, rel, rng.choice(("inner", "left", "semi", "anti")), [(ref, rel.cols[0])]
+        )
     item = "(select * from (values (0, 3, 'low'), (4, 6, 'mid'), (7, 99, 'high')) v (lo, hi, band))"
-    cols = tuple(
+    bounds = tuple(
         Col(name, kind, False, scope.names.ident(), frozenset())
         for name, kind in (("lo", "int"), ("hi", "int"), ("band", "string"))
     )
-    rel = Rel(item, cols, (frozenset({"band"}), frozenset({"lo"})), Traits(frozenset({"values"})))
+    rel = Rel(item, bounds, (frozenset({"band"}), frozenset({"lo"})), Traits(frozenset({"values"})))
     return cross(scope.names, found, rel, f"{ref.sql} between {{alias}}.lo and {{alias}}.hi")
 
 
@@ -176,13 +191,72 @@ def exploded(scope: Scope) -> From:
     col = Col("w", "int", True, scope.names.ident(), ref.col.deps | {ref.col.ident}, ref.col.derived)
     text = f"{found.text} [[{spark}||{duckdb}]]"
     return replace(
-        found, text=text, refs=(*found.refs, Ref(f"{alias}.w", col)), keys=(), traits=found.traits.add("explode")
+        found,
+        text=text,
+        refs=(*found.refs, Ref(f"{alias}.w", col)),
+        keys=(),
+        traits=found.traits.add("explode"),
     )
+
+
+def merged(scope: Scope) -> From:
+    """Two relations side by side, the key from whichever has it."""
+    rng = scope.rng
+    left, right = scope.source(), scope.source()
+    pool = [
+        (left.col(one), right.col(other))
+        for first in left.keys
+        for second in right.keys
+        if len(first) == len(second) == 1
+        for one in first
+        for other in second
+        if comparable(left.col(one), right.col(other))
+    ]
+    if not pool:
+        return chain(scope)
+    one, two = rng.choice(pool)
+    a, b = scope.names.alias(), scope.names.alias()
+    key = replace(one, name="k", ident=scope.names.ident(), deps=one.deps | two.deps | {one.ident, two.ident},
+                  derived=one.derived or two.derived, null=one.null or two.null)  # fmt: skip
+    items, cols = [f"coalesce({a}.{one.name}, {b}.{two.name}) as k"], [key]
+    for alias, rel, head in ((a, left, "l"), (b, right, "r")):
+        for col in rng.sample(rel.cols, min(len(rel.cols), rng.randint(1, 3))):
+            items.append(f"{alias}.{col.name} as {head}_{col.name}")
+            cols.append(replace(col, name=f"{head}_{col.name}", null=True))
+    join_text = f"{left.item} {a} full join {right.item} {b} on {a}.{one.name} = {b}.{two.name}"
+    reason = "join by a derived column" if key.derived else None
+    traits = left.traits.join(right.traits).add("full join", "merged key", reason=reason)
+    keys = () if one.null or two.null else (frozenset({"k"}),)
+    return start(scope.names, Rel(f"(select {', '.join(items)} from {join_text})", tuple(cols), keys, traits))
+
+
+def lateral(scope: Scope) -> From:
+    """A correlated subquery in FROM."""
+    rng, found, rel = scope.rng, start(scope.names, scope.base()), scope.base()
+    pairs, values = (
+        pick_pairs(rng, found, rel)[:1],
+        [one for one in rel.cols if one.type not in ("boolean", "double")],
+    )
+    if not pairs or not values:
+        return chain(scope)
+    (ref, col), alias, inner = pairs[0], scope.names.alias(), scope.names.alias()
+    value = rng.choice(values)
+    where = f"where {inner}.{col.name} = {ref.sql}"
+    item = f"(select max({inner}.{value.name}) as top, count(*) as n from {rel.item} {inner} {where})"
+    made = [
+        Col(name, kind, name == "top", scope.names.ident(), frozenset(), derived=True)
+        for name, kind in (("top", value.type), ("n", "bigint"))
+    ]
+    traits = found.traits.join(rel.traits).add("lateral")
+    if ref.col.derived or col.derived:
+        traits = traits.add(reason="correlation by a derived column")
+    refs = (*found.refs, *(Ref(f"{alias}.{one.name}", one) for one in made))
+    return replace(found, text=f"{found.text}, lateral {item} {alias}", refs=refs, traits=traits)
 
 
 FROMS: tuple[tuple[Callable[[Scope], From], int], ...] = (
     (single, 22), (chain, 30), (star, 20), (self_join, 10), (two_roles, 8),
-    (with_values, 4), (non_equi, 2), (comma, 4), (exploded, 4),
+    (with_values, 4), (non_equi, 2), (comma, 4), (exploded, 4), (merged, 5), (lateral, 2),
 )  # fmt: skip
 
 

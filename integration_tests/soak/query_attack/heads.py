@@ -1,16 +1,20 @@
-"""SELECT lists over a FROM clause: projections, groups, distinct, windows, the newest row of a key, roll-ups, totals."""
+"""SELECT lists over a FROM clause: projections, groups, distinct, windows, the newest row of a key, totals."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from integration_tests.soak.query_attack.expressions import Expr, condition, expression, plain
 from integration_tests.soak.query_attack.filters import scalar_column
 from integration_tests.soak.query_attack.froms import Scope
-from integration_tests.soak.query_attack.relation import NUMBERS, Col, From, Ref, Rel, Traits
+from integration_tests.soak.query_attack.relation import Col, From, Ref, Rel, Traits
 
+_SINGLE = re.compile(
+    r"from <<(\w+)>> (q\d+)(?! (?:left |right |full |cross |semi |anti )?join\b)(?! ?,)(?! lateral)"
+)
 _NEW = ("x", "y", "z", "label", "extra", "v2", "k2")
 
 
@@ -52,7 +56,17 @@ def _col(scope: Scope, out: Out) -> Col:
 
 def _rel(scope: Scope, outs: Sequence[Out], rest: str, keys: Sequence[frozenset[str]], traits: Traits) -> Rel:
     items = ", ".join(one.text for one in outs)
-    return Rel(f"(select {items} {rest})", tuple(_col(scope, one) for one in outs), tuple(keys), traits)
+    cols = tuple(_col(scope, one) for one in outs)
+    return Rel(f"(select {items} {rest})", cols, tuple(keys), traits, _leads(outs, rest, traits))
+
+
+def _leads(outs: Sequence[Out], rest: str, traits: Traits) -> tuple[tuple[str, str], ...]:
+    """What an `affected_by` of the one input would say."""
+    single = _SINGLE.match(rest)
+    if single is None or traits.inputs != {single.group(1)}:
+        return ()
+    alias = f"{single.group(2)}."
+    return tuple((one.name, one.expr.text.replace(alias, "")) for one in outs if not one.expr.derived)
 
 
 def projection(scope: Scope, found: From) -> Rel:
@@ -78,7 +92,11 @@ def _aggregate(rng: random.Random, found: From) -> Expr:
     ref = rng.choice(found.refs)
     x, kind = ref.sql, ref.col.type
     deps = ref.col.deps | {ref.col.ident}
-    forms = [("count(*)", "bigint", False), (f"count({x})", "bigint", False), (f"count(distinct {x})", "bigint", False)]
+    forms = [
+        ("count(*)", "bigint", False),
+        (f"count({x})", "bigint", False),
+        (f"count(distinct {x})", "bigint", False),
+    ]
     if kind != "boolean":
         forms += [(f"max({x})", kind, True), (f"min({x})", kind, True)] * 2
     if kind in ("int", "bigint", "decimal"):
@@ -106,7 +124,9 @@ def grouped(scope: Scope, found: From) -> Rel:
     rng, outs = scope.rng, list[Out]()
     columns = _grouping_columns(rng, found, rng.choice((1, 1, 1, 2)))
     if rng.random() < 0.5:  # no group of NULLs
-        found = replace(found, where=(*found.where, *(f"{one.text} is not null" for one in columns if one.null)))
+        found = replace(
+            found, where=(*found.where, *(f"{one.text} is not null" for one in columns if one.null))
+        )
         columns = [replace(one, null=False) for one in columns]
     groups = [_add(rng, outs, one) for one in columns]
     traits = found.traits.add("group by")
@@ -153,7 +173,10 @@ def _window(rng: random.Random, found: From, key: frozenset[str], partition: Seq
              (f"first_value({ref.sql}) over ({by}order by {order})", ref.col.type)]  # fmt: skip
     if ref.col.type in ("int", "bigint", "decimal"):
         total = "decimal" if ref.col.type == "decimal" else "bigint"
-        forms += [(f"sum({ref.sql}) over ({by.strip()})", total), (f"sum({ref.sql}) over ({by}order by {order})", total)]
+        forms += [
+            (f"sum({ref.sql}) over ({by.strip()})", total),
+            (f"sum({ref.sql}) over ({by}order by {order})", total),
+        ]
     text, kind = rng.choice(forms)
     return Expr(text, kind, True, frozenset(), True)
 
@@ -219,7 +242,9 @@ def newest(scope: Scope, found: From) -> Rel:
         return windowed(scope, found)
     alias = scope.names.alias()
     columns = ", ".join(f"{alias}.{one.name}" for one in outs)
-    return replace(inner, item=f"(select {columns} from {item} {alias} where {alias}.rn = 1)", keys=(frozenset({name}),))
+    return replace(
+        inner, item=f"(select {columns} from {item} {alias} where {alias}.rn = 1)", keys=(frozenset({name}),)
+    )
 
 
 def _items(outs: Sequence[Out]) -> str:
@@ -234,14 +259,18 @@ def rolled_up(scope: Scope, found: From) -> Rel:
         return grouped(scope, found)
     groups = [_add(rng, outs, replace(plain(one), null=True)) for one in rng.sample(refs, min(len(refs), 2))]
     for one in list(groups):
-        outs.append(Out(f"all_{one.name}", Expr(f"grouping({one.expr.text})", "int", False, frozenset(), True)))
+        outs.append(
+            Out(f"all_{one.name}", Expr(f"grouping({one.expr.text})", "int", False, frozenset(), True))
+        )
     _add(rng, outs, _aggregate(rng, found))
     columns = ", ".join(one.expr.text for one in groups)
     key = frozenset([one.name for one in groups] + [f"all_{one.name}" for one in groups])
     traits = found.traits.add("rollup", reason="rollup")
     made = _rel(scope, outs, f"{found.clause()} group by rollup({columns})", [key], traits)
     fresh = {one.name: scope.names.ident() for one in groups}
-    cols = tuple(replace(one, ident=fresh[one.name], null=True) if one.name in fresh else one for one in made.cols)
+    cols = tuple(
+        replace(one, ident=fresh[one.name], null=True) if one.name in fresh else one for one in made.cols
+    )
     return replace(made, cols=cols)
 
 
@@ -264,5 +293,3 @@ def head(scope: Scope, found: From) -> Rel:
     makers, weights = zip(*HEADS, strict=True)
     maker: Callable[[Scope, From], Rel] = scope.rng.choices(makers, weights)[0]
     return maker(scope, found)
-
-

@@ -1,4 +1,4 @@
-"""One project: tables with first rows, views, models, and the changes between the runs; all of it follows from a seed."""
+"""One project: tables with rows, views, models, and the changes between the runs; all of it follows from a seed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from integration_tests.soak.query_attack.relation import Rel, names_in
 from integration_tests.soak.query_attack.tables import Row, TableDef, random_rows, random_tables
 
 LARGEST = 1500  # rows of a model
+LONGEST = 6000  # characters of a query
 _CHAINED = 0.08  # share of models that later ones read
 
 
@@ -33,9 +34,7 @@ class History:
         texts = {**views, **{one.name: one.text for one in self.models}}
         while more := set().union(*(names_in(texts[one]) for one in needed if one in texts)) - needed:
             needed |= more
-        rounds = tuple(
-            tuple(step for step in each if _name_of(step) in needed) for each in self.rounds
-        )
+        rounds = tuple(tuple(step for step in each if _name_of(step) in needed) for each in self.rounds)
         return replace(
             self,
             tables=tuple(one for one in self.tables if one.name in needed),
@@ -54,14 +53,17 @@ def random_history(seed: str, models: int, rounds: int) -> History:
     """`models` queries that DuckDB can run over the first rows."""
     rng = random.Random(seed)
     tables = random_tables(rng)
-    counts = {one.name: rng.choice((0, 4, 8, 12, 16, 20, 24)) for one in tables}
+    counts = {one.name: rng.choice((0, *(6, 10, 14, 18, 22, 26) * 3)) for one in tables}
     rows = {one.name: tuple(random_rows(rng, one, counts[one.name])) for one in tables}
     views, found = _queries(rng, tables, rows, models)
     changes = Changes(
         rng,
         {one.name: one for one in tables},
         views,
-        {one.name: {tuple(row[key] for key in one.key): dict(row) for row in rows[one.name]} for one in tables},
+        {
+            one.name: {tuple(row[key] for key in one.key): dict(row) for row in rows[one.name]}
+            for one in tables
+        },
     )
     made = tuple(changes.round() for _ in range(rounds))
     return History(seed, tables, rows, tuple(views), tuple(found), made)
@@ -76,13 +78,14 @@ def _queries(
             oracle.put(table.name, table.arrow(list(rows[table.name])))
         for _ in range(rng.randint(0, 3)):
             view = queries.view(f"v{len(views) + 1}")
-            if all(_fits(oracle, text) for text in view.texts):
+            if all(_size(oracle, text) is not None for text in view.texts):
                 oracle.define(view.name, view.texts[0])
                 views.append(view)
                 queries.add(view.rel)
         while len(models) < count:
             model = queries.model(f"m{len(models) + 1}")
-            if not _fits(oracle, model.text):
+            size = _size(oracle, model.text)
+            if size is None or (not size and rng.random() < 0.8):
                 continue
             models.append(model)
             if rng.random() < _CHAINED:
@@ -94,13 +97,15 @@ def _queries(
 def _as_base(model: Model) -> Rel:
     """What a model is for those that read it."""
     traits = model.rel.traits.add("reads a model")
-    return replace(model.rel, item=f"<<{model.name}>>", keys=(frozenset(model.key),), traits=traits)
+    return replace(model.rel, item=f"<<{model.name}>>", keys=(frozenset(model.key),), traits=traits, leads=())
 
 
-def _fits(oracle: Oracle, text: str) -> bool:
-    if len(text) > 6000:
-        return False
+def _size(oracle: Oracle, text: str) -> int | None:
+    """How many rows a query gives; None: too many, or no query."""
+    if len(text) > LONGEST:
+        return None
     try:
-        return len(oracle.rows(text, limit=LARGEST + 1).rows) <= LARGEST
+        found = len(oracle.rows(text, limit=LARGEST + 1).rows)
     except Unfit:
-        return False
+        return None
+    return found if found <= LARGEST else None

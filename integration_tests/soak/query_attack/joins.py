@@ -51,7 +51,9 @@ def start(names: Names, rel: Rel) -> From:
 
 def comparable(one: Col, other: Col) -> bool:
     """Whether `=` of the two is a sensible join."""
-    return one.type not in ("double", "boolean") and _CLASS.get(one.type, one.type) == _CLASS.get(other.type, other.type)
+    return one.type not in ("double", "boolean") and _CLASS.get(one.type, one.type) == _CLASS.get(
+        other.type, other.type
+    )
 
 
 def pick_pairs(rng: random.Random, left: From, rel: Rel) -> list[Pair]:
@@ -81,12 +83,14 @@ def join(names: Names, left: From, rel: Rel, kind: str, pairs: Sequence[Pair]) -
     traits = left.traits.join(rel.traits).add(f"{kind} join")
     if any(ref.col.derived or col.derived for ref, col in pairs):
         traits = traits.add(reason="join by a derived column")
-    plain_pairs = all(term == f"{ref.sql} = {alias}.{col.name}" for term, (ref, col) in zip(terms, pairs, strict=True))
+    plain_pairs = all(
+        term == f"{ref.sql} = {alias}.{col.name}" for term, (ref, col) in zip(terms, pairs, strict=True)
+    )
     if not plain_pairs:
         traits = traits.add("join by an expression")
     right = [Ref(f"{alias}.{one.name}", one) for one in rel.cols]
     if rng.random() < 0.2:
-        text, derived = condition(rng, [*left.refs, *right] if rng.random() < 0.5 else right)
+        text, _ = condition(rng, [*left.refs, *right] if rng.random() < 0.5 else right)
         terms.append(text)
         traits = traits.add("join with a condition")
     item = f"{left.text} {_SQL[kind]} {rel.item} {alias} on {' and '.join(terms)}"

@@ -28,11 +28,11 @@ class Result:
     rows: tuple[tuple[Any, ...], ...]
 
 
-def normal(value: Any) -> Any:  # noqa: ANN401 - of any type
+def normal(value: Any) -> Any:
     """Equal values are equal: numbers by value, timestamps without their zone."""
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.astimezone(dt.UTC).replace(tzinfo=None)
-    if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN
+    if isinstance(value, float) and value != value:
         return "NaN"
     return value
 

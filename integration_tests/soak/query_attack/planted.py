@@ -25,7 +25,11 @@ def _no_last_branch(text: str) -> str:
 def _no_first_branch(text: str) -> str:
     """The same with the first input."""
     parts = text.split("\nunion all\n")
-    return "\nunion all\n".join(["select distinct * from (\n" + parts[1], *parts[2:]]) if len(parts) > 1 else text
+    return (
+        "\nunion all\n".join(["select distinct * from (\n" + parts[1], *parts[2:]])
+        if len(parts) > 1
+        else text
+    )
 
 
 def _kinds(text: str, kinds: str) -> str:
@@ -55,7 +59,9 @@ def _half(text: str) -> str:
 
 def _no_nulls(text: str) -> str:
     """Keys of rows that an outer join has extended with NULLs are forgotten."""
-    return f"select * from (\n{text}\n) planted where not exists(array(struct(planted.*)), one -> one is null)"
+    return (
+        f"select * from (\n{text}\n) planted where not exists(array(struct(planted.*)), one -> one is null)"
+    )
 
 
 PLANTS: dict[str, Callable[[str], str]] = {
@@ -75,7 +81,7 @@ def planted(name: str) -> Iterator[None]:
     module, function = importlib.import_module(SEAM[0]), SEAM[1]
     right, spoil = getattr(module, function), PLANTS[name]
 
-    def wrong(*words: Any, **named: Any) -> str:  # noqa: ANN401 - whatever the function takes
+    def wrong(*words: Any, **named: Any) -> str:
         return spoil(right(*words, **named))
 
     users = [one for one in list(sys.modules.values()) if getattr(one, function, None) is right]

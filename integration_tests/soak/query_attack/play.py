@@ -1,6 +1,6 @@
 """One history from its first run to its last: dbt run after each round, then every model against its full query.
 
-Steps      1 tables, project, first run (its rows are Spark's of the full query)  2 a round of changes, dbt run  3 rows of
+Steps      1 tables, project, first run (its rows are Spark's of the full query)  2 changes, dbt run  3 rows of
            each model against DuckDB and against the full query in Spark
 INVARIANT  DuckDB and Spark both differ from a model's rows, or it is no finding: where they disagree with each other,
            the generator is wrong, and the model is counted and left out.
@@ -65,8 +65,8 @@ class Play:
             for step in steps:
                 self.world.apply(step)
             self._round(number)
-        for step, message in self.world.refused.items():
-            self.report.counts[f"steps refused: {step} {message[:6]}"] += 1
+        for kind, message in self.world.refused.items():
+            self.report.counts[f"steps refused: {kind} {message[:6]}"] += 1
 
     def _switch(self, name: str, text: str) -> None:
         self.texts[name] = text
@@ -160,7 +160,9 @@ class Play:
     def _disagreement(
         self, model: Model, spark: Sequence[tuple[Any, ...]] | None, expected: Result, number: int
     ) -> None:
-        print(f"DuckDB and Spark disagree: seed {self.history.seed}, {model.name}, round {number}", flush=True)
+        print(
+            f"DuckDB and Spark disagree: seed {self.history.seed}, {model.name}, round {number}", flush=True
+        )
         ours, theirs = Counter(spark or ()), Counter(expected.rows)
         print(f"  {model.text}\n  Spark only: {_some(ours - theirs)}\n  DuckDB only: {_some(theirs - ours)}")
 
@@ -211,12 +213,10 @@ def warehouse(folder: Path) -> Iterator[Engine]:
     """The engine of a project's folder; dbt's own is of the same JVM."""
     with Engine(str(folder / "warehouse"), spark=SparkSettings("local[2]", conf=SPARK)) as engine:
         yield engine
-    reset_adapters()
+    reset_adapters()  # type: ignore[no-untyped-call]
 
 
 def play(history: History, folder: Path, report: Report, *, spark_each: int = 1) -> None:
     """All rounds of a history."""
     with warehouse(folder) as engine:
         Play(history, engine, folder, report, spark_each).run()
-
-

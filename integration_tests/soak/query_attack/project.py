@@ -37,7 +37,7 @@ class Project:
 
     def __post_init__(self) -> None:
         sources = {one.name: f"{{{{ source('raw', '{one.name}') }}}}" for one in self.history.tables}
-        made = [*self.history.views, *self.history.models]
+        made: list[View | Model] = [*self.history.views, *self.history.models]
         self.names = {**sources, **{one.name: f"{{{{ ref('{one.name}') }}}}" for one in made}}
         self._write_files()
 
@@ -60,7 +60,9 @@ class Project:
     def write_view(self, view: View, text: str) -> None:
         """With one of its texts."""
         kind = "ephemeral" if view.ephemeral else "view"
-        self._write(f"models/{view.name}.sql", f"{{{{ config(materialized='{kind}') }}}}\n{self._sql(text)}\n")
+        self._write(
+            f"models/{view.name}.sql", f"{{{{ config(materialized='{kind}') }}}}\n{self._sql(text)}\n"
+        )
 
     def write_model(self, model: Model) -> None:
         """By changed_keys."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from integration_tests.soak.query_attack.expressions import condition, plain
+from integration_tests.soak.query_attack.expressions import condition
 from integration_tests.soak.query_attack.filters import filtered
 from integration_tests.soak.query_attack.froms import Scope, from_clause
 from integration_tests.soak.query_attack.heads import head, projection
@@ -105,9 +105,12 @@ class Queries:
         marker = "<<%>>"
         filtered_once = replace(found, where=(*found.where, marker))
         made = projection(scope, filtered_once) if rng.random() < 0.8 else head(scope, filtered_once)
-        filters = {condition(rng, [one for one in found.refs if not one.col.derived] or found.refs)[0] for _ in range(2)}
+        filters = {
+            condition(rng, [one for one in found.refs if not one.col.derived] or found.refs)[0]
+            for _ in range(2)
+        }
         texts = tuple(made.text.replace(marker, one) for one in ("true", *sorted(filters)))
-        rel = replace(made, item=f"<<{name}>>", traits=made.traits.add("view"))
+        rel = replace(made, item=f"<<{name}>>", traits=made.traits.add("view"), leads=())
         return View(name, rng.random() < 0.3, texts, rel)
 
     # --- around SELECTs ---
@@ -129,7 +132,10 @@ class Queries:
         if traits.windows:
             traits = traits.add(reason="window below a set operation")
         word = rng.choice(("union all", "union all", "union", "intersect", "except"))
-        sides = [", ".join(f"{pair[at].sql} as {name}" for name, pair in zip(names, refs, strict=True)) for at in (0, 1)]
+        sides = [
+            ", ".join(f"{pair[at].sql} as {name}" for name, pair in zip(names, refs, strict=True))
+            for at in (0, 1)
+        ]
         keys: tuple[frozenset[str], ...] = (frozenset(names),)
         if word == "union all":
             sides = [f"'{side}' as side, {items}" for side, items in zip(("l", "r"), sides, strict=True)]
@@ -142,7 +148,9 @@ class Queries:
         hint = one.hint if one.hint == two.hint else None
         kind = one.type if one.type == two.type else "bigint"
         deps = (one.deps | {one.ident}) | (two.deps | {two.ident})
-        return Col(name, kind, one.null or two.null, self.names.ident(), deps, one.derived or two.derived, hint)
+        return Col(
+            name, kind, one.null or two.null, self.names.ident(), deps, one.derived or two.derived, hint
+        )
 
     def _cte(self, depth: int) -> Rel:
         """WITH, read once or twice."""
@@ -157,8 +165,10 @@ class Queries:
                 kind = rng.choice(("inner", "left", "semi", "anti"))
                 found, feature = join(self.names, found, other, kind, pairs), "cte twice"
         made = head(scope, filtered(scope, found))
-        item = f"(with {name} as {inner.item if inner.item.startswith('(') else f'({inner.text})'} {made.text})"
-        return replace(made, item=item, traits=made.traits.add(feature))
+        item = (
+            f"(with {name} as {inner.item if inner.item.startswith('(') else f'({inner.text})'} {made.text})"
+        )
+        return replace(made, item=item, traits=made.traits.add(feature), leads=())
 
     def _limited(self, depth: int) -> Rel:
         """ORDER BY a key LIMIT."""
@@ -171,7 +181,7 @@ class Queries:
         terms = ", ".join([f"{first} {way}", *order])
         alias, count = self.names.alias(), self.rng.randint(1, 6)
         text = f"(select * from {inner.item} {alias} order by {terms} limit {count})"
-        return replace(inner, item=text, traits=inner.traits.add("limit", reason="LIMIT"))
+        return replace(inner, item=text, traits=inner.traits.add("limit", reason="LIMIT"), leads=())
 
     # --- a model ---
 
@@ -184,8 +194,12 @@ class Queries:
             keys = list(rel.keys)
         key = min(keys, key=lambda one: (len(one), sorted(one))) if rng.random() < 0.8 else rng.choice(keys)
         rel = self._without_nulls(rel, key) if any(_needs_text(rel.col(one)) for one in key) else rel
-        order = tuple(sorted(key))
-        return Model(name, rel.text, order, rel, _reasons(rel, key))
+        order, reasons, leads = tuple(sorted(key)), _reasons(rel, key), dict(rel.leads)
+        affected_by: tuple[tuple[str, tuple[str, ...]], ...] = ()
+        if leads and not reasons and key <= set(leads) and rng.random() < 0.4:
+            affected_by = ((next(iter(rel.traits.inputs)), tuple(leads[one] for one in order)),)
+            rel = replace(rel, traits=rel.traits.add("affected_by"))
+        return Model(name, rel.text, order, rel, reasons, affected_by)
 
     def _made_distinct(self, rel: Rel) -> Rel:
         alias = self.names.alias()
@@ -209,7 +223,7 @@ class Queries:
             items.append(item)
             cols.append(col)
         text = f"(select {', '.join(items)} from {rel.item} {alias})"
-        return replace(rel, item=text, cols=tuple(cols), traits=rel.traits.add("coalesced key"))
+        return replace(rel, item=text, cols=tuple(cols), traits=rel.traits.add("coalesced key"), leads=())
 
 
 def _needs_text(col: Col) -> bool:
@@ -244,7 +258,7 @@ def _base(names: Names, table: TableDef) -> Rel:
 
 def _same_types(rng: random.Random, left: Sequence[Col], right: Sequence[Col]) -> list[tuple[Col, Col]]:
     """Columns of two queries side by side, as far as types go; no doubles, which are no keys."""
-    pairs, used = [], set[str]()
+    pairs, used = list[tuple[Col, Col]](), set[str]()
     for one in left:
         ints = ("int", "bigint") if one.type in ("int", "bigint") else (one.type,)
         fits = [two for two in right if two.type in ints and two.name not in used and one.type != "double"]
@@ -266,7 +280,9 @@ def _union_keys(
     for first in one:
         for second in two:
             both = zip(names, pairs, strict=True)
-            found.append(frozenset({"side"} | {n for n, (a, b) in both if a.name in first or b.name in second}))
+            found.append(
+                frozenset({"side"} | {n for n, (a, b) in both if a.name in first or b.name in second})
+            )
     return tuple(found)
 
 
@@ -279,5 +295,3 @@ def _distinct_names(names: Sequence[str]) -> list[str]:
     for one in names:
         found.append(one if one not in found else f"{one}_{len(found)}")
     return found
-
-

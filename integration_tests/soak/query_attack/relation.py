@@ -17,7 +17,7 @@ _EITHER = re.compile(r"\[\[(.*?)\|\|(.*?)\]\]", re.DOTALL)
 
 @dataclass(frozen=True)
 class Col:
-    """A column of a query. `ident`: the same number means the same value in every row; `deps`: idents that determine it.
+    """A column of a query. `ident`: the same number means the same value; `deps`: idents that determine it.
 
     `derived`: of an aggregate, a window or a subquery, so that no single input row gives it. `hint`: whose ids these
     are.
@@ -67,12 +67,16 @@ class Traits:
 
 @dataclass(frozen=True)
 class Rel:
-    """`item`: stands in FROM, a name or a query in parentheses. `keys`: sets of columns, each unique (NULL = NULL)."""
+    """`item`: stands in FROM, a name or a query in parentheses. `keys`: sets of columns, each unique (NULL = NULL).
+
+    `leads`: of a query over one input alone, the expressions over that input that give its columns.
+    """
 
     item: str
     cols: tuple[Col, ...]
     keys: tuple[frozenset[str], ...]
     traits: Traits = field(default_factory=Traits)
+    leads: tuple[tuple[str, str], ...] = ()
 
     @property
     def text(self) -> str:
@@ -111,7 +115,9 @@ class From:
         return f"from {self.text}" + (f" where {' and '.join(self.where)}" if self.where else "")
 
 
-def substitute(cols: tuple[Col, ...], traits: Traits, idents: Mapping[int, int]) -> tuple[tuple[Col, ...], Traits]:
+def substitute(
+    cols: tuple[Col, ...], traits: Traits, idents: Mapping[int, int]
+) -> tuple[tuple[Col, ...], Traits]:
     """The same with other idents."""
 
     def swap(ones: frozenset[int]) -> frozenset[int]:

@@ -64,7 +64,9 @@ def _find(history: History, finding: Finding) -> Finding | None:
         return None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    same = [one for one in report.findings if one.model.name == finding.model.name and one.kind == finding.kind]
+    same = [
+        one for one in report.findings if one.model.name == finding.model.name and one.kind == finding.kind
+    ]
     return same[0] if same else None
 
 
@@ -100,17 +102,23 @@ def _without_step_rows(history: History) -> Iterator[History]:
                     if kept:
                         fresh: Step = replace(step, rows=kept)
                         changed = (*steps[:at], fresh, *steps[at + 1 :])
-                        yield replace(history, rounds=(*history.rounds[:number], changed, *history.rounds[number + 1 :]))
+                        yield replace(
+                            history, rounds=(*history.rounds[:number], changed, *history.rounds[number + 1 :])
+                        )
 
 
 def shown(history: History) -> str:
     """Tables, rows, views, models and changes as text."""
     lines = []
     for table in history.tables:
-        columns = ", ".join(f"{one.name} {one.type}{'' if one.null else ' not null'}" for one in table.columns)
+        columns = ", ".join(
+            f"{one.name} {one.type}{'' if one.null else ' not null'}" for one in table.columns
+        )
         lines.append(f"table {table.name} ({columns}) key {table.key} {dict(table.options) or ''}")
         lines += [f"    {_row(row)}" for row in history.rows[table.name]]
-    lines += [f"view {one.name}{' (ephemeral)' if one.ephemeral else ''}: {one.texts[0]}" for one in history.views]
+    lines += [
+        f"view {one.name}{' (ephemeral)' if one.ephemeral else ''}: {one.texts[0]}" for one in history.views
+    ]
     lines += [f"model {one.name} key {one.key}: {one.text}" for one in history.models]
     for number, steps in enumerate(history.rounds, 1):
         lines += [f"round {number}: {_step(step)}" for step in steps]

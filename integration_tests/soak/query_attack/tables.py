@@ -76,7 +76,11 @@ _EXTRA = (
     *(("v", "int"), ("w", "bigint"), ("name", "string"), ("note", "string"), ("amount", "decimal")),
     *(("total", "decimal"), ("rate", "double"), ("day", "date"), ("placed", "timestamp"), ("flag", "boolean")),
 )  # fmt: skip
-_STARS = (("orders", "customers", "staff"), ("lines", "orders", "products", "customers"), ("staff", "regions"))
+_STARS = (
+    ("orders", "customers", "staff"),
+    ("lines", "orders", "products", "customers"),
+    ("staff", "regions"),
+)
 
 
 def random_tables(rng: random.Random) -> tuple[TableDef, ...]:
@@ -91,11 +95,11 @@ def random_tables(rng: random.Random) -> tuple[TableDef, ...]:
 def _table(rng: random.Random, name: str, types: dict[str, str]) -> TableDef:
     key, foreign = _KINDS[name]
     columns = [Column(one, types[name], null=False, refers=name) for one in key if one == "id"]
-    for one, table in foreign.items():
+    for one, target in foreign.items():
         if one in key:
-            columns.append(Column(one, types.get(table, "int"), null=False, refers=table))
+            columns.append(Column(one, types.get(target, "int"), null=False, refers=target))
         elif rng.random() < 0.85:
-            columns.append(Column(one, _width(rng, types.get(table, "int")), refers=table))
+            columns.append(Column(one, _width(rng, types.get(target, "int")), refers=target))
     if "line_no" in key:
         columns.append(Column("line_no", "int", null=False))
     extra = [one for one in _EXTRA if one[0] not in {column.name for column in columns}]
@@ -117,7 +121,7 @@ def _width(rng: random.Random, kind: str) -> str:
     return rng.choice(("int", "bigint")) if kind in ("int", "bigint") and rng.random() < 0.2 else kind
 
 
-def random_value(rng: random.Random, column: Column) -> Any:  # noqa: ANN401 - of the column's type
+def random_value(rng: random.Random, column: Column) -> Any:
     """NULL at times where the column allows it."""
     if column.null and rng.random() < 0.2:
         return None

@@ -1,0 +1,27 @@
+"""A dose of the query attack with fixed seeds: random queries by changed_keys, random changes, no wrong row."""
+
+from __future__ import annotations
+
+import pytest
+
+from integration_tests.soak.query_attack.attack import Attack
+from integration_tests.soak.query_attack.planted import PLANTS
+
+SEED, QUERIES, CHANGES = 20261125, 40, 4
+
+
+def test_random_queries_equal_their_full_query() -> None:
+    """40 random models over random tables are what DuckDB and Spark compute, after the first run and 4 rounds each."""
+    report = Attack(SEED, QUERIES, CHANGES, models=20, spark_each=4).run()
+    print("\n".join(report.lines()))
+    assert not report.findings, "\n".join(map(str, report.findings))
+    assert report.counts["DuckDB and Spark disagree"] == 0
+    assert report.counts["comparisons with DuckDB"] > QUERIES
+
+
+@pytest.mark.parametrize("plant", ["only-after"])
+def test_a_planted_error_is_found(plant: str) -> None:
+    """The attack sees a run that forgets the keys of rows before their change."""
+    assert plant in PLANTS
+    report = Attack(SEED, QUERIES, CHANGES, models=20, plant=plant, shrinks=0, stop_after=1).run()
+    assert [one.kind for one in report.findings][:1] == ["wrong rows"]
