@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from integration_tests.soak.query_attack.findings import Finding, Report
+from integration_tests.soak.query_attack.findings import ALL, KEYS, UNKNOWN, Finding, Report
 from integration_tests.soak.query_attack.history import History, random_history
 from integration_tests.soak.query_attack.planted import planted
 from integration_tests.soak.query_attack.play import play
@@ -59,10 +59,12 @@ class Attack:
             shutil.rmtree(folder, ignore_errors=True)
         seconds, done = time.monotonic() - started, report.counts["runs"] - runs
         found = report.findings[known:]
+        local = {name: report.counts[f"local runs by {name}"] for name in (KEYS, ALL, UNKNOWN)}
         print(
             f"queries: {seed}: {done} runs in {seconds:.0f} s ({done / seconds:.1f}/s), {len(found)} found",
             flush=True,
         )
+        print(f"  local runs so far: {local}", flush=True)
         for index, finding in enumerate(found):
             print(f"\n{finding}", flush=True)
             if known + index < self.shrinks:

@@ -1,4 +1,4 @@
-"""Random changes of the inputs between two runs: rows, columns, views, histories. Each is a value and can be replayed."""
+"""Random changes of the inputs between two runs: rows, columns, views, histories. Each can be replayed."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ class Changes:
             return (self._keyed(table) if table.key else self._appended(table),)
         maker: Callable[[TableDef], tuple[Step, ...]] = rng.choice(
             (self._swap_columns, self._read_column, self._widen, self._add_column, self._view, self._view,
-             self._past, self._past, self._recreate, self._compact, self._rewrite, self._empty, self._and_back)
+             self._past, self._past, self._recreate, self._compact, self._rewrite, self._empty, self._and_back,
+             self._related, self._related, self._related, self._related)
         )  # fmt: skip
         return maker(table)
 
@@ -204,6 +205,41 @@ class Changes:
         else:
             first = self._put(table, [self._touched(table, one) for one in before])
         return (first, self._put(table, before))
+
+    def _related(self, table: TableDef) -> tuple[Step, ...]:
+        """A row and rows that refer to it, in one round: each table's changes have to be seen with the other's past."""
+        rng = self.rng
+        pairs = [
+            (other, column, target)
+            for other in self.tables.values()
+            for column in other.columns
+            for target in self.tables.values()
+            if other.key
+            and column.name not in other.key
+            and column.refers == target.name
+            and target.key == ("id",)
+        ]
+        if not pairs:
+            return self._and_back(table)
+        other, column, target = rng.choice(pairs)
+        known = self.rows[target.name]
+        used = {row.get(column.name) for row in self.rows[other.name].values()}
+        keys = [key for key in sorted(known, key=str) if key[0] in used]
+        if not keys:
+            return self._and_back(table)
+        key = rng.choice(keys)
+        referring = [row for row in self.rows[other.name].values() if row.get(column.name) == key[0]]
+        first = (
+            self._remove(target, [key])
+            if rng.random() < 0.6
+            else self._put(target, [self._touched(target, known[key])])
+        )
+        if rng.random() < 0.4:
+            second = self._remove(other, [tuple(row[one] for one in other.key) for row in referring if row])
+        else:
+            moved = [{**row, column.name: random_value(rng, column)} for row in referring]
+            second = self._put(other, moved)
+        return (first, second) if rng.random() < 0.5 else (second, first)
 
     def _empty(self, table: TableDef) -> tuple[Step, ...]:
         self.gone.setdefault(table.name, []).extend(self.rows[table.name].values())

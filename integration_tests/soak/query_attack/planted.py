@@ -1,94 +1,87 @@
-"""Errors put into the adapter on purpose: the attack has to find each of them.
+"""Errors put into the code on purpose: the attack has to find each of them.
 
-`PLANTS` maps a name to what the error does with the text of the SELECT that gives the affected keys. `SEAM` names the
-function that makes this text; it is replaced by name, in its module and wherever it was imported.
+`PLANTS` maps a name to what is replaced: an object, the name of its attribute, and what makes a wrong one of the right
+one. The names are those of tablestore_engine/spark/traced_query.py and tablestore_engine/queryplan/key_trace.py.
 """
 
 from __future__ import annotations
 
-import importlib
-import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-SEAM = ("dbt.adapters.tablestore.plan.affected_keys_sql", "affected_select")
+from dbt.adapters.tablestore.plan import build_plan
+from tablestore_engine.queryplan import key_trace
+from tablestore_engine.spark import traced_query
+from tablestore_engine.spark.traced_query import TracedQuery
+
+Spoil = Callable[[Any], Any]
+Patch = tuple[object, str, Spoil]
 
 
-def _no_last_branch(text: str) -> str:
-    """The keys that the last input's changes affect are forgotten."""
-    head, word, _ = text.rpartition("\nunion all\n")
-    return f"{head}\n)" if word else text
+def _frames(keep: Callable[[Sequence[Any]], Sequence[Any]]) -> Patch:
+    """The keys of some occurrences of changed tables are lost."""
+
+    def spoil(right: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda self, frames, view: right(self, keep(frames), view)
+
+    return TracedQuery, "_collect", spoil
 
 
-def _no_first_branch(text: str) -> str:
-    """The same with the first input."""
-    parts = text.split("\nunion all\n")
-    return (
-        "\nunion all\n".join(["select distinct * from (\n" + parts[1], *parts[2:]])
-        if len(parts) > 1
-        else text
+def _kinds(*kinds: str) -> Patch:
+    """Only changed rows of these kinds count."""
+    wanted = ", ".join(f"'{one}'" for one in kinds)
+
+    def spoil(right: Callable[..., str]) -> Callable[..., str]:
+        return lambda *words: f"(select * from {right(*words)} where _row_kind in ({wanted}))"
+
+    return traced_query, "_relation", spoil
+
+
+def _without_past(right: Callable[..., Any]) -> Callable[..., Any]:
+    """Rows that other occurrences had before are lost."""
+
+    def wrong(self: TracedQuery, ranges: dict[str, str], table: str, names: Any, is_past: bool) -> Any:
+        empty = {one: f"(select * from {text} where false)" for one, text in ranges.items()}
+        return right(self, empty if is_past else ranges, table, names, is_past)
+
+    return wrong
+
+
+def _once(right: Callable[..., Any]) -> Callable[..., Any]:
+    """A table counts where the query reads it first."""
+    return lambda *words: tuple({one.table: one for one in reversed(right(*words))}.values())
+
+
+def _every_second(right: Callable[..., str]) -> Callable[..., str]:
+    """Half of the keys."""
+    condition = "pmod(xxhash64(struct(planted.*)), 2) = 0"
+    return lambda sql, affected, **named: right(
+        sql, f"select * from (\n{affected}\n) planted where {condition}", **named
     )
 
 
-def _kinds(text: str, kinds: str) -> str:
-    """Only changes of these kinds."""
-    return re.sub(r"(from `?\w+__changes\w*`?\.`?\w+`?)", rf"\1 where _row_kind in ({kinds})", text)
-
-
-def _only_after(text: str) -> str:
-    """Rows before a change, and deleted ones, are forgotten: a row that leaves a key leaves it as it was."""
-    return _kinds(text, "'+I', '+U'")
-
-
-def _only_before(text: str) -> str:
-    """Rows after a change are forgotten."""
-    return _kinds(text, "'-U', '-D'")
-
-
-def _no_inserts(text: str) -> str:
-    """New rows are forgotten."""
-    return _kinds(text, "'-U', '+U', '-D'")
-
-
-def _half(text: str) -> str:
-    """Of the affected keys every second one."""
-    return f"select * from (\n{text}\n) planted where pmod(xxhash64(struct(planted.*)), 2) = 0"
-
-
-def _no_nulls(text: str) -> str:
-    """Keys of rows that an outer join has extended with NULLs are forgotten."""
-    return (
-        f"select * from (\n{text}\n) planted where not exists(array(struct(planted.*)), one -> one is null)"
-    )
-
-
-PLANTS: dict[str, Callable[[str], str]] = {
-    "no-last-branch": _no_last_branch,
-    "no-first-branch": _no_first_branch,
-    "only-after": _only_after,
-    "only-before": _only_before,
-    "no-inserts": _no_inserts,
-    "half": _half,
-    "no-nulls": _no_nulls,
+PLANTS: dict[str, Patch] = {
+    "no-last-branch": _frames(lambda frames: frames[:-1] or frames),
+    "no-first-branch": _frames(lambda frames: frames[1:] or frames),
+    "only-after": _kinds("+I", "+U"),
+    "only-before": _kinds("-U", "-D"),
+    "no-deletes": _kinds("+I", "-U", "+U"),
+    "no-past": (TracedQuery, "_changes", _without_past),
+    "one-occurrence": (traced_query, "find_occurrences", _once),
+    "no-extension": (key_trace, "PRESERVING", lambda _: {}),
+    "every-second": (build_plan, "changed_keys_select", _every_second),
+    "no-context": (TracedQuery, "context", lambda _: lambda _: "the same"),
 }
 
 
 @contextmanager
 def planted(name: str) -> Iterator[None]:
-    """While it lasts, the adapter has the error."""
-    module, function = importlib.import_module(SEAM[0]), SEAM[1]
-    right, spoil = getattr(module, function), PLANTS[name]
-
-    def wrong(*words: Any, **named: Any) -> str:
-        return spoil(right(*words, **named))
-
-    users = [one for one in list(sys.modules.values()) if getattr(one, function, None) is right]
-    for one in users:
-        setattr(one, function, wrong)
+    """While it lasts, the code has the error."""
+    owner, attribute, spoil = PLANTS[name]
+    right = getattr(owner, attribute)
+    setattr(owner, attribute, spoil(right))
     try:
         yield
     finally:
-        for one in users:
-            setattr(one, function, right)
+        setattr(owner, attribute, right)

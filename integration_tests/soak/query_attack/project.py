@@ -22,8 +22,8 @@ SPARK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.enabled": "false",
-    "spark.sql.ui.retainedExecutions": "1",
-    "spark.ui.retainedJobs": "1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xmn400m"
+    " -XX:MetaspaceSize=400m -XX:ParallelGCThreads=1",
 }
 
 
