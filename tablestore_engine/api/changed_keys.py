@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
-from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.resolved_names import Overrides
+from tablestore_engine.api.pinned_versions import to_overrides
 from tablestore_engine.spark.traced_query import TracedQuery
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -24,12 +23,8 @@ class ChangedKeys:
     @contextmanager
     def trace(self, sql: str, *, versions: Mapping[str, TableVersion]) -> Iterator[TracedQuery]:
         """The query over these states of its tables, analyzed and not run. Raises what Spark's analysis raises."""
-        states = {}
-        for name, version in versions.items():
-            identifier = Identifier.parse(name)
-            states[identifier.database, identifier.name] = version
         with self._running():
-            yield TracedQuery(self._warehouse.resolver, sql, Overrides(states))
+            yield TracedQuery(self._warehouse.resolver, sql, to_overrides(versions))
 
     def new_view(self) -> str:
         """A name for a temporary view of affected keys."""

@@ -21,12 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api.changed_keys import ChangedKeys
 from tablestore_engine.api.environment_check import check_environment
+from tablestore_engine.api.pinned_versions import Versions, to_overrides
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo
 from tablestore_engine.api.running_operations import Operations
 from tablestore_engine.api.stateful_streams import StatefulStreams
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.catalog.versions_read import ReadLog
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.datasource.spark_source import register_source
@@ -46,7 +46,6 @@ from tablestore_engine.spark.session import SparkSettings, make_active
 from tablestore_engine.spark.spark_types import shown_type
 from tablestore_engine.spark.stream_outline import outline_streams
 from tablestore_engine.sql.parser import parse
-from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.gate.successors import Successors
@@ -59,7 +58,6 @@ from tablestore_engine.warehouse.write.incoming_rows import from_arrow, from_fra
 from tablestore_engine.warehouse.write.write_spec import TableSpec, WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
 
-Versions = Mapping[str, TableVersion]
 NO_VERSIONS: Versions = {}
 
 
@@ -143,14 +141,14 @@ class Engine:
 
     def query(self, text: str, *, versions: Versions = NO_VERSIONS) -> DataFrame:
         """A query as a DataFrame; every table in it is pinned to one state."""
-        return self._warehouse.resolver.query(text, _overrides(versions))
+        return self._warehouse.resolver.query(text, to_overrides(versions))
 
     def sql(self, text: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None) -> SqlResult:
         """Run one statement completely; `reads` is told what it read. Raises TS15xx for what is not understood."""
         statement = parse(text)
         with self._running(needs_spark=self._warehouse.session.is_started or needs_session(statement)):
             runner = StatementRunner(self._warehouse.spark, TableActions(self._warehouse))
-            done = runner.run(statement, _overrides(versions, reads))
+            done = runner.run(statement, to_overrides(versions, reads))
         return SqlResult(done.fetched.columns, done.fetched.rows, done.report)
 
     def query_columns(
@@ -158,13 +156,13 @@ class Engine:
     ) -> tuple[ColumnInfo, ...]:
         """Columns of a query; it is analysed, not run. `reads` is told which tables it would read."""
         with self._warehouse.resolver.in_use():
-            schema = self._warehouse.resolver.pinned_query(sql, _overrides(versions, reads))[0].schema
+            schema = self._warehouse.resolver.pinned_query(sql, to_overrides(versions, reads))[0].schema
         return tuple(ColumnInfo(f.name, f.dataType.simpleString(), f.nullable) for f in schema.fields)
 
     def query_names(self, sql: str, *, versions: Versions = NO_VERSIONS) -> frozenset[str]:
         """Tables and views that a query reads, through views too, as `database.name` in lower case; it is not run."""
         with self._warehouse.resolver.in_use():
-            _, meanings = self._warehouse.resolver.pinned_query(sql, _overrides(versions))
+            _, meanings = self._warehouse.resolver.pinned_query(sql, to_overrides(versions))
         return frozenset(
             f"{database}.{name}" for (database, name), found in meanings.items() if found is not None
         )
@@ -178,7 +176,7 @@ class Engine:
         """
         names = [Identifier.parse(name) for name in streams]
         with self._warehouse.resolver.in_use():
-            frame, _ = self._warehouse.resolver.pinned_query(sql, _overrides(versions))
+            frame, _ = self._warehouse.resolver.pinned_query(sql, to_overrides(versions))
             return outline_streams(frame, [(one.database, one.name) for one in names]).clause
 
     @property
@@ -323,7 +321,7 @@ class Engine:
             needs_spark=self._warehouse.session.is_started or isinstance(rows, str | DataFrame)
         ):
             if isinstance(rows, str):
-                frame, _ = self._warehouse.resolver.pinned_query(rows, _overrides(versions))
+                frame, _ = self._warehouse.resolver.pinned_query(rows, to_overrides(versions))
                 incoming = from_frame(frame, spec.delete_when, spec.checks)
             else:
                 incoming = to_incoming(rows, spec, lambda: self._warehouse.resolver.session)
@@ -393,11 +391,3 @@ class Engine:
         """How many messages readers of the table's log see; 0 without table or log."""
         found = self.find_table(name)
         return 0 if found is None else len(found.log_messages())
-
-
-def _overrides(versions: Versions, reads: ReadLog | None = None) -> Overrides:
-    states = {}
-    for name, version in versions.items():
-        identifier = Identifier.parse(name)
-        states[identifier.database, identifier.name] = version
-    return Overrides(states, reads)

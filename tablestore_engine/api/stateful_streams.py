@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
+from tablestore_engine.api.pinned_versions import to_overrides
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.spark.retractions import Retractions, prove_retractions
 from tablestore_engine.spark.stateful_query import OutputMode, StatefulQuery, name_query, show_rows
@@ -93,7 +93,7 @@ class StatefulStreams:
         result has `_row_kind` and `_snapshot_id`. The query is analyzed, not run.
         """
         named = {Identifier.parse(name): tuple(keys) for name, keys in streams.items()}
-        overrides, resolver = _overrides(versions), self._warehouse.resolver
+        overrides, resolver = to_overrides(versions), self._warehouse.resolver
         with resolver.in_use():
             return prove_retractions(
                 lambda text: resolver.pinned_query(text, overrides)[0],
@@ -145,16 +145,8 @@ class StatefulStreams:
     ) -> Iterator[StatefulQuery]:
         names = [Identifier.parse(name) for name in streams]
         found = [(one.database, one.name) for one in names]
-        query = StatefulQuery(self._warehouse.resolver, sql, found, _overrides(versions))
+        query = StatefulQuery(self._warehouse.resolver, sql, found, to_overrides(versions))
         try:
             yield query
         finally:
             query.close()
-
-
-def _overrides(versions: Mapping[str, TableVersion]) -> Overrides:
-    states = {}
-    for name, version in versions.items():
-        identifier = Identifier.parse(name)
-        states[identifier.database, identifier.name] = version
-    return Overrides(states)

@@ -1,4 +1,4 @@
-"""The adapter object that dbt and its macros talk to: thin, every decision lies in a room below it.
+"""The adapter object that dbt and its macros talk to; decisions lie in the packages below it.
 
 INVARIANT  whatever macros call is decorated: errors come out as dbt's, with the engine's text.
 INVARIANT  one adapter object is one dbt invocation; engines outlive it.
@@ -6,8 +6,7 @@ INVARIANT  one adapter object is one dbt invocation; engines outlive it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from multiprocessing.context import SpawnContext
 from typing import Any, TypeAlias
 
@@ -18,7 +17,6 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.connection import AdapterResponse, Connection
 from dbt.adapters.contracts.relation import RelationConfig, RelationType
-from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.contracts.constraints import ConstraintType
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
@@ -37,6 +35,7 @@ from dbt.adapters.tablestore.inputs.ingested_sources import ingest_sources
 from dbt.adapters.tablestore.interruption import end_on_sigterm
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_graph import built_schemas
+from dbt.adapters.tablestore.model_reports import ModelReports
 from dbt.adapters.tablestore.plan.build_plan import BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.relation import TablestoreRelation
@@ -51,7 +50,7 @@ logger = Messages("Tablestore")
 _FULL = CapabilitySupport(support=Support.Full)
 
 
-class TablestoreAdapter(SparkAdapter):
+class TablestoreAdapter(ModelReports):
     """dbt on tablestore tables."""
 
     Relation: TypeAlias = TablestoreRelation
@@ -223,11 +222,6 @@ class TablestoreAdapter(SparkAdapter):
         """Check a node's config; nothing is written before this."""
         return self.writer.read_settings(model, nodes)
 
-    @available.parse_none
-    def tablestore_warn_is_incremental(self, name: str) -> None:
-        """Once for each model: is_incremental() is false in a changed_keys model."""
-        self.writer.warn_is_incremental(name)
-
     @available.parse(lambda *_, **__: False)
     @as_dbt_errors()
     def tablestore_was_written(self, relation: TablestoreRelation) -> bool:
@@ -371,21 +365,6 @@ class TablestoreAdapter(SparkAdapter):
 
     # --- hooks that dbt calls around every node ---
 
-    @contextmanager
-    def connection_named(
-        self,
-        name: str,
-        query_header_context: Any = None,  # noqa: ANN401 - dbt's untyped node
-        should_release_connection: bool = True,
-    ) -> Iterator[None]:
-        """Around each node, which is `query_header_context`: `dbt compile` calls nothing else of an adapter for it."""
-        with super().connection_named(name, query_header_context, should_release_connection):
-            yield
-            is_model = str(getattr(query_header_context, "resource_type", "")) == "model"
-            if is_model and getattr(self.config.args, "which", None) == "compile":
-                with as_dbt_errors():
-                    self.writer.explain_compiled(query_header_context)
-
     def post_model_hook(self, config: Mapping[str, Any], context: Any) -> None:  # noqa: ANN401, ARG002
         """After a data test (then `config` is the whole context): record its outcome, publish what is free.
 
@@ -402,8 +381,6 @@ class TablestoreAdapter(SparkAdapter):
         for line in self.writer.take_held_back():
             logger.warning(line)
         super().cleanup_connections()
-
-    # --- dbt debug, and odds and ends ---
 
     @as_dbt_errors()
     def debug_query(self) -> None:

@@ -101,12 +101,13 @@ def test_every_own_key_may_stand_under_meta(key: str) -> None:
         "affected_by": {"customers": "customer_id"},
         "affected_key": ["id"],
         "affected_limit": 0.5,
+        "changed_keys": {"fallback": "error"},
         "row_kinds": "all",
         "max_snapshots_per_batch": 7,
         "output_mode": "append",
     }
     logged = {"log_system": "kafka", "kafka_topic": "t"} if key.startswith(("log_", "kafka")) else {}
-    if key.startswith("affected_"):
+    if key.startswith(("affected_", "changed_keys")):
         logged = {"incremental_strategy": "changed_keys"}
     kind = "streaming" if key in ("row_kinds", "max_snapshots_per_batch", "output_mode") else "tablestore"
     top = {"materialized": kind, "primary_key": ["id"], **logged, key: values[key]}
@@ -329,12 +330,17 @@ def test_what_affects_a_key() -> None:
     settings = read({**top, "affected_by": {"Orders": ["x", "y + 1"], "other.items": ["p", "q"]}})
     assert settings.affected is not None
     assert (settings.affected.key, settings.affected.limit) == (("a", "b"), 0.3)
-    assert settings.affected.find("demo", "orders") == ("x", "y + 1")
-    assert settings.affected.find("other", "items") == ("p", "q")
-    assert settings.affected.find("demo", "items") is None
+    assert settings.affected.find("demo.orders") == ("x", "y + 1")
+    assert settings.affected.find("other.items") == ("p", "q")
+    assert settings.affected.find("demo.items") is None
     one = read({**top, "affected_key": "a", "affected_limit": 0}).affected
     assert one is not None
     assert (one.key, one.by, one.limit) == (("a",), (), 0.0)
+    assert (one.is_strict, one.allows_volatile) == (False, False)
+    more = read({**top, "changed_keys": {"fallback": "error", "volatile": "allowed"}}).affected
+    assert more is not None
+    assert (more.is_strict, more.allows_volatile) == (True, True)
+    assert len({settings.affected.text(), one.text(), more.text()}) == 3
 
 
 def test_a_streaming_model_says_how_it_follows() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from dbt.adapters.tablestore.config.model_config import INCREMENTAL
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import Followed, ModelQuery, read_followed
+from dbt.adapters.tablestore.inputs.full_refresh_query import made_otherwise
 from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
     begun,
@@ -190,12 +191,7 @@ class ChangedInputs:
         with self._engine().changed_keys.trace(query, versions=pins) as traced:
             context = traced.context()
         if digest.split("-")[1:2] != [context]:
-            raise FixRequest(
-                "TS1840",
-                f"{table} cannot be compared with its full refresh",
-                why="a view, a column of an input or a setting that its query uses changed since its rows were made",
-                fix="run the model (dbt build), which compares all rows then",
-            )
+            raise made_otherwise(table)
 
     def test_pins(self, test: str) -> dict[str, TableVersion]:
         """Of a test that has any."""

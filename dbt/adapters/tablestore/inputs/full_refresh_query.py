@@ -62,5 +62,14 @@ def difference(query: str, table: str, columns: Sequence[str]) -> str:
     )
 
 
+def made_otherwise(table: str) -> FixRequest:
+    """TS1840: its rows are those of the same text over other views, columns or settings."""
+    return _refused(
+        table,
+        "a view, a column of an input or a setting that its query uses changed since its rows were made",
+        "run the model (dbt build), which compares all rows then",
+    )
+
+
 def _refused(table: str, why: str, fix: str) -> FixRequest:
     return FixRequest("TS1840", f"{table} cannot be compared with its full refresh", why=why, fix=fix)

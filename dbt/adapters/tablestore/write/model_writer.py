@@ -16,7 +16,6 @@ import agate
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
-from dbt.adapters.tablestore.config.changed_keys import STRATEGY
 from dbt.adapters.tablestore.config.contract_and_docs import read_comments, read_contract
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.config.model_config import read_settings
@@ -26,8 +25,6 @@ from dbt.adapters.tablestore.gate.microbatches import unit_of
 from dbt.adapters.tablestore.gate.replanning import Rebuild
 from dbt.adapters.tablestore.gate.staging_desk import StagePlan, StagingDesk
 from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
-from dbt.adapters.tablestore.inputs.changed_keys_explanation import explain_changed_keys
-from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty, no_keys, refuse_sample
@@ -35,11 +32,11 @@ from dbt.adapters.tablestore.inputs.stream_explanation import NamedType, explain
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.pinned_reads import check_as_of_names, read_as_of, versions_of
-from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Columns, Situation, plan_build
+from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Columns, plan_build
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, table_spec
 from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.write.changed_keys_models import ChangedKeysModels
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
-from dbt.adapters.tablestore.write.evaluated_rows import tell_evaluated
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
 from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, compiled_for_no_table, job_of
 from dbt.adapters.tablestore.write.replacement import must_replace
@@ -78,13 +75,13 @@ class ModelWriter:
         self._target, self._pending = target, PendingWrites(target, find_retried(target))
         self._is_as_of_checked = self._is_continued = False
         self._ignored = IgnoredKeys()
-        self._warned: set[str] = set()
         self._reads: dict[str, ReadLog] = {}
         self._plans: dict[str, PlannedModel] = {}
         self._jobs: dict[str, list[ModelJob]] = {}
         self._lock = OrderedLock("models of this run", Rank.PROCESS)
         self._commits = ModelCommits(engine, config, self._pending, self.versions_for)
         self.inputs, self.streams = self._commits.inputs, self._commits.streams
+        self.changed_keys = ChangedKeysModels(engine, self.inputs)
         self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
 
     # --- config and plan ---
@@ -130,35 +127,15 @@ class ModelWriter:
             )
         zone = self._config.credentials.session_zone
         situation = read_situation(self._engine(), relation, query, own, facts, zone)
-        if settings.table.affected is not None:
-            situation = self._followed(relation, settings, situation, facts)
+        if settings.table.affected is not None and is_empty(self._config):
+            none = no_keys(relation.table_name, settings.table.affected.key)
+            situation = replace(situation, affected=none)
+        elif settings.table.affected is not None:
+            reads = self._reads.get(settings.node, ReadLog())
+            situation = self.changed_keys.followed(relation, settings, situation, facts, reads)
         plan = plan_build(settings.table, situation)
         self._plans[unit_of(settings.node, facts.get("batch"))] = PlannedModel(sql, dict(facts), plan.action)
         return plan
-
-    def _followed(
-        self,
-        relation: TablestoreRelation,
-        settings: ModelSettings,
-        situation: Situation,
-        facts: Mapping[str, Any],
-    ) -> Situation:
-        """With the keys that changes of the inputs affect."""
-        reads = self._reads.get(settings.node, ReadLog()).reads()
-        tables = tuple(sorted({one.table for one in reads}))
-        assert settings.table.affected is not None
-        if is_empty(self._config):
-            return replace(situation, affected=no_keys(relation.table_name, settings.table.affected.key))
-        text = str(facts.get("compiled") or situation.sql)
-        query = ModelQuery(relation.table_name, situation.sql, text, settings.table.affected)
-        is_new = not situation.table_exists or situation.full_refresh
-        found = self.inputs.follow(settings.node, relation, query, tables, is_new=is_new)
-        for warning in found.warnings:
-            logger.warning(f"{relation.table_name}: {warning}")
-        if found.reason and not is_new:
-            say = logger.warning if found.clause else logger.info
-            say(f"{relation.table_name}: all rows are compared: {found.reason}")
-        return replace(situation, affected=found.affected)
 
     def stream(
         self,
@@ -179,33 +156,11 @@ class ModelWriter:
             logger.info(explain_streams(self.streams, settings, sql, columns_of))
         return found
 
-    def explain_compiled(self, node: Any) -> None:  # noqa: ANN401 - a node of dbt's
-        """In `dbt compile`: how a changed_keys model follows its inputs. Raises FixRequest TS1870-TS1872."""
-        if str(node.config.get("incremental_strategy")) != STRATEGY or not node.compiled_code:
-            return
-        affected = self.read_settings(node.to_dict(), {}).table.affected
-        if affected is None:
-            return
-        name, text = f"{node.schema}.{node.alias}", str(node.compiled_code)
-        for line in explain_changed_keys(self._engine(), ModelQuery(name, text, text, affected)):
-            (logger.warning if line.is_warning else logger.info)(line.text)
-
     def keeps_query(self, relation: TablestoreRelation, settings: ModelSettings, sql: str) -> bool:
         """Whether a streaming model stays as it is; not with --empty, whose text is another. Raises TS1846, TS1860."""
         if is_empty(self._config):
             return False
         return self.streams.is_kept(settings.node, relation.table_name, sql, settings.table.streaming)
-
-    def warn_is_incremental(self, name: str) -> None:
-        """Once for each model: its query is written as for a full refresh."""
-        with self._lock:
-            is_known = name in self._warned
-            self._warned.add(name)
-        if not is_known:
-            logger.warning(
-                f"model {name}: is_incremental() is false with incremental_strategy='changed_keys', whose query is "
-                "always the full one; remove the branch"
-            )
 
     # --- writing ---
 
@@ -297,7 +252,7 @@ class ModelWriter:
             is_batch=job.batch is not None,
         )
         response = describe_commit(self._commits.write(job, staged, job.work, replaces=replaces))
-        tell_evaluated(response, self.inputs.followed(job.settings.node), job.plan)
+        self.changed_keys.tell_evaluated(response, job.settings.node, job.plan)
         taken = self.streams.taken(job.settings.node)
         if taken is not None:
             response.tell_ranges(taken.ranges, taken.rows, str(taken))

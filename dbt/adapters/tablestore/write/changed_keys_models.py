@@ -1,0 +1,84 @@
+"""Models by incremental_strategy='changed_keys': what a run of one evaluates, and what dbt's log says of it.
+
+INVARIANT  a run that compares all rows says why, as a warning where the query itself is the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dbt.adapters.tablestore.adapter_response import TablestoreResponse
+from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
+from dbt.adapters.tablestore.inputs.changed_keys_explanation import explain_changed_keys
+from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery
+from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Situation
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
+from dbt.adapters.tablestore.relation import TablestoreRelation
+from tablestore_engine.api import Engine, OrderedLock, Rank, ReadLog, WriteMode
+
+logger = Messages("Tablestore")
+
+
+class ChangedKeysModels:
+    """Of one invocation."""
+
+    def __init__(self, engine: Callable[[], Engine], inputs: ChangedInputs) -> None:
+        self._engine, self._inputs = engine, inputs
+        self._warned: set[str] = set()
+        self._lock = OrderedLock("changed_keys models of this run", Rank.PROCESS)
+
+    def followed(
+        self,
+        relation: TablestoreRelation,
+        settings: ModelSettings,
+        situation: Situation,
+        facts: Mapping[str, Any],
+        reads: ReadLog,
+    ) -> Situation:
+        """With the SELECT of the keys that changes of the inputs affect; `reads`: what the model's query reads."""
+        assert settings.table.affected is not None
+        tables = tuple(sorted({one.table for one in reads.reads()}))
+        text = str(facts.get("compiled") or situation.sql)
+        query = ModelQuery(relation.table_name, situation.sql, text, settings.table.affected)
+        is_new = not situation.table_exists or situation.full_refresh
+        found = self._inputs.follow(settings.node, relation, query, tables, is_new=is_new)
+        for warning in found.warnings:
+            logger.warning(f"{relation.table_name}: {warning}")
+        if found.reason and not is_new:
+            say = logger.warning if found.clause else logger.info
+            say(f"{relation.table_name}: all rows are compared: {found.reason}")
+        return replace(situation, affected=found.affected)
+
+    def tell_evaluated(self, response: TablestoreResponse, node: str, plan: BuildPlan) -> None:
+        """What run_results.json says: whether the query was restricted to affected keys, and if not, why."""
+        followed = self._inputs.followed(node)
+        if followed is None:
+            return
+        if plan.action is not Action.INCREMENT:
+            response.tell_evaluated("all rows", "", None)
+        elif plan.mode is WriteMode.UPSERT:
+            response.tell_evaluated("affected keys", "", followed.keys)
+        else:
+            response.tell_evaluated("all rows", followed.reason or "its columns changed", None)
+
+    def explain(self, name: str, text: str, settings: ModelSettings) -> None:
+        """In `dbt compile`: how the model follows its inputs. Raises FixRequest TS1870, TS1871, TS1872."""
+        if settings.table.affected is None:
+            return
+        query = ModelQuery(name, text, text, settings.table.affected)
+        for line in explain_changed_keys(self._engine(), query):
+            (logger.warning if line.is_warning else logger.info)(line.text)
+
+    def warn_is_incremental(self, name: str) -> None:
+        """Once for each model: its query is written as for a full refresh."""
+        with self._lock:
+            is_known = name in self._warned
+            self._warned.add(name)
+        if not is_known:
+            logger.warning(
+                f"model {name}: is_incremental() is false with incremental_strategy='changed_keys', whose query is "
+                "always the full one; remove the branch"
+            )

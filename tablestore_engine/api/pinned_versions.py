@@ -1,0 +1,21 @@
+"""Versions that callers name for tables → what names mean in one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.resolved_names import Overrides
+from tablestore_engine.catalog.versions_read import ReadLog
+from tablestore_engine.sql.table_version import TableVersion
+
+Versions = Mapping[str, TableVersion]
+
+
+def to_overrides(versions: Versions, reads: ReadLog | None = None) -> Overrides:
+    """`versions`: schema.table → its state; `reads` is told which tables a statement reads."""
+    states = {}
+    for name, version in versions.items():
+        identifier = Identifier.parse(name)
+        states[identifier.database, identifier.name] = version
+    return Overrides(states, reads)
