@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableSpec, TableVersion, WriteSpec
+from tablestore_engine.spark import traced_plan
 from tablestore_engine.spark.traced_query import AffectedKeys
 
 KEYED = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "1"}))
@@ -311,6 +312,18 @@ def test_unused_column_change_affects_no_key(engine: Engine) -> None:
         (R,),
     )
     assert keys <= {(2,), (3,)}
+
+
+def test_plan_of_an_unknown_spark_proves_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that this Spark does not have: no keys, a clause, and the digest has all columns of the tables."""
+    sql = f"select id, name from {P}"
+    with engine.changed_keys.trace(sql, versions={}) as traced:
+        context = traced.context()
+    monkeypatch.setattr(traced_plan, "_RULES", ("RuleOfTheFuture",))
+    found, _ = trace(engine, sql, ("id",), TABLES)
+    assert "a plan that cannot be read" in found.clause
+    with engine.changed_keys.trace(sql, versions={}) as traced:
+        assert traced.context() != context
 
 
 def test_context_changes_with_views_columns_and_settings(engine: Engine) -> None:

@@ -219,7 +219,8 @@ def _read_part(parts: Sequence[Mapping[str, Any]], index: int, place: Place) -> 
 
 
 def _short(name: str) -> str:
-    return name.rsplit(".", maxsplit=1)[-1].rsplit("$", maxsplit=1)[-1] or name
+    """A class without its package; a Scala object has a `$` at its end."""
+    return name.rsplit(".", maxsplit=1)[-1].removesuffix("$").rsplit("$", maxsplit=1)[-1]
 
 
 def _outer_references(plan: PlanNode) -> Iterator[int]:

@@ -79,9 +79,12 @@ class PlanBuilder:
         known: KnownColumns,
         changes: ChangesOf,
     ) -> None:
-        self._inner, self._root, self._views = inner, plan, views
+        self._inner, self._views = inner, views
         self._known, self._changes = known, changes
-        self._made: dict[int, Jvm] = {}  # attributes of steps, by their negative ids
+        # each looked up once: a call to the JVM costs 0.1 ms; negative ids are those of steps
+        self._made: dict[int, Jvm] = {}
+        self._nodes: dict[Path, Jvm] = {(): plan}
+        self._expressions: dict[Place, Jvm] = {}
 
     def frame(self, step: Step) -> DataFrame:
         """Not run yet. Raises AnalysisException, Py4JError."""
@@ -144,11 +147,11 @@ class PlanBuilder:
         return self._inner.alias(value, attribute.name(), attribute.exprId())
 
     def _attribute(self, identity: int) -> Jvm:
-        if identity in self._made:
-            return self._made[identity]
-        found = self._known.attributes[identity]
-        expression = self._expression(found.place)
-        return expression if found.is_attribute else expression.toAttribute()
+        if identity not in self._made:
+            found = self._known.attributes[identity]
+            expression = self._expression(found.place)
+            self._made[identity] = expression if found.is_attribute else expression.toAttribute()
+        return self._made[identity]
 
     def _all(self, conditions: Sequence[Place | SameValue]) -> Jvm:
         parts = [
@@ -160,6 +163,11 @@ class PlanBuilder:
         return self._inner.all_of(parts)
 
     def _expression(self, place: Place) -> Jvm:
+        if place not in self._expressions:
+            self._expressions[place] = self._fetched(place)
+        return self._expressions[place]
+
+    def _fetched(self, place: Place) -> Jvm:
         node = self._node(place.node)
         found = getattr(node, place.field)()
         if place.field == "projections":
@@ -174,10 +182,10 @@ class PlanBuilder:
         return found
 
     def _node(self, path: Path) -> Jvm:
-        found = self._root
-        for number in path:
-            found = found.children().apply(number)
-        return found
+        if path not in self._nodes:
+            above = self._node(path[:-1])
+            self._nodes[path] = above.children().apply(path[-1])
+        return self._nodes[path]
 
 
 def _table_views(plan: Jvm, names: Names) -> Iterator[tuple[Jvm, TableColumns]]:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable, ResolvedView
 from tablestore_engine.queryplan.key_trace import Unproven, trace_keys
 from tablestore_engine.queryplan.known_columns import KnownColumns
-from tablestore_engine.queryplan.occurrences import find_occurrences, find_untracked, output_ids
+from tablestore_engine.queryplan.occurrences import Occurrence, find_occurrences, find_untracked, output_ids
 from tablestore_engine.queryplan.order_dependence import find_shared_order
 from tablestore_engine.queryplan.stable_values import find_volatile, has_known_chance
 from tablestore_engine.queryplan.trace_steps import read_paths
@@ -63,10 +63,17 @@ class TracedQuery:
         self._resolver, self._overrides = resolver, overrides
         frame, self._names = resolver.whole_query(sql, overrides)
         self._columns = [name.lower() for name in frame.columns]
-        self._plan = TracedPlan(SparkInner(resolver.session), frame, self._names)
-        self.occurrences = find_occurrences(self._plan.root, self._plan.tables)
-        self.volatile = find_volatile(self._plan.root, sql)
-        if not self.volatile and not self._plan.is_deterministic and not has_known_chance(self._plan.root):
+        self.volatile: str | None = None
+        self.occurrences: tuple[Occurrence, ...] = ()
+        self._plan: TracedPlan | None = None
+        try:
+            plan = TracedPlan(SparkInner(resolver.session), frame, self._names)
+        except (PySparkException, Py4JError, LookupError, TypeError, RecursionError):
+            return  # another Spark has other rules or another JSON: nothing is proven, all rows are compared
+        self._plan = plan
+        self.occurrences = find_occurrences(plan.root, plan.tables)
+        self.volatile = find_volatile(plan.root, sql)
+        if not self.volatile and not plan.is_deterministic and not has_known_chance(plan.root):
             self.volatile = "a function that is not deterministic"
 
     @property
@@ -89,7 +96,8 @@ class TracedQuery:
                 parts.append(f"state {database}.{name}: {found.key}")
             elif isinstance(found, ResolvedTable):
                 columns = used.get(f"{database}.{name}", set())
-                fields = (field for field in found.schema.fields if field.name.lower() in columns)
+                is_whole = self._plan is None
+                fields = (one for one in found.schema.fields if is_whole or one.name.lower() in columns)
                 parts += [
                     f"column {database}.{name}: {field.name} {field.id} {field.type}" for field in fields
                 ]
@@ -97,6 +105,8 @@ class TracedQuery:
 
     def general_clause(self, key: Sequence[str]) -> str | None:
         """Why no run of the query can be restricted to keys, whatever changed."""
+        if self._plan is None:
+            return "a plan that cannot be read (it is too large, or of a Spark that is not known)"
         untracked = find_untracked(self._plan.root, self._plan.tables)
         if untracked is not None:
             return f"rows from outside of the warehouse ({untracked}), whose changes are not recorded"
@@ -104,6 +114,8 @@ class TracedQuery:
 
     def followed_inputs(self, key: Sequence[str]) -> tuple[FollowedInput, ...]:
         """Of each table, if all tables change; sorted."""
+        if self._plan is None:
+            return ()
         changed = [one for one in self.occurrences if not one.source.is_fixed]
         known = KnownColumns(self._plan.root, changed)
         joined: dict[str, set[str]] = {one.table: set() for one in changed}
@@ -134,11 +146,14 @@ class TracedQuery:
         """`changes`: of each table that changed, the range. `affected_by`: expressions over a table's columns, which
         count where nothing is proven. `view`: name of the temporary view to make.
         """
+        plan = self._plan
+        if plan is None:
+            return AffectedKeys(None, 0, self.general_clause(key) or "")
         ranges = {table.lower(): _relation(table, version) for table, version in changes.items()}
         stated = {table.lower(): expressions for table, expressions in affected_by.items()}
         changed = [one for one in self.occurrences if one.table.lower() in ranges and not one.source.is_fixed]
-        known = KnownColumns(self._plan.root, changed)
-        builder = self._plan.builder(known, lambda *asked: self._changes(ranges, *asked))
+        known = KnownColumns(plan.root, changed)
+        builder = plan.builder(known, lambda *asked: self._changes(ranges, *asked))
         try:
             frames = []
             asserted: set[str] = set()
@@ -158,7 +173,7 @@ class TracedQuery:
             return AffectedKeys(None, 0, f"its affected keys cannot be computed: {told.what}: {told.why}")
 
     def _ids(self, key: Sequence[str]) -> list[int]:
-        ids = output_ids(self._plan.root)
+        ids = () if self._plan is None else output_ids(self._plan.root)
         return [ids[self._columns.index(name.lower())] for name in key]
 
     def _changes(self, ranges: Mapping[str, str], table: str, names: Sequence[str], is_past: bool) -> Jvm:
