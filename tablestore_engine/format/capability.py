@@ -174,7 +174,31 @@ CAPABILITIES: tuple[Capability, ...] = (
         "64-bit deletion vectors", option_in("deletion-vectors.bitmap64"), "only the 32-bit form is written", read=True
     ),
     Capability("merge on read of level 0", option_in("deletion-vectors.merge-on-read"), "level 0 would be missing"),
+    # what each commit of a table is followed by
+    Capability(
+        "Iceberg metadata", option_in("metadata.iceberg.storage", allowed=("", "disabled")),
+        "Iceberg readers would see the state of before", read=True,
+    ),
+    Capability(
+        "tags made by commits", option_in("tag.automatic-creation", allowed=("", "none")),
+        "our commits make no tags", read=True,
+    ),
+    Capability("commit callbacks", option_like(r"commit\.callbacks"), "no Java class is called here", read=True),
+    Capability(
+        "partitions in a metastore", option_in("metastore.partitioned-table"),
+        "new partitions would be missing there", read=True,
+    ),
+    Capability(
+        "changelogs that outlive snapshots", option_like(r"changelog\.(num-retained\.(min|max)|time-retained)"),
+        "our expiry deletes a changelog with its snapshot", read=True,
+    ),
+    Capability(
+        "columns that a changelog ignores", option_like(r"changelog-producer\.row-deduplicate-ignore-fields"),
+        "the changelog would have more rows", read=True,
+    ),
     # files
+    Capability("manifest format", option_in("manifest.format", allowed=("", "avro")), "only Avro manifests are read"),
+    Capability("index files beside data", option_in("index-file-in-data-file-dir"), "vectors would be missing"),
     Capability("file format", option_in("file.format", allowed=READABLE_FORMATS), "only parquet is written", read=True),
     Capability(
         "changelog file format", option_in("changelog-file.format", allowed=READABLE_FORMATS),

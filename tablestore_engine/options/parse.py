@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.options.not_built import find_not_built
 from tablestore_engine.options.table_options import OPTIONS, REFUSED, Option, OptionType, find_option
 from tablestore_engine.options.time_format import DEFAULT_FORMAT, TimeFormat, parse_time_format
 
@@ -205,7 +206,7 @@ def is_credential(key: str) -> bool:
 def check_options(values: Mapping[str, str]) -> None:
     """Refuse secrets (TS1005), options that nothing reads (TS1161), misspelt keys (TS1006), values that cannot be read
     or used (TS1001-TS1003, TS1007, TS1008, TS1073, TS1084, TS1089, TS1130), settings of Kafka clients (TS1071), and
-    keys that nothing reads yet (Unsupported TS1072) or values that are not built (TS1136, TS1137).
+    keys that nothing reads yet (Unsupported TS1072, TS1573) or values that are not built (TS1136, TS1137).
     """
     for key, text in values.items():
         if is_credential(key):
@@ -222,6 +223,7 @@ def check_options(values: Mapping[str, str]) -> None:
                 why=REFUSED[key],
                 fix="leave it out",
             )
+        _check_built(key, text)
         option = find_option(key)
         if option is None:
             _check_foreign(key)
@@ -255,6 +257,18 @@ def _check_retained(options: OptionSet) -> None:
             f"option {_RETAINED_MAX!r} is less than {_RETAINED_MIN!r}",
             why=f"of the newest snapshots {least} always stay, and no more than {most} may",
             fix=f"set {_RETAINED_MIN!r} to {most} or less",
+        )
+
+
+def _check_built(key: str, text: str) -> None:
+    """Raises Unsupported TS1573: the option would be stored without effect."""
+    missing = find_not_built(key, text)
+    if missing is not None:
+        raise Unsupported(
+            "TS1573",
+            f"option {key!r} cannot be set to {text!r}",
+            why=f"it would be stored without effect: {missing.why}",
+            fix=missing.fix,
         )
 
 

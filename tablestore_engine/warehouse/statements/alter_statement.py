@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import repeat
 
 from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.format.capability import check_readable, check_writable, list_refusals
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.nested_columns import (
     add_nested,
@@ -155,4 +156,16 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
                 fix="build a new table with the other value",
             )
     check_rule(schema, wanted)
-    return set_options(schema, changes)
+    changed = set_options(schema, changes)
+    _check_still_writable(schema, changed)
+    return changed
+
+
+def _check_still_writable(schema: TableSchema, changed: TableSchema) -> None:
+    """No option may ask for a feature that keeps us from the table. Raises Unsupported TS1126, TS1127."""
+    known = {capability.feature for capability, _ in list_refusals(schema, write=True)}
+    if any(capability.feature not in known for capability, _ in list_refusals(changed, write=True)):
+        check_writable(changed)
+    known = {capability.feature for capability, _ in list_refusals(schema, write=False)}
+    if any(capability.feature not in known for capability, _ in list_refusals(changed, write=False)):
+        check_readable(changed)

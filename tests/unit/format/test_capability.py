@@ -175,3 +175,42 @@ def test_the_table_is_complete() -> None:
     """Each capability is refused for something, named once, and says why."""
     assert len({c.feature for c in CAPABILITIES}) == len(CAPABILITIES)
     assert all(c.why and not (c.read and c.write) for c in CAPABILITIES)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metadata.iceberg.storage": "hadoop-catalog"},
+        {"tag.automatic-creation": "batch"},
+        {"commit.callbacks": "com.example.Told"},
+        {"metastore.partitioned-table": "true"},
+        {"changelog.time-retained": "7 d"},
+        {"changelog-producer.row-deduplicate-ignore-fields": "v"},
+    ],
+)
+def test_table_whose_promise_a_write_would_break_is_read_only(options: dict[str, str]) -> None:
+    """Another engine's table with such an option is read; a write is refused and names the option."""
+    check_readable(_with(options))
+    with pytest.raises(Unsupported, match="TS1127") as caught:
+        check_writable(_with(options))
+    assert next(iter(options)) in caught.value.what
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"file-index.bloom-filter.columns": "v"},
+        {"tag.num-retained-max": "3"},
+        {"metadata.iceberg.storage": "disabled"},
+    ],
+)
+def test_table_with_an_option_that_a_write_does_not_break_is_written(options: dict[str, str]) -> None:
+    """What only makes reads faster, or concerns nothing that a commit does, keeps nobody from writing."""
+    check_writable(_with(options))
+
+
+@pytest.mark.parametrize("options", [{"manifest.format": "orc"}, {"index-file-in-data-file-dir": "true"}])
+def test_table_whose_metadata_we_cannot_find_is_not_read(options: dict[str, str]) -> None:
+    """Other metadata than ours is refused before a read misses files or deletions."""
+    with pytest.raises(Unsupported, match="TS1126"):
+        check_readable(_with(options))

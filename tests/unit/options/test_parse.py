@@ -162,3 +162,48 @@ def test_a_table_says_nothing_about_brokers_and_clients(
         way({key: "x"})
     assert "kafka.topic" in str(caught.value)
     assert "--bootstrap" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("metadata.iceberg.storage", "table-location"),
+        ("manifest.format", "orc"),
+        ("index-file-in-data-file-dir", "true"),
+        ("file-index.bloom-filter.columns", "v"),
+        ("tag.automatic-creation", "batch"),
+        ("tag.default-time-retained", "1 d"),
+        ("commit.callbacks", "com.example.Told"),
+        ("commit.callback.com.example.Told.param", "x"),
+        ("changelog.time-retained", "7 d"),
+        ("changelog-producer.row-deduplicate-ignore-fields", "v"),
+        ("fields.v.aggregate-function", "sum"),
+        ("partition.mark-done-action", "success-file"),
+        ("metastore.partitioned-table", "true"),
+        ("primary-key", "id"),
+        ("branch", "other"),
+    ],
+)
+def test_option_of_paimon_without_effect_is_refused(key: str, value: str) -> None:
+    """TS1573 with the reason instead of a stored promise."""
+    with pytest.raises(Unsupported, match="TS1573") as caught:
+        check_options({key: value})
+    assert key in caught.value.what
+    assert "without effect" in caught.value.why
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("metadata.iceberg.storage", "disabled"),
+        ("tag.automatic-creation", "none"),
+        ("manifest.format", "avro"),
+        ("metastore.partitioned-table", "false"),
+        ("branch", "main"),
+        ("write-buffer-size", "64 mb"),
+        ("read.batch-size", "2048"),
+    ],
+)
+def test_option_of_paimon_that_asks_for_nothing_is_kept(key: str, value: str) -> None:
+    """The value that turns a feature off, and tuning of other engines, are stored."""
+    check_options({key: value})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.data_type import INT, DataField
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.sql.statement import AddColumns, ColumnDefinition
+from tablestore_engine.sql.statement import AddColumns, ColumnDefinition, SetProperties, UnsetProperties
 from tablestore_engine.warehouse.statements.alter_statement import alter_schema
 
 SCHEMA = new_schema(pa.schema([("id", pa.int64())]), primary_keys=["id"], options={"bucket": "1"})
@@ -30,3 +32,13 @@ def test_a_column_without_default_is_added() -> None:
         SCHEMA, AddColumns((ColumnDefinition("plain", "int"),)), (DataField(0, "plain", INT),)
     )
     assert changed.field_names == ("id", "plain")
+
+
+def test_set_properties_that_would_close_the_table_is_refused() -> None:
+    """An option that keeps this engine from the table is refused when it is set, and may be removed where it is."""
+    pair = ("row-tracking.enabled", "true")
+    with pytest.raises(Unsupported, match="row tracking"):
+        alter_schema(SCHEMA, SetProperties((pair,)), ())
+    theirs = replace(SCHEMA, options={**SCHEMA.options, **dict([pair])})
+    assert pair[0] not in alter_schema(theirs, UnsetProperties((pair[0],)), ()).options
+    assert alter_schema(theirs, SetProperties((("snapshot.num-retained.min", "7"),)), ()).options

@@ -1,0 +1,95 @@
+"""Options of Paimon that this engine does not follow: nobody may set one here, since it would be stored without effect.
+
+Names      NotBuilt        keys of one feature, the values that turn it off, and why it is refused
+           NOT_BUILT       all of them, without the tuning of other engines' writers and readers, which is stored for them
+           find_not_built  the feature of a key and value
+INVARIANT  a feature whose promise a write of ours would break on another engine's table is in format/capability.py too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class NotBuilt:
+    """`keys`: a regular expression of whole keys; `off`: values that ask for nothing, in lower case."""
+
+    keys: str
+    why: str
+    off: tuple[str, ...] = ()
+    fix: str = "leave it out"
+
+    def asks(self, key: str, value: str) -> bool:
+        """Whether the option asks for the feature."""
+        return re.fullmatch(self.keys, key) is not None and value.strip().lower() not in self.off
+
+
+_OFF = ("false",)
+NOT_BUILT = (
+    # files and metadata that readers of other systems expect
+    NotBuilt(
+        r"metadata\.iceberg\..+",
+        "no Iceberg metadata is written: Iceberg readers would see nothing",
+        ("disabled",),
+    ),
+    NotBuilt(r"manifest\.format", "manifests are Avro files", ("avro",)),
+    NotBuilt(r"index-file-in-data-file-dir", "index files are in the folder index", _OFF),
+    NotBuilt(r"file-index\..+", "no index files are written: readers would find nothing to skip files by"),
+    NotBuilt(r"global-index\..+", "no global index is built", _OFF),
+    NotBuilt(r"clustering\..+", "rows are not ordered by other columns than the key", _OFF),
+    NotBuilt(r"metastore\..+", "tables are in a file system catalog, which tells no metastore", _OFF),
+    # what commits and tags are followed by
+    NotBuilt(
+        r"(commit|tag)\.callbacks?(\..+)?|commit\.callback\..+", "no Java class is called after a commit"
+    ),
+    NotBuilt(
+        r"tag\.(automatic-creation|automatic-completion|creation-.+|period-.+|batch\..+|create-success-file|"
+        r"callback.*|num-retained-max|default-time-retained|time-expire-enabled)",
+        "tags are neither made nor expired by commits",
+        ("none", "false"),
+        "leave it out; make tags by `tablestore tag`, and drop those that are no longer needed",
+    ),
+    NotBuilt(
+        r"partition\.(mark-done.*|idle-time-to-done|time-interval|end-input-to-done)",
+        "partitions are not marked as done",
+        _OFF,
+    ),
+    NotBuilt(
+        r"changelog\.(num-retained\.(min|max)|time-retained)",
+        "a changelog expires with its snapshot",
+        fix="keep snapshots for longer (snapshot.time-retained), or give the reader a consumer id",
+    ),
+    # which rows and changes there are
+    NotBuilt(
+        r"changelog-producer\.row-deduplicate-ignore-fields",
+        "changelog-producer.row-deduplicate compares all columns",
+    ),
+    NotBuilt(
+        r"fields\..+\.(aggregate-function|sequence-group|ignore-retract|distinct|nested-key|list-agg-delimiter)|"
+        r"fields\.default-aggregate-function|(aggregation|partial-update|first-row)\..+",
+        "the merge engine is deduplicate: the newest row of a key is its row",
+        _OFF,
+    ),
+    NotBuilt(
+        r"streaming-read-(overwrite|append-overwrite)",
+        "readers that follow a table always get the changes of an overwrite",
+        ("true",),
+    ),
+    NotBuilt(r"incremental-between.*", "it would make every read of the table a read of some changes"),
+    NotBuilt(r"branch", "it would make every read of the table a read of that branch", ("main",)),
+    NotBuilt(
+        r"consumer-id", "a reader gives its own consumer id", fix="give it to the reader: consumer_id='…'"
+    ),
+    NotBuilt(
+        r"primary-key|partition",
+        "keys and partition columns are not options of a table here",
+        fix="write PRIMARY KEY (…) and PARTITIONED BY (…), or primary_key and partition_by",
+    ),
+)
+
+
+def find_not_built(key: str, value: str) -> NotBuilt | None:
+    """None for a value that asks for nothing, and for all other keys."""
+    return next((one for one in NOT_BUILT if one.asks(key, value)), None)
