@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_publishing import BAD, FIXED, GOOD
+from integration_tests.kafka.topics import topics_left
 from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 
 
@@ -105,32 +106,56 @@ def test_a_broker_that_goes_before_the_tests_leaves_all_of_it_staged(
         stop_broker(folder)
 
 
-def test_a_logged_table_is_not_staged_in_the_place_of_a_view(shop: Shop, broker: BrokerInfo) -> None:
-    """A topic belongs to one table: refused with the two ways that lead out, and each of them does."""
+def test_logged_table_takes_the_place_of_a_view_when_its_tests_are_green(
+    shop: Shop, broker: BrokerInfo
+) -> None:
+    """While the test is red readers have the view and the topic has no message; green publishes both."""
     shop.output["log"] = {"kafka.bootstrap.servers": broker.url}
-    for name in ("m", "n"):
-        shop.write(f"models/{name}.sql", "{{ config(materialized='view') }} select 1 as id")
-        shop.write(
-            f"models/{name}.yml", f"models: [{{name: {name}, columns: [{{name: id, data_tests: [unique]}}]}}]"
-        )
-    shop.dbt("build", "--select", "m", "n")
-    for name in ("m", "n"):
-        config = f"materialized='table', primary_key='id', log_system='kafka', kafka_topic='placed_{name}'"
-        shop.write(f"models/{name}.sql", f"{{{{ config({config}) }}}} select 2 as id")
-    shop.dbt("build", "--select", "m", "n", ok=False)
-    for name in ("m", "n"):
-        message = shop.results()[name]["message"]
-        assert "TS1832" in message
-        assert f"dbt run --full-refresh --select {name}" in message
-        assert f"tablestore sql 'drop view demo.{name}'" in message
-        assert shop.rows(f"select * from demo.{name}") == [(1,)]
+    shop.write("models/m.sql", "{{ config(materialized='view') }} select 1 as id")
+    shop.write("models/m.yml", "models: [{name: m, columns: [{name: id, data_tests: [unique]}]}]")
+    shop.dbt("build", "--select", "m")
+    config = "materialized='table', log_system='kafka', kafka_topic='placed_m'"
+    shop.write("models/m.sql", f"{{{{ config({config}) }}}} select explode(array(2, 2)) as id")
+    shop.dbt("build", "--select", "m", ok=False)
+    assert shop.rows("select * from demo.m") == [(1,)]
+    shop.write("models/m.sql", f"{{{{ config({config}) }}}} select 2 as id")
+    shop.dbt("build", "--select", "m")
+    assert shop.rows("select * from demo.m") == [(2,)]
+    assert shop.engine.count_log_messages("demo.m") == 1
     assert shop.engine.staged("demo") == ()
-    shop.dbt("run", "--full-refresh", "--select", "m")
-    shop.engine.sql("drop view demo.n")
-    shop.dbt("build", "--select", "n")
-    for name in ("m", "n"):
-        assert shop.rows(f"select * from demo.{name}") == [(2,)]
-        assert shop.engine.count_log_messages(f"demo.{name}") == 1
+
+
+ANOTHER = (
+    "{{{{ config(materialized='incremental', primary_key='{key}', log_system='kafka', kafka_topic='{topic}') }}}}"
+    " select id, id * 10 as other from values {values} as t(id)"
+)
+
+
+@pytest.mark.parametrize("command", ["run", "build"])
+def test_another_key_needs_another_topic(shop: Shop, broker: BrokerInfo, command: str) -> None:
+    """Full refresh with another key and the same topic: refused before anything changes, gated or not (TS1832). With
+    another topic that one gets all rows of the new table, and the old topic goes with the old table.
+    """
+    shop.output["log"] = {"kafka.bootstrap.servers": broker.url}
+    first, second = f"key_{command}_a", f"key_{command}_b"
+    shop.write("models/m.yml", "models: [{name: m, columns: [{name: id, data_tests: [unique]}]}]")
+    shop.write("models/m.sql", ANOTHER.format(key="id", topic=first, values="(1), (2)"))
+    shop.dbt(command, "--select", "m")
+    shop.write("models/m.sql", ANOTHER.format(key="other", topic=first, values="(1), (3)"))
+    shop.dbt(command, "--select", "m", "--full-refresh", ok=False)
+    message = shop.results()["m"]["message"]
+    assert "TS1832" in message
+    assert f"keeps its topic '{first}'" in message
+    assert shop.rows("select id from demo.m order by id") == [(1,), (2,)]
+    assert (_ids(shop), shop.engine.staged("demo")) == ([1, 2], ())
+    shop.write("models/m.sql", ANOTHER.format(key="other", topic=second, values="(1), (3)"))
+    shop.dbt(command, "--select", "m", "--full-refresh")
+    assert shop.rows("select id from demo.m order by id") == [(1,), (3,)]
+    assert _ids(shop, "other") == [10, 30]
+    assert topics_left(_admin(broker), f"key_{command}_", {second, f"{second}__snapshots"}) == {
+        *(second, f"{second}__snapshots")
+    }
+    assert shop.engine.staged("demo") == ()
 
 
 def test_a_retry_behind_a_commit_publishes_and_writes_nothing_twice(logged: Shop, broker: BrokerInfo) -> None:
@@ -219,10 +244,14 @@ def test_a_full_refresh_changes_the_log(shop: Shop, broker: BrokerInfo) -> None:
     assert _ids(shop) == [1, 2, 3]
 
 
-def _ids(shop: Shop) -> list[int]:
+def _ids(shop: Shop, key: str = "id") -> list[int]:
     """Keys of the table's messages."""
     messages = shop.engine.table("demo.m").log_messages()
-    return sorted(json.loads(one.key or b"{}")["id"] for one in messages)
+    return sorted(json.loads(one.key or b"{}")[key] for one in messages)
+
+
+def _admin(broker: BrokerInfo) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.url})
 
 
 def _topics(broker: BrokerInfo, prefix: str) -> list[str]:

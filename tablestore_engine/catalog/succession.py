@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from tablestore_engine.errors import NotFound, RetryError
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.commit_history import find_row_commit
 from tablestore_engine.store.metadata.identity import find_identity
@@ -57,6 +58,7 @@ class Succession:
         expected = self._expected()
         if not self._is_begun() and self.state() == expected:
             self._move_out()
+            self.runtime.crash_point("replace.moved")
         if not self.settle():
             raise RetryError(
                 "TS1480",
@@ -64,6 +66,7 @@ class Succession:
                 why=f"it was made for {expected}, and the name means {self.state() or 'nothing'} now",
                 fix="build the model again: it is made for what is there now, and its tests run again",
             )
+        self.runtime.crash_point("replace.placed")
 
     def settle(self) -> bool:
         """Steps 2 and 3 of a change of places that has begun; whether the successor has its place now."""
@@ -79,6 +82,17 @@ class Succession:
         except NotFound:  # another process was quicker
             return find_identity(self.fileio, self.place) is not None and not self._is_begun()
         return False
+
+    def is_cleared(self) -> bool:
+        """Whether step 4 has nothing to do."""
+        return not holds_replaced(self.fileio, self.place)
+
+    def replaced_schema(self) -> TableSchema | None:
+        """Of the table that step 4 deletes; None for a view, and when there is nothing."""
+        folder = f"{self.place}/{_TABLE}"
+        if find_identity(self.fileio, folder) is None:
+            return None
+        return TableStore(self.fileio, folder, self.runtime).schema
 
     def clear(self) -> None:
         """Step 4."""

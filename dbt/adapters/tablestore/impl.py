@@ -174,8 +174,7 @@ class TablestoreAdapter(ModelReports):
         """The whole catalog of the schemas in use."""
         del used_schemas  # the configs say the same, with their case kept
         schemas = sorted({str(config.schema) for config in relation_configs})
-        rows = [row for schema in schemas for row in self._schema_rows(schema, None)]
-        return catalog_table(rows), []
+        return catalog_table([row for one in schemas for row in self._schema_rows(one, None)]), []
 
     def get_catalog_by_relations(
         self, used_schemas: frozenset[tuple[str, str]], relations: set[BaseRelation]

@@ -165,6 +165,10 @@ class Gatekeeper:
         elif self._warehouse.stores.find(identifier) is not None:
             self._warehouse.drop_staged(identifier, item.name)
 
+    def finish_replacement(self, table: str) -> None:
+        """What a killed write with `beside` has left to do behind the change of places. Raises TS17xx."""
+        self._successors.finish(Identifier.parse(table))
+
     def publish(self, group: tuple[Staged, ...]) -> tuple[Publication, ...]:
         """All members or, when a table has moved or a log is in trouble, none; what happened to each is in the answer,
         nothing is raised.
@@ -192,12 +196,11 @@ class Gatekeeper:
         return None
 
     def _find_unready_log(self, group: tuple[Staged, ...]) -> TablestoreError | None:
-        """Step 1 as well: what would be pending behind the claim is refused before it. What is beside has no log."""
+        """Step 1 as well: what would be pending behind the claim is refused before it."""
         for item in group:
-            if item.is_beside:
-                continue
+            check = self._successors.check_logs if item.is_beside else self._warehouse.logs.check_staged
             try:
-                self._warehouse.logs.check_staged(Identifier.parse(item.table), item.name)
+                check(Identifier.parse(item.table), item.name)
             except TablestoreError as error:
                 return error
         return None

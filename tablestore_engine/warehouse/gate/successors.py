@@ -6,20 +6,28 @@ Steps      the rows as a staged snapshot of the new table → with a stage of th
 WHY        a branch shares key, partitions and folder with its table; a view has none of these, and another key is
            another table. Its tests read it through the same pins as any staged snapshot (catalog.name_lookup).
 INVARIANT  the old relation stays as it is until the new one has its place (catalog.succession); one waits at most.
+INVARIANT  a log belongs to one table (decision 0049): the new table's is made and claimed before its first row is
+           written, gets its rows when the table has its place, and is another one than the old table's. The old one
+           has all changes of the old table before that, and is deleted behind it when the engine made it.
+CRASH      before the change of places: the old table and its log are as they were. Behind it: the new log is pending,
+           and the next write or publication of the table sends it.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.succession import REPLACES
-from tablestore_engine.errors import RetryError, Unsupported
-from tablestore_engine.store.table_traits import has_log
+from tablestore_engine.errors import FixRequest, PublishPending, RetryError, TablestoreError
+from tablestore_engine.warehouse.log.table_publisher import unready_log
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write.incoming_rows import Incoming
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
+
+_AT_ONCE = "beside-"  # the stage of a change that waits for no test; behind it a name that nobody else has
 
 
 @dataclass(frozen=True)
@@ -29,13 +37,17 @@ class Successors:
     warehouse: Warehouse
 
     def write(self, identifier: Identifier, incoming: Incoming, spec: WriteSpec) -> WriteReport:
-        """Raises Unsupported TS1081, RetryError TS1480, and what a write raises; then the old relation is as it was."""
+        """Raises FixRequest TS1081, RetryError TS1480, and what a write raises; then the old relation is as it was.
+
+        Raises PublishPending TS1070 when the new table has its place and its log is pending.
+        """
         place, begun = self._begin(identifier, spec)
         if spec.stage is not None or not place.is_successor:
             return self.warehouse.write_incoming(place, incoming, begun)
-        stage = f"beside-{self.warehouse.catalog.runtime.new_uuid()}"  # who replaces it too has another
+        stage = f"{_AT_ONCE}{self.warehouse.catalog.runtime.new_uuid()}"  # who replaces it too has another
         try:
             report = self.warehouse.write_incoming(place, incoming, replace(begun, stage=stage))
+            self.finish_old_log(identifier)
         except BaseException:
             self.drop(identifier, stage)
             raise
@@ -44,30 +56,70 @@ class Successors:
         except RetryError:  # the name means something else than it was made for
             self.drop(identifier, stage)
             raise
+        report = replace(report, table=identifier, snapshot_id=done.snapshot_id, staged=None)
+        try:
+            report = self.warehouse.logs.published_behind(identifier, report)
+        except PublishPending:
+            self._tidy(identifier)
+            raise
+        self._tidy(identifier)
+        return report
+
+    def finish(self, identifier: Identifier) -> None:
+        """After a kill behind a change of places at once: the log is sent, what was replaced goes. Raises TS17xx."""
+        if self.warehouse.catalog.succession(identifier).is_cleared():
+            return
+        store = self.warehouse.stores.find(identifier)
+        if store is not None:
+            self.warehouse.logs.published(
+                identifier, WriteReport(identifier, store.snapshots.find_latest_id())
+            )
+            self._tidy(identifier)
+
+    def _tidy(self, identifier: Identifier) -> None:
         self.clear(identifier)
-        self.warehouse.stores.get(identifier).staging.discard(stage)
-        return replace(report, table=identifier, snapshot_id=done.snapshot_id, staged=None)
+        staging = self.warehouse.stores.get(identifier).staging
+        for staged in staging.list_all():
+            if staged.name.startswith(_AT_ONCE) and staging.is_out(staged.name):
+                staging.discard(staged.name)
 
     def _begin(self, identifier: Identifier, spec: WriteSpec) -> tuple[Identifier, WriteSpec]:
         """Where and how the write goes; an older successor is dropped. A name that nothing has needs none.
 
-        Raises Unsupported TS1081: a log belongs to one table.
+        Raises FixRequest TS1081: a log belongs to one table.
         """
         old = self.warehouse.stores.find(identifier)
+        shared = None if old is None else self.warehouse.logs.find_shared(old.schema, spec.table.options)
+        if shared is not None:
+            raise FixRequest(
+                "TS1081",
+                f"{identifier} cannot be replaced by another table with the same log {shared}",
+                why="its messages have the key, partitions and format of the old table; consumers cannot tell those "
+                "of two tables apart",
+                fix="give the new table another kafka.topic; or drop the old table first, with its log",
+            )
         self.drop(identifier)
         state = self.warehouse.catalog.succession(identifier).state()
         if state is None:
             return identifier, spec
-        if has_log(spec.table.options) or (old is not None and has_log(old.schema.options)):
-            raise Unsupported(
-                "TS1081",
-                f"{identifier} cannot be staged beside what has the name now",
-                why="one of the two has a log, and a log belongs to one table",
-                fix="write it without a stage, after dropping the old one",
-            )
         return identifier.successor, replace(
             spec, properties={**spec.properties, REPLACES: state}, always=True
         )
+
+    def finish_old_log(self, identifier: Identifier) -> None:
+        """All changes of the table that is about to be replaced are in its log. Raises TS17xx."""
+        store = self.warehouse.stores.find(identifier)
+        publisher = None if store is None else self.warehouse.logs.find_publisher(identifier)
+        if store is not None and publisher is not None:
+            publisher.publish(store)
+
+    def check_logs(self, identifier: Identifier, stage: str) -> None:
+        """Before a staged one takes its place: the old log is complete, the new one can be sent. Raises TS1082."""
+        try:
+            self.finish_old_log(identifier)
+        except TablestoreError as error:
+            raise unready_log(str(identifier), stage, error) from error
+        self.warehouse.logs.check_staged(identifier.successor, stage)
 
     def is_awaited(self, identifier: Identifier, stage: str) -> bool:
         """Whether the name is still what the successor was made for."""
@@ -88,13 +140,20 @@ class Successors:
         return report
 
     def clear(self, identifier: Identifier) -> None:
-        """Delete what the table of the name has replaced."""
-        self.warehouse.catalog.succession(identifier).clear()
+        """Delete what the table of the name has replaced, with its log; one that does not answer stays."""
+        succession = self.warehouse.catalog.succession(identifier)
+        old = succession.replaced_schema()
+        self.warehouse.catalog.runtime.crash_point("replace.sent")
+        with suppress(TablestoreError):
+            self.warehouse.logs.drop(identifier, old)
+        succession.clear()
 
     def drop(self, identifier: Identifier, stage: str | None = None) -> None:
         """The one that waits, when `stage` is None or its name; none is fine."""
         waiting = identifier.successor
         store = self.warehouse.stores.find(waiting)
         if store is not None and (stage is None or store.staging.find(stage) is not None):
-            self.warehouse.catalog.drop_table(waiting)
+            dropped = self.warehouse.catalog.drop_table(waiting)
             self.warehouse.relations.forget(waiting)
+            with suppress(TablestoreError):  # its claim may be taken over
+                self.warehouse.logs.drop(waiting, dropped)

@@ -9,6 +9,7 @@ INVARIANT  the lock guards the dictionary of publishers only; nothing that takes
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -67,7 +68,15 @@ class Logs:
         return self.system.find_sink(self._table(identifier, schema))
 
     def _table(self, identifier: Identifier, schema: TableSchema) -> LoggedTable:
-        return LoggedTable(str(identifier), self._catalog.location(identifier), schema)
+        """A table that waits for its place claims its log for that place already."""
+        place = replace(identifier, is_successor=False)
+        return LoggedTable(str(place), self._catalog.location(place), schema)
+
+    def find_shared(self, one: TableSchema, options: Mapping[str, str]) -> str | None:
+        """The name of the log that a table and one with these options would both have."""
+        name = self.system.find_name(one)
+        other = self.system.find_name(replace(one, options=dict(options)))
+        return name if name == other else None
 
     # before a commit -----------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ BY_DAY: dict[str, Any] = {
     "partitions": ("dt",),
     "columns": {"id": "BIGINT", "name": "STRING", "n": "INT", "dt": "DATE"},
 }
-_OTHERS = ("log.", "expire.", "rollback.", "orphans.")  # crash points that no compaction passes
+_OTHERS = ("log.", "expire.", "rollback.", "orphans.", "replace.")  # crash points that no compaction passes
 
 
 def _runs(store: TableStore, turns: int) -> None:

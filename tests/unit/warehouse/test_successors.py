@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +13,6 @@ from tablestore_engine.api import (
     Outcome,
     Publication,
     Staged,
-    TableSpec,
     Verdict,
     WriteSpec,
     pick_group,
@@ -22,7 +20,6 @@ from tablestore_engine.api import (
 )
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView
-from tablestore_engine.errors import Unsupported
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.testing.faults import SimulatedCrash
@@ -247,19 +244,6 @@ def test_dropping_the_old_one_drops_who_waits_for_its_place(tmp_path: Path, old:
         engine.drop_table(NAME)
     assert engine.gate.read_book("d").staged == ()
     assert leftovers(tmp_path) == []
-
-
-def test_a_log_has_no_place_beside(tmp_path: Path) -> None:
-    """A topic belongs to one table: refused before anything is written."""
-    engine = Engine(str(tmp_path))
-    put_view(engine)
-    options = {"log.system": "kafka", "kafka.topic": "t"}
-    wish = WriteSpec(table=TableSpec(primary_key=("id",), options=options), stage="run", beside=True)
-    with pytest.raises(Unsupported, match="TS1081"):
-        engine.write(NAME, rows(1), wish)
-    with pytest.raises(Unsupported, match="TS1081"):
-        engine.write(NAME, rows(1), replace(wish, stage=None))
-    assert engine.gate.read_book("d").staged == ()
 
 
 def test_a_free_name_needs_nothing_beside(tmp_path: Path) -> None:

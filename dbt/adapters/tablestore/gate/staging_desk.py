@@ -209,16 +209,16 @@ class StagingDesk:
     def clear_unpublished(self, table: str, plan: StagePlan | None) -> None:
         """Before a new build of a table that nobody ever saw: its rejected rows must not fix key and columns."""
         with self._lock:
-            found = self._engine().find_table(table)
-            if found is not None and found.latest_snapshot_id() is None:
+            if self._has_no_rows(table):
                 self._drop_waiting(
                     table, "is replaced by this build", keep=self._branch if plan is None else plan.name
                 )
 
     def finish_pending(self, table: str) -> bool:
-        """A publication that an earlier run began: its log is sent before anything else happens to the table."""
+        """What an earlier run began is finished first: a publication, and taking another table's place."""
         with self._lock:
             self._load([table.split(".", maxsplit=1)[0]])
+            self._engine().gate.finish_replacement(table)
             waiting = tuple(item for item in self._book.of_table(table) if item.is_out)
             for item in waiting:
                 self._report(self._engine().gate.publish((item,)))
@@ -368,11 +368,11 @@ class StagingDesk:
 
     def _is_left_for(self, item: Staged, test: str) -> bool:
         """Of what earlier runs left: also what has no other rows yet."""
-        return is_test_about(item, test, self._book, self._mine) or self._has_no_rows(item)
+        return is_test_about(item, test, self._book, self._mine) or self._has_no_rows(item.table)
 
-    def _has_no_rows(self, item: Staged) -> bool:
-        table = self._engine().find_table(item.table)
-        return table is not None and table.latest_snapshot_id() is None
+    def _has_no_rows(self, table: str) -> bool:
+        found = self._engine().find_table(table)
+        return found is not None and found.latest_snapshot_id() is None
 
     def take_held_back(self) -> tuple[str, ...]:
         """What of this invocation stays unpublished, a line each and one for all; each is told once."""

@@ -19,7 +19,6 @@ from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work
-from dbt.adapters.tablestore.write.replacement import replace_table
 from tablestore_engine.api import Engine, TableVersion, WriteReport
 from tablestore_engine.errors import PublishPending
 
@@ -62,7 +61,7 @@ class ModelCommits:
         spec = replace(
             spec,
             stage=None if staged is None else staged.name,
-            beside=replaces and staged is not None,
+            beside=replaces,
             builds_on_stage=staged is not None and job.batch is not None,
             commit_user=self._pending.user_of(job.invocation, node),
             commit_identifier=job.identifier + (0 if taken is None else taken.number),
@@ -79,8 +78,6 @@ class ModelCommits:
         try:
             with self.streams.stated(node, name, rows, versions, key) as (rows, moved):
                 spec = replace(spec, positions={**steps, **moved})
-                if replaces and staged is None:
-                    return replace_table(self._engine(), name, rows, spec, versions)
                 return self._engine().write(name, rows, spec, versions=versions)
         except PublishPending:
             self._pending.keep(job.invocation, node, spec.commit_user)
