@@ -9,10 +9,13 @@ import pytest
 from dbt.adapters.tablestore.demo.postgres import Postgres
 from integration_tests.ingest.databases import KNOWN, fresh
 from tablestore_engine.api import parse_source
+from tablestore_engine.errors import RetryError
+from tablestore_engine.log.database_position import wait_ended
 from tablestore_engine.log.database_session import find_identity, open_database
 from tablestore_engine.log.database_tables import list_tables
 from tablestore_engine.log.followed_tables import look_at_tables, make_publication, publish
 from tablestore_engine.log.source_record import SourceRecord, follow_as_is
+from tablestore_engine.runtime.outside_world import SYSTEM
 
 TABLE = """
 create schema {s};
@@ -158,6 +161,21 @@ def test_a_default_of_an_older_transaction_is_refused(followed: Followed, postgr
         followed.run("insert into {s}.t (id) values (1)")
         migration.execute(f"alter table {followed.name}.t add w int default 7")
     assert followed.look() is not None
+
+
+def test_a_transaction_that_goes_on_is_named(followed: Followed, postgres: Postgres) -> None:
+    """TS1591 while a transaction with an id is open; the error says which process has it."""
+
+    def wait() -> None:
+        wait_ended(followed.source, KNOWN, SYSTEM, check=lambda: None, seconds=0.3)
+
+    wait()
+    with postgres.connect() as other:
+        with other.transaction():
+            other.execute("select pg_current_xact_id()")
+            with pytest.raises(RetryError, match=r"TS1591.*(\n.*)*process \d+ since"):
+                wait()
+        wait()
 
 
 def test_a_table_taken_out_of_the_publication_for_a_while_is_refused(followed: Followed) -> None:

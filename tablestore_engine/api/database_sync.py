@@ -219,10 +219,10 @@ class TableRound:
     def _ingest(self, topic: str, name: str, snapshot: str, *, is_there: bool) -> None:
         """`is_there`: the topic; without it no row was ever in the source's table, or none changed since `snapshot`."""
         found = self._engine.find_table(name)
-        is_new = found is None
-        check_snapshot(name, topic, snapshot, {} if found is None else found.positions())
+        is_new, positions = found is None, {} if found is None else found.positions()
+        check_snapshot(name, topic, snapshot, positions)
         if not is_there:
-            if not is_new and not snapshot:
+            if not is_new and (not snapshot or f"kafka:{topic}" in positions):
                 raise _from_before(name, topic)
             return
         if is_new and (first := first_offsets(self._engine.clients, [topic], self._runtime)[topic]) > 0:

@@ -22,7 +22,7 @@ from tablestore_engine.runtime.outside_world import Runtime
 _WAIT_SECONDS = 120.0
 _POLL_SECONDS = 0.1
 _AGAIN_SECONDS = 5.0
-_NEXT = "select txid_snapshot_xmax(txid_current_snapshot())"
+_NOW = "select txid_current()"  # an id of its own: a snapshot's xmax is no higher than that of one which goes on
 _OLDEST = "select txid_snapshot_xmin(txid_current_snapshot())"
 _WHO = """select who from (select 'process ' || pid || ' since ' || xact_start, age(backend_xid) from pg_stat_activity
 where backend_xid is not null union all select 'prepared transaction ' || gid || ' since ' || prepared, age(transaction)
@@ -76,7 +76,7 @@ def wait_ended(
     Raises RetryError TS1591 where one goes on, TS1486.
     """
     with open_database(source, environ) as connection:
-        begun = connection.execute(_NEXT).fetchone()[0]
+        begun = connection.execute(_NOW).fetchone()[0]
         deadline = runtime.now_ms() + int(seconds * 1000)
         while connection.execute(_OLDEST).fetchone()[0] < begun:
             check()

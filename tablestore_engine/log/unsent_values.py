@@ -52,7 +52,10 @@ class Since:
 
 
 def next_transaction(connection: Any) -> int:  # noqa: ANN401 - psycopg's
-    """The id that the next transaction gets, with its epoch."""
+    """No transaction with this id or a later one has ended; with its epoch.
+
+    Who wrote before an ALTER has ended before it, since it locks the table: its id is lower in any later snapshot.
+    """
     return int(connection.execute(_NEXT).fetchone()[0])
 
 

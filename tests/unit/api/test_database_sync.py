@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -22,9 +23,9 @@ SOURCE = parse_source("shop", "postgresql://app@localhost/shop")
 TITLES = ("public.a", "public.b", "public.c", "public.C")
 
 
-def round_of(ingest: Any, stop: threading.Event) -> TableRound:
+def round_of(ingest: Any, stop: threading.Event, positions: Mapping[str, str] | None = None) -> TableRound:
     """Whose tables are all there already."""
-    table = SimpleNamespace(positions=dict)
+    table = SimpleNamespace(positions=lambda: dict(positions or {}))
     engine = SimpleNamespace(clients={}, find_table=lambda _: table, ingest=ingest)
     return TableRound(cast("Engine", engine), SOURCE, SyncSpec("demo"), stop, print, SYSTEM)
 
@@ -78,6 +79,17 @@ def test_a_table_without_its_re_snapshot_is_refused() -> None:
     check_snapshot("demo.b", "shop.public.b", "", {})
     with pytest.raises(FixRequest, match=r"TS1593.*(\n.*)*--resnapshot 'public.b'"):
         check_snapshot("demo.b", "shop.public.b", "77", {mark_of("shop.public.b"): "76"})
+
+
+def test_a_topic_that_is_lost_after_a_re_snapshot_is_refused() -> None:
+    """TS1482 where the table has a position in it; before its first message a re-snapshot has all rows."""
+    mark = {mark_of("shop.public.b"): "77"}
+    done = round_of(ingest_all_but_a, threading.Event(), mark)
+    done.ingest_all(followed("public.b", snapshot="77"), frozenset())
+    assert done.errors == {}
+    lost = round_of(ingest_all_but_a, threading.Event(), {**mark, "kafka:shop.public.b": "{}"})
+    lost.ingest_all(followed("public.b", snapshot="77"), frozenset())
+    assert {name: error.code for name, error in lost.errors.items()} == {"demo.b": "TS1482"}
 
 
 def test_a_wider_type_and_a_new_column_reach_the_table_of_a_re_snapshot() -> None:
