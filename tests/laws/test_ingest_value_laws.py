@@ -14,7 +14,7 @@ import os
 import random
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
@@ -32,7 +32,7 @@ from tablestore_engine.ingest.told import ReadRules
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange
 
-COUNT = int(os.environ.get("TABLESTORE_VALUES", "400"))
+COUNT = int(os.environ.get("TABLESTORE_VALUES", "700"))
 SEED = int(os.environ.get("TABLESTORE_SEED", "20261125"))
 REFUSED = object()
 EXACT = Context(prec=400)
@@ -506,7 +506,18 @@ def maxwell_message(_: Kind, number: int, raw: Any) -> str:
 
 def check(form: ChangeFormat, kind: Kind, message: Callable[[Kind, int, Any], str], rng: Rng) -> None:
     """Each message gives the row that it means, or is dead with column and value in its reason."""
-    raws = [rng.choice(_JUNK) if rng.random() < 0.05 else kind.make(rng) for _ in range(COUNT)]
+    mixed = [rng.choice(_JUNK) if rng.random() < 0.05 else kind.make(rng) for _ in range(COUNT)]
+    good: list[Any] = []
+    while len(good) < COUNT:  # read at once, where a batch has no other values
+        raw = kind.make(rng)
+        good += [] if kind.means(raw) is REFUSED else [raw]
+    for raws in (mixed, good):
+        _check(form, kind, message, raws)
+
+
+def _check(
+    form: ChangeFormat, kind: Kind, message: Callable[[Kind, int, Any], str], raws: Sequence[Any]
+) -> None:
     values = [message(kind, number, raw).encode() for number, raw in enumerate(raws)]
     raw_messages = RawMessages(
         np.zeros(COUNT, np.int64), np.arange(COUNT), [None] * COUNT, values, "", {}
