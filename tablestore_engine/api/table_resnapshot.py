@@ -5,7 +5,7 @@ Steps      1 publish what is not published; every transaction that had begun end
            had begun ends 6 a second connector reads all rows, later than 5 7 the catalog is what it was in 2 8 rows
            into a table beside, then its rows and the position replace the table's, in one commit 9 the record
 Proof      a message before the position (4) is of a transaction that ended before 6, so its rows are in the snapshot.
-           A message behind it is of a transaction that began behind 1 and committed behind 3: it has the columns of 2,
+           A message after it is of a transaction that began after 1 and committed after 3: it has the columns of 2,
            and all its changes were published. Applying it again changes nothing: the last message of a key in the
            topic is its last change. A key without such a message did not change between the position and the snapshot.
 INVARIANT  the table has the id of its re-snapshot beside its position, in the same commit, and the record asks for it:

@@ -37,6 +37,7 @@ from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.ingest.changes import Changes, Dead, Part, first_numbers, refusal
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange
 
+_DIGITS_MAX = 38
 PlaceOf = Callable[[int], str]
 
 
@@ -103,13 +104,23 @@ def _agreed(have: DataField, kind: DataType, known: Known, place: str) -> DataTy
     """The type that the column gets."""
     if have.name.lower() in known.said or _fits(kind, have.type):
         return have.type
-    wider = kind.with_nullable(have.type.nullable)
+    wider = _joined(have.type, kind).with_nullable(have.type.nullable)
     if known.rule is OnSchemaChange.APPEND_NEW_COLUMNS and _can_widen(have.type, wider):
         return wider
     if known.rule is OnSchemaChange.IGNORE and have.type.is_atomic and kind.is_atomic:
         return have.type
     told = f"column {have.name!r} is {type_to_text(have.type)}, the messages have {type_to_text(kind)}"
     raise _differs(known, told, place)
+
+
+def _joined(have: DataType, kind: DataType) -> DataType:
+    """The messages' type; of two DECIMALs the one that has room for both: (6, 2) and (6, 1) are in (7, 2)."""
+    if not have.root == kind.root == "DECIMAL":
+        return kind
+    pairs = [(one.precision or 0, one.scale or 0) for one in (have, kind)]
+    scale = max(scale for _, scale in pairs)
+    precision = scale + max(precision - scale for precision, scale in pairs)
+    return replace(kind, precision=precision, scale=scale) if precision <= _DIGITS_MAX else kind
 
 
 def _fits(kind: DataType, have: DataType) -> bool:

@@ -22,7 +22,7 @@ from tablestore_engine.runtime.outside_world import Runtime
 _WAIT_SECONDS = 120.0
 _POLL_SECONDS = 0.1
 _AGAIN_SECONDS = 5.0
-_NOW = "select txid_current()"  # an id of its own: a snapshot's xmax is no higher than that of one which goes on
+_NOW = "select txid_current()"  # an id of its own: a snapshot's xmax is no higher than that of the youngest open one
 _OLDEST = "select txid_snapshot_xmin(txid_current_snapshot())"
 _WHO = """select who from (select 'process ' || pid || ' since ' || xact_start, age(backend_xid) from pg_stat_activity
 where backend_xid is not null union all select 'prepared transaction ' || gid || ' since ' || prepared, age(transaction)
@@ -73,7 +73,7 @@ def wait_ended(
     """Every transaction that had an id at the call has ended, and later snapshots see it.
 
     WHY: PostgreSQL sends a transaction before others see it as committed, by as long as a synchronous standby takes.
-    Raises RetryError TS1591 where one goes on, TS1486.
+    Raises RetryError TS1591 where one stays open, TS1486.
     """
     with open_database(source, environ) as connection:
         begun = connection.execute(_NOW).fetchone()[0]
@@ -84,7 +84,7 @@ def wait_ended(
                 raise RetryError(
                     "TS1591",
                     f"no snapshot of {source.url} can be taken",
-                    why=f"a transaction goes on for more than {seconds:.0f} s: {_oldest(connection)}",
+                    why=f"a transaction stays open for more than {seconds:.0f} s: {_oldest(connection)}",
                     fix="end it, or wait for it, and repeat",
                 )
             runtime.sleep(_POLL_SECONDS)

@@ -50,7 +50,8 @@ where attnum > 0 and not attisdropped and attrelid = any(%s::oid[])
 union
 select p.relation, p.number, m.kind from part p join pg_type t on t.oid = p.kind, lateral (
 select t.typbasetype where t.typtype = 'd' union all select t.typelem where t.typelem <> 0 and t.typlen = -1
-union all select r.rngsubtype from pg_range r where t.oid in (r.rngtypid, r.rngmultitypid)
+union all select r.rngsubtype from pg_range r
+where t.oid::text in (r.rngtypid::text, to_jsonb(r) ->> 'rngmultitypid') -- which came with PostgreSQL 14
 union all select a.atttypid from pg_attribute a
 where t.typtype = 'c' and a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped) m(kind))
 select p.relation::bigint, p.number::int, 'label ' || e.oid, e.enumlabel::text

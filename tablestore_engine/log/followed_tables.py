@@ -63,7 +63,7 @@ def look_at_tables(connection: Any, source: DatabaseSource, record: SourceRecord
     """What a sync can bring up to now, and what it cannot. New tables are published on the way."""
     look = Look()
     tables = {one.title: one for one in list_tables(connection, source)}
-    here = next_transaction(connection)  # behind the catalog: what is in it was committed before
+    here = next_transaction(connection)  # after the catalog: what is in it was committed before
     oids = {one.oid: name for name, one in record.followed.items()}
     scanned: dict[str, str] = {}
     for name, table in tables.items():

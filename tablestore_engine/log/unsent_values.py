@@ -6,7 +6,7 @@ Column     as before if number, type and meaning of the type are the same, and n
            the table's relfilenode changed: each ALTER that writes other values changes both
 Added      rows from before have NULL, unless a default stands in the catalog or the table was rewritten since
 Row        sent, if its transaction began after the first look that saw the catalog as it is: then the row was written
-           behind the ALTER. WHY not the ALTER's own transaction id: it may be older than rows that were written before
+           after the ALTER. WHY not the ALTER's own transaction id: it may be older than rows that were written before
            the statement.
 DANGER     transaction ids repeat after 2^32: in a database that has had so many, no row is taken as sent.
 """

@@ -13,7 +13,8 @@ from tablestore_engine.api import Engine, SyncSpec
 from tablestore_engine.api.database_sync import TableRound
 from tablestore_engine.api.table_resnapshot import check_snapshot, columns_of, mark_of
 from tablestore_engine.errors import FixData, FixRequest
-from tablestore_engine.format.data_type import BIGINT, INT, STRING, DataField
+from tablestore_engine.format.data_type import BIGINT, INT, STRING, DataField, DataType
+from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec
 from tablestore_engine.log.database_source import parse_source
 from tablestore_engine.log.source_record import FollowedTable
@@ -104,6 +105,9 @@ def test_a_wider_type_and_a_new_column_reach_the_table_of_a_re_snapshot() -> Non
         ("new", "VARCHAR"),
     ]
     assert columns_of(made, None, "demo.a") == tuple(made.fields)
+    decimals = (DataType("DECIMAL", precision=6, scale=one) for one in (2, 1))
+    before, now = (_schema(DataField(0, "n", one)) for one in decimals)
+    assert [type_to_text(one.type) for one in columns_of(now, before, "demo.a")] == ["DECIMAL(7, 2)"]
     with pytest.raises(FixData, match="TS1423"):
         columns_of(_schema(DataField(0, "id", STRING)), known, "demo.a")
 
