@@ -21,7 +21,9 @@ from tablestore_engine.api import SyncReport, SyncSpec, find_connect, stop_conne
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.log.dev_broker import BrokerInfo
-from tablestore_engine.runtime.outside_world import CRASH_ENV
+from tablestore_engine.log.kafka.client_settings import BROKERS
+from tablestore_engine.log.kafka.topic_names import count_messages
+from tablestore_engine.runtime.outside_world import CRASH_ENV, SYSTEM
 
 SEED = int(os.environ.get("TABLESTORE_SEED", "20261125"))
 ROUNDS = int(os.environ.get("TABLESTORE_HISTORIES", "1"))
@@ -277,3 +279,54 @@ def _is_synced(engine: object, running: object) -> bool:
     report = sync_database(engine, running, SyncSpec("demo"), environ=KNOWN, say=print)  # type: ignore[arg-type]
     assert {one.code for one in report.errors.values()} <= {"TS1495", "TS1496", "TS1593", "TS1482"}
     return True
+
+
+def test_a_change_that_is_sent_before_others_see_it_is_not_lost(
+    postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path
+) -> None:
+    """A commit that waits for a standby is in the topic, and in no snapshot yet: the table is read after it ended."""
+    name = fresh()
+    postgres.run(
+        f"create schema {name}",
+        f"create table {name}.a (id int primary key, v int)",
+        f"insert into {name}.a values (1, 1), (2, 2)",
+    )
+    running = connected(name, f"{name}.*")
+    done = threading.Event()
+
+    def read() -> None:
+        with opened(tmp_path, broker) as engine:
+            read_again(engine, running, f"{name}.a")
+        done.set()
+
+    def write() -> None:
+        with postgres.connect() as connection:
+            connection.execute("set synchronous_commit = on")
+            connection.execute(f"update {name}.a set v = 99 where id = 1")
+
+    with opened(tmp_path, broker) as engine:
+        assert sync(engine, running).errors == {}
+    writer, reader = threading.Thread(target=write), threading.Thread(target=read)
+    postgres.run(
+        "alter system set synchronous_commit = local", "alter system set synchronous_standby_names = 'nobody'"
+    )
+    postgres.run("select pg_reload_conf()")
+    try:
+        until(lambda: postgres.rows("show synchronous_standby_names") == [("nobody",)])
+        writer.start()
+        until(lambda: _count(broker, f"{name}.{name}.a") == 3)
+        assert postgres.rows(f"select v from {name}.a where id = 1") == [(1,)]
+        reader.start()
+        assert not done.wait(15)
+    finally:
+        postgres.run("alter system reset synchronous_standby_names", "alter system reset synchronous_commit")
+        postgres.run("select pg_reload_conf()")
+        writer.join()
+        reader.join()
+    assert done.is_set()
+    with opened(tmp_path, broker) as engine:
+        assert rows_of(engine, f"{name}__a") == [(1, 99), (2, 2)]
+
+
+def _count(broker: BrokerInfo, topic: str) -> int:
+    return count_messages({BROKERS: broker.url}, [topic], SYSTEM)[topic]
