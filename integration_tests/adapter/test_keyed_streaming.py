@@ -172,3 +172,15 @@ def test_row_kinds_all_applies_the_query_as_written(feed: Shop) -> None:
     put(feed, (2, "z"))
     run(feed, text)
     assert found(feed) == [(1, "a"), (2, "z"), (3, "c")]
+
+
+def test_join_with_two_partners_is_an_error(feed: Shop) -> None:
+    """Two rows of one key in one snapshot are refused (TS1601), and nothing is written: neither is the newest."""
+    text = JOINED.replace("n.v = f.v", "n.v <> f.v and n.v < 'c'")
+    drop(feed, "feed", "id = 3")
+    run(feed, text)
+    assert found(feed) == [(1, "bob"), (2, "ann")]
+    put(feed, (3, "c"))
+    run(feed, text, ok=False)
+    assert "TS1601" in feed.log
+    assert found(feed) == [(1, "bob"), (2, "ann")]

@@ -25,6 +25,7 @@ from tablestore_engine.errors import (
     Unsupported,
 )
 
+_STREAM = re.compile(r"\[STREAM_FAILED\] Query \[id = [^]]*\] terminated with exception: (?!SQLSTATE)")
 _CUT = re.compile(
     r"\n\s*(?:JVM stacktrace|at org\.apache|'?[+:]- |'Project|'?CreateViewCommand|== SQL|Driver stacktrace|Caused by)"
 )
@@ -46,7 +47,7 @@ def clean_message(text: str) -> str:
     cut = _CUT.search(text)
     message = text[: cut.start()] if cut else text
     message = re.sub(r";\s*\n.*", "", message, flags=re.DOTALL) if ";\n" in message else message
-    return " ".join(message.split())[:_LENGTH_MAX]
+    return _STREAM.sub("", " ".join(message.split()))[:_LENGTH_MAX]
 
 
 def list_causes(error: Exception, text: str) -> tuple[str, ...]:

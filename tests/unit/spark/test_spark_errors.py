@@ -108,3 +108,9 @@ def test_a_stream_whose_source_was_killed_says_so() -> None:
     """Spark's own message is empty (TS1450)."""
     text = "[STREAM_FAILED] Query [id = 4, runId = b] terminated with exception:  SQLSTATE: XXKST"
     assert translate(PySparkException(text)).code == "TS1450"
+
+
+def test_stream_failure_with_a_cause_shows_the_cause_alone() -> None:
+    """The ids of Spark's query say nothing to a user: the message begins with what failed."""
+    text = "[STREAM_FAILED] Query [id = 4, runId = b] terminated with exception: [DIVIDE_BY_ZERO] Division by zero."
+    assert translate(PySparkException(text)).why == "[DIVIDE_BY_ZERO] Division by zero."
