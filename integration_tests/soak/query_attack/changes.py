@@ -87,7 +87,22 @@ class SwitchView:
     text: str
 
 
-Step = Put | Remove | Sql | Alter | Past | Recreate | Compact | SwitchView
+@dataclass(frozen=True)
+class Overwrite:
+    """All rows of a table by others."""
+
+    table: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Skip:
+    """These models are not run in this round."""
+
+    models: tuple[str, ...]
+
+
+Step = Put | Overwrite | Skip | Remove | Sql | Alter | Past | Recreate | Compact | SwitchView
 
 
 @dataclass
@@ -97,12 +112,18 @@ class Changes:
     rng: random.Random
     tables: dict[str, TableDef]
     views: Sequence[View]
+    models: Sequence[str]
     rows: dict[str, dict[Key, Row]]
     gone: dict[str, list[Row]] = field(default_factory=dict)
 
     def round(self) -> tuple[Step, ...]:
-        """One to three commits."""
-        return tuple(step for _ in range(self.rng.choice((1, 1, 2, 2, 3))) for step in self._steps())
+        """One to three commits; at times not all models are run afterwards."""
+        steps = [step for _ in range(self.rng.choice((1, 1, 2, 2, 3))) for step in self._steps()]
+        if self.rng.random() < 0.3:
+            steps.append(Skip(tuple(one for one in self.models if self.rng.random() < 0.4)))
+        if self.rng.random() < 0.1:
+            steps += [Past(one, "rollback", 1) for one in self.models if self.rng.random() < 0.2]
+        return tuple(steps)
 
     def _steps(self) -> tuple[Step, ...]:
         rng, table = self.rng, self.tables[self.rng.choice(sorted(self.tables))]
@@ -110,8 +131,8 @@ class Changes:
             return (self._keyed(table) if table.key else self._appended(table),)
         maker: Callable[[TableDef], tuple[Step, ...]] = rng.choice(
             (self._swap_columns, self._read_column, self._widen, self._add_column, self._view, self._view,
-             self._past, self._past, self._recreate, self._compact, self._rewrite, self._empty, self._and_back,
-             self._related, self._related, self._related, self._related)
+             self._past, self._past, self._recreate, self._overwrite, self._compact,
+             self._rewrite, self._empty, self._and_back, self._related, self._related, self._related, self._related)
         )  # fmt: skip
         return maker(table)
 
@@ -239,7 +260,23 @@ class Changes:
         else:
             moved = [{**row, column.name: random_value(rng, column)} for row in referring]
             second = self._put(other, moved)
-        return (first, second) if rng.random() < 0.5 else (second, first)
+        third = self._below(other, referring)
+        found = [first, second, *third]
+        rng.shuffle(found)
+        return tuple(found)
+
+    def _below(self, table: TableDef, rows: list[Row]) -> list[Step]:
+        """Rows that refer to those rows, at times."""
+        if table.key != ("id",) or self.rng.random() < 0.4:
+            return []
+        ids = {row["id"] for row in rows}
+        found: list[Step] = []
+        for other in self.tables.values():
+            for column in other.columns:
+                if column.refers == table.name and other.key and other.name != table.name:
+                    keys = [key for key, row in self.rows[other.name].items() if row.get(column.name) in ids]
+                    found += [self._remove(other, keys)] if keys else []
+        return found
 
     def _empty(self, table: TableDef) -> tuple[Step, ...]:
         self.gone.setdefault(table.name, []).extend(self.rows[table.name].values())
@@ -313,9 +350,22 @@ class Changes:
 
     def _recreate(self, table: TableDef) -> tuple[Step, ...]:
         rows = random_rows(self.rng, table, self.rng.choice((0, 3, 10)))
+        self._know(table, rows)
+        return (Recreate(table.name, tuple(rows)),)
+
+    def _overwrite(self, table: TableDef) -> tuple[Step, ...]:
+        """Some rows stay as they are."""
+        rows = random_rows(self.rng, table, self.rng.choice((0, 4, 10)))
+        if table.key and self.rows[table.name]:
+            kept = self._some(self.rows[table.name])
+            keys = {tuple(row[one] for one in table.key) for row in kept}
+            rows = kept + [row for row in rows if tuple(row[one] for one in table.key) not in keys]
+        self._know(table, rows)
+        return (Overwrite(table.name, tuple(rows)),)
+
+    def _know(self, table: TableDef, rows: list[Row]) -> None:
         if table.key:
             self.rows[table.name] = {tuple(row[one] for one in table.key): row for row in rows}
-        return (Recreate(table.name, tuple(rows)),)
 
     def _compact(self, table: TableDef) -> tuple[Step, ...]:
         return (Compact(table.name), self._keyed(table) if table.key else self._appended(table))

@@ -84,7 +84,22 @@ def projection(scope: Scope, found: From) -> Rel:
         found, expr = made
         _add(rng, outs, expr)
     keys = [frozenset(names[one] for one in key) for key in found.keys if key <= set(names)]
-    return _rel(scope, outs, found.clause(), keys, found.traits)
+    rel = _rel(scope, outs, found.clause(), keys, found.traits)
+    alias = {one.sql.partition(".")[0] for one in found.refs}
+    if len(alias) == 1 and rng.random() < 0.15:
+        return _all_columns(scope, found, rel)
+    return rel
+
+
+def _all_columns(scope: Scope, found: From, made: Rel) -> Rel:
+    """`q1.*`: a column that the input gets is the query's."""
+    outs = [Out(one.sql.partition(".")[2], plain(one)) for one in found.refs]
+    alias = found.refs[0].sql.partition(".")[0]
+    named = tuple(frozenset(one.partition(".")[2] for one in key) for key in found.keys)
+    all_of_it = _rel(scope, outs, found.clause(), named, found.traits.add("select *"))
+    return replace(
+        all_of_it, item=f"(select {alias}.* {found.clause()})", leads=made.leads and all_of_it.leads
+    )
 
 
 def _aggregate(rng: random.Random, found: From) -> Expr:
@@ -252,7 +267,7 @@ def _items(outs: Sequence[Out]) -> str:
 
 
 def rolled_up(scope: Scope, found: From) -> Rel:
-    """GROUP BY ROLLUP; `grouping` tells totals from NULLs."""
+    """GROUP BY ROLLUP; `grouping` tells totals from NULLs. Over no rows only DuckDB has a total: HAVING removes it."""
     rng, outs = scope.rng, list[Out]()
     refs = [one for one in found.refs if one.col.type != "double" and not one.col.derived]
     if not refs:
@@ -266,7 +281,9 @@ def rolled_up(scope: Scope, found: From) -> Rel:
     columns = ", ".join(one.expr.text for one in groups)
     key = frozenset([one.name for one in groups] + [f"all_{one.name}" for one in groups])
     traits = found.traits.add("rollup", reason="rollup")
-    made = _rel(scope, outs, f"{found.clause()} group by rollup({columns})", [key], traits)
+    made = _rel(
+        scope, outs, f"{found.clause()} group by rollup({columns}) having count(*) > 0", [key], traits
+    )
     fresh = {one.name: scope.names.ident() for one in groups}
     cols = tuple(
         replace(one, ident=fresh[one.name], null=True) if one.name in fresh else one for one in made.cols

@@ -6,12 +6,13 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from integration_tests.soak.query_attack.changes import Changes, Step, SwitchView
+from integration_tests.soak.query_attack.changes import Changes, Skip, Step, SwitchView
 from integration_tests.soak.query_attack.oracle import Oracle, Unfit
 from integration_tests.soak.query_attack.queries import Model, Queries, View
 from integration_tests.soak.query_attack.relation import Rel, names_in
 from integration_tests.soak.query_attack.tables import Row, TableDef, random_rows, random_tables
 
+EVERYTHING = "*"
 LARGEST = 1500  # rows of a model
 LONGEST = 6000  # characters of a query
 _CHAINED = 0.08  # share of models that later ones read
@@ -34,6 +35,7 @@ class History:
         texts = {**views, **{one.name: one.text for one in self.models}}
         while more := set().union(*(names_in(texts[one]) for one in needed if one in texts)) - needed:
             needed |= more
+        needed.add(EVERYTHING)
         rounds = tuple(tuple(step for step in each if _name_of(step) in needed) for each in self.rounds)
         return replace(
             self,
@@ -46,7 +48,13 @@ class History:
 
 
 def _name_of(step: Step) -> str:
-    return step.view if isinstance(step, SwitchView) else step.table
+    match step:
+        case SwitchView():
+            return step.view
+        case Skip():
+            return EVERYTHING
+        case _:
+            return step.table
 
 
 def random_history(seed: str, models: int, rounds: int) -> History:
@@ -60,6 +68,7 @@ def random_history(seed: str, models: int, rounds: int) -> History:
         rng,
         {one.name: one for one in tables},
         views,
+        [one.name for one in found],
         {
             one.name: {tuple(row[key] for key in one.key): dict(row) for row in rows[one.name]}
             for one in tables

@@ -65,6 +65,7 @@ class Play:
             for step in steps:
                 self.world.apply(step)
             self._round(number)
+            self.world.skipped = set()
         for kind, message in self.world.refused.items():
             self.report.counts[f"steps refused: {kind} {message[:6]}"] += 1
 
@@ -75,7 +76,7 @@ class Play:
 
     def _round(self, number: int) -> None:
         started = time.monotonic()
-        result = self.project.run()
+        result = self.project.run(self.world.skipped & set(self.alive))
         seconds = time.monotonic() - started
         self.report.counts["seconds of dbt"] += round(seconds)
         nodes = {node.name: node for node in result.nodes}
@@ -84,7 +85,8 @@ class Play:
         with Oracle() as oracle:
             self._fill(oracle)
             for model in list(self.alive.values()):
-                self._judge(oracle, model, nodes.get(model.name), number)
+                if model.name not in self.world.skipped:
+                    self._judge(oracle, model, nodes.get(model.name), number)
         whole, count = time.monotonic() - started, len(nodes)
         print(f"  round {number}: {count} nodes, dbt {seconds:.0f} s, all {whole:.0f} s", flush=True)
 
@@ -95,8 +97,8 @@ class Play:
             oracle.define(view.name, self.texts[view.name])
         read = frozenset().union(*(names_in(one.text) for one in self.history.models))
         for model in self.history.models:
-            if model.name in read:
-                oracle.define(model.name, model.text)
+            if model.name in read and model.name in self.alive:
+                oracle.put(model.name, self.engine.table(f"{SCHEMA}.{model.name}").scan().to_arrow())
 
     def _judge(self, oracle: Oracle, model: Model, node: NodeResult | None, number: int) -> None:
         """One model after one run."""
@@ -173,6 +175,8 @@ class Play:
     def _stored(self, model: Model, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         rows = self.engine.table(f"{SCHEMA}.{model.name}").scan().to_arrow()
         names = {one.lower(): one for one in rows.column_names}
+        if missing := [one for one in columns if one.lower() not in names]:
+            return [("no column", *missing)]
         lists = [rows.column(names[one.lower()]).to_pylist() for one in columns]
         return [tuple(normal(value) for value in row) for row in zip(*lists, strict=True)]
 

@@ -131,12 +131,12 @@ class Queries:
             traits = traits.add(reason="set operation over a derived column")
         if traits.windows:
             traits = traits.add(reason="window below a set operation")
-        word = rng.choice(("union all", "union all", "union", "intersect", "except"))
+        word = rng.choice(("union all", "union all", "union", "intersect", "except", "except all"))
         sides = [
             ", ".join(f"{pair[at].sql} as {name}" for name, pair in zip(names, refs, strict=True))
             for at in (0, 1)
         ]
-        keys: tuple[frozenset[str], ...] = (frozenset(names),)
+        keys: tuple[frozenset[str], ...] = () if word == "except all" else (frozenset(names),)
         if word == "union all":
             sides = [f"'{side}' as side, {items}" for side, items in zip(("l", "r"), sides, strict=True)]
             cols = (Col("side", "string", False, self.names.ident(), frozenset()), *cols)
@@ -227,7 +227,7 @@ class Queries:
 
 
 def _needs_text(col: Col) -> bool:
-    return col.null or col.type in ("boolean", "timestamp")
+    return col.null
 
 
 def _not_null(item: str, kind: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from integration_tests.soak.query_attack.changes import Put, Recreate, Remove, Step
+from integration_tests.soak.query_attack.changes import Overwrite, Put, Recreate, Remove, Step
 from integration_tests.soak.query_attack.findings import Finding, Report
 from integration_tests.soak.query_attack.history import History
 from integration_tests.soak.query_attack.play import play
@@ -97,7 +97,7 @@ def _without_rows(history: History) -> Iterator[History]:
 def _without_step_rows(history: History) -> Iterator[History]:
     for number, steps in enumerate(history.rounds):
         for at, step in enumerate(steps):
-            if isinstance(step, Put | Remove | Recreate) and len(step.rows) > 1:
+            if isinstance(step, Put | Remove | Recreate | Overwrite) and len(step.rows) > 1:
                 for kept in _chunks(step.rows):
                     if kept:
                         fresh: Step = replace(step, rows=kept)

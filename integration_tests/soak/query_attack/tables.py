@@ -107,13 +107,22 @@ def _table(rng: random.Random, name: str, types: dict[str, str]) -> TableDef:
         columns.append(Column(one, kind, null=rng.random() < 0.9))
     rng.shuffle(columns)
     table = TableDef(name, tuple(columns), key)
-    if key and rng.random() < 0.06:
-        table = replace(table, options=(("changelog-producer", "none"),))
+    if key and rng.random() < 0.2:
+        table = replace(table, options=(rng.choice(_option_choices(table)),))
     if key and rng.random() < 0.15:
         table = replace(table, options=(*table.options, ("bucket", "2")))
     if key and len(key) == 2 and rng.random() < 0.15:
         table = replace(table, partition_by=key[:1])
     return table
+
+
+def _option_choices(table: TableDef) -> list[tuple[str, str]]:
+    """What changes the changelog of a keyed table, or which of two rows wins."""
+    numbers = [
+        one.name for one in table.columns if one.type in ("int", "bigint") and one.name not in table.key
+    ]
+    first = [("sequence.field", one) for one in numbers[:1]]
+    return [("changelog-producer", "none"), ("changelog-producer.row-deduplicate", "true"), *first]
 
 
 def _width(rng: random.Random, kind: str) -> str:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
 from integration_tests.soak.query_attack.changes import (
     Alter,
     Compact,
+    Overwrite,
     Past,
     Put,
     Recreate,
     Remove,
+    Skip,
     Sql,
     Step,
     SwitchView,
 )
 from integration_tests.soak.query_attack.relation import render
 from integration_tests.soak.query_attack.tables import Row, TableDef
-from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import TablestoreError
 
 SCHEMA = "demo"
@@ -35,6 +38,7 @@ class World:
         self.engine, self._switch = engine, switch
         self.tables = {one.name: one for one in tables}
         self.names = {one.name: f"{SCHEMA}.{one.name}" for one in tables}
+        self.skipped: set[str] = set()  # models that are not run in this round
         self.refused: dict[str, str] = {}  # a step → the code that refused it
 
     def create(self, name: str, rows: tuple[Row, ...]) -> None:
@@ -61,6 +65,10 @@ class World:
                 self._write(self.tables[step.table], step.rows)
             case Remove():
                 self._write(self.tables[step.table], step.rows, delete_when="true")
+            case Overwrite():
+                self._write(self.tables[step.table], step.rows, mode=WriteMode.OVERWRITE_TABLE)
+            case Skip():
+                self.skipped = set(step.models)
             case Sql():
                 self._sql(step.text)
             case Alter():
@@ -78,8 +86,8 @@ class World:
     def _spec(self, table: TableDef) -> TableSpec:
         return TableSpec(primary_key=table.key, partition_by=table.partition_by, options=dict(table.options))
 
-    def _write(self, table: TableDef, rows: tuple[Row, ...], delete_when: str | None = None) -> None:
-        spec = WriteSpec(table=self._spec(table), delete_when=delete_when)
+    def _write(self, table: TableDef, rows: tuple[Row, ...], **named: Any) -> None:
+        spec = WriteSpec(table=self._spec(table), **named)
         self.engine.write(self.names[table.name], self._as_stored(table, rows), spec)
 
     def _as_stored(self, table: TableDef, rows: tuple[Row, ...]) -> pa.Table:
@@ -104,7 +112,7 @@ class World:
         self.tables[step.table] = replace(table, columns=(*others, column))
 
     def _go_back(self, step: Past) -> None:
-        table = self.engine.table(self.names[step.table])
+        table = self.engine.table(self.names.get(step.table, f"{SCHEMA}.{step.table}"))
         ids = table.snapshot_ids()
         if len(ids) <= step.back:
             return
