@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from dbt.adapters.tablestore.demo.postgres import Postgres
 from integration_tests.ingest.databases import KNOWN, Connected, fresh, opened, rows_of, sync, until
 from tablestore_engine.api import SyncReport, SyncSpec, find_connect, stop_connect, sync_database
-from tablestore_engine.errors import NotFound
+from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka.client_settings import BROKERS
@@ -117,6 +117,24 @@ def test_tables_that_replication_tore_are_read_again_by_name(
         other = sync_database(engine, running, SyncSpec("other"), environ=KNOWN, say=print)
         assert {one.code for one in other.errors.values()} == {"TS1593"}
         assert len(other.errors) == len(TORN)
+
+
+def test_a_table_whose_name_another_one_has_is_not_read_again(
+    postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path
+) -> None:
+    """TS1599 for names that differ in case alone: its rows would replace those of the other table."""
+    name = fresh()
+    postgres.run(
+        f"create schema {name}",
+        f"create table {name}.twin (id int primary key)",
+        f'create table {name}."Twin" (id int primary key)',
+        f"insert into {name}.twin values (1)",
+    )
+    running = connected(name, f"{name}.*")
+    with opened(tmp_path, broker) as engine:
+        with pytest.raises(FixRequest, match="TS1599"):
+            read_again(engine, running, f"{name}.twin")
+        assert engine.find_table(f"demo.{name}__twin") is None
 
 
 def _check_rows(engine: object, postgres: Postgres, name: str) -> None:

@@ -79,8 +79,8 @@ class Resnapshot:
     def run(self, titles: Sequence[str]) -> Mapping[str, TablestoreError]:
         """Of each table that was not replaced, why not. `titles`: `schema.table`.
 
-        Raises NotFound TS1594 (no such table), FixRequest TS1491, RetryError TS1479, TS1486, TS1591, TS1592, TS1464
-        before anything has changed.
+        Raises NotFound TS1594 (no such table), FixRequest TS1491, TS1599, RetryError TS1479, TS1486, TS1591, TS1592,
+        TS1464 before anything has changed.
         """
         with locked(Path(self.running.data_dir), _LOCK):
             drop_snapshots(self.running, self.engine.clients, self.runtime)
@@ -121,11 +121,14 @@ class Resnapshot:
         with open_database(self.source, self.environ) as connection:
             here = find_identity(connection)
             tables = {one.title: one for one in list_tables(connection, self.source)}
+            fit = [one for one, table in tables.items() if why_unfit(table, here.version) is None]
             for title in titles:
                 if title not in tables:
                     raise _unknown(self.source, title)
                 if (unfit := why_unfit(tables[title], here.version)) is not None:
                     raise unfit
+                if twins := [one for one in fit if one != title and self.name_of(one) == self.name_of(title)]:
+                    raise _clash(self.name_of(title), (title, *twins))
             for title in titles:
                 table = tables[title]
                 if not table.published and (refused := publish(connection, self.source, table)) is not None:
@@ -286,6 +289,15 @@ def _unknown(source: DatabaseSource, title: str) -> NotFound:
         f"{title} is no table of source {source.name}",
         why="the database has no such table, or the patterns of the source leave it out",
         fix="name it as schema.table, as in public.orders",
+    )
+
+
+def _clash(name: str, titles: Sequence[str]) -> FixRequest:
+    return FixRequest(
+        "TS1599",
+        f"table {name} was not read again",
+        why=f"{' and '.join(titles)} would both become {name}",
+        fix="leave one out: name others with --table, and give it a source and a database of its own",
     )
 
 
