@@ -9,14 +9,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 import yaml
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import Stopped
+from tablestore_engine.runtime.scratch import SCRATCH_ENV
 
 HANG_SECONDS = 300  # not a measure: by then it never ends
 POLL_SECONDS = 0.2
@@ -29,10 +35,66 @@ GATED = "models: [{name: slow, columns: [{name: id, data_tests: [unique]}]}]"
 ENDLESS = "select a.id, count(*) as n from range(10000000) a cross join range(10000000) b group by a.id"
 
 
+DEEP = (
+    30  # views, each a self join of the one before: a plan of 2 ** 30 reads, which takes for ever to analyse
+)
+
+
+def make_deep_views(warehouse: Path) -> None:
+    """demo.v0 to demo.v29 over demo.t."""
+    with Engine(str(warehouse)) as engine:
+        engine.write("demo.t", pa.table({"id": [1, 2]}), WriteSpec(table=TableSpec(("id",))))
+        names = ["t", *(f"v{number}" for number in range(DEEP))]
+        for before, name in pairwise(names):
+            text = f"select a.id from demo.{before} a join demo.{before} b on a.id = b.id"
+            engine._warehouse.catalog.views.put(Identifier("demo", name), ViewDefinition(text))
+
+
+def wait_for_analysis(children: Callable[[], list[int]], scratch: Path) -> int:
+    """Until the JVM's own thread dump shows an analysis; the JVM's process id."""
+    found: list[int] = []
+
+    def is_analysing() -> bool:
+        found[:] = [pid for pid in children() if _name_of(pid) == "java"]
+        logs = list(scratch.glob("**/spark.log"))
+        if not found or not logs:
+            return False
+        text = logs[0].read_text("utf-8", "replace")
+        if "SparkSubmit" in _command_of(found[0]):  # it has replaced the shell script by itself
+            os.kill(found[0], signal.SIGQUIT)
+        return "catalyst.analysis" in text and "Dataset$.ofRows" in text
+
+    _wait_until(is_analysing)
+    return found[0]
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def children_of(pid: int) -> list[int]:
+    """Process ids of its children."""
+    found = list[int]()
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
 class Running:
     """`dbt build` of one model whose query would take years, staged for its data test; stopped by the test."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sql: str = ENDLESS) -> None:
         self.warehouse, self.scratch = folder / "warehouse", folder / "scratch"
         output = {
             "type": "tablestore",
@@ -51,7 +113,7 @@ class Running:
         self.events = folder / "events"
         self.events.mkdir()
         config = "{{ config(materialized='tablestore', primary_key=['id']) }}\n"
-        (folder / "models" / "slow.sql").write_text(config + ENDLESS)
+        (folder / "models" / "slow.sql").write_text(config + sql)
         (folder / "models" / "slow.yml").write_text(GATED)
         command = [sys.executable, "-m", "dbt.cli.main", "--no-use-colors", "build", "--profiles-dir", "."]
         self.process = subprocess.Popen(
@@ -77,8 +139,7 @@ class Running:
 
     def children(self) -> list[int]:
         """Process ids of its children: the JVM among them."""
-        tasks = Path(f"/proc/{self.process.pid}/task")
-        return [int(pid) for task in tasks.iterdir() for pid in (task / "children").read_text().split()]
+        return children_of(self.process.pid)
 
 
 def _wait_until(is_so: Callable[[], bool]) -> None:
@@ -130,6 +191,80 @@ def test_a_signal_in_a_query_ends_dbt(
     assert after.staged("demo") == ()
     assert after.table("demo.slow").scan().to_arrow().to_pylist() == [{"id": 7, "n": 1}]
     assert list(run.warehouse.glob("demo.db/slow/branch/*")) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_in_an_analysis_ends_dbt(number: signal.Signals, tmp_path: Path) -> None:
+    """The JVM cannot be told to end an analysis: dbt ends without waiting for it, and the JVM ends with it."""
+    make_deep_views(tmp_path / "warehouse")
+    run = Running(tmp_path, f"select id, 1 as n from demo.v{DEEP - 1}")
+    try:
+        java = wait_for_analysis(run.children, run.scratch)
+        sent = time.monotonic()
+        run.process.send_signal(number)
+        told = run.process.communicate(timeout=HANG_SECONDS)[0]
+    finally:
+        run.process.kill()
+    print(f"{number.name}: {time.monotonic() - sent:.1f} s until dbt has ended")  # a figure, no check
+    assert run.process.returncode == 2, told
+    assert "CANCEL query model.p.slow" in told, told
+    _wait_until(lambda: not _is_alive(java))
+    assert Engine(str(run.warehouse)).find_relation("demo.slow") is None
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_in_an_analysis_ends_the_sql_command(
+    number: signal.Signals, status: int, tmp_path: Path
+) -> None:
+    """`tablestore sql` ends with the status of the signal, a line instead of a traceback, and without leftovers."""
+    make_deep_views(tmp_path / "warehouse")
+    scratch = tmp_path / "scratch"
+    command = [sys.executable, "-m", "tablestore_engine.cli.main", "sql", "--trusted-sql"]
+    command += ["--warehouse", str(tmp_path / "warehouse"), f"select count(*) from demo.v{DEEP - 1}"]
+    environment = {**os.environ, "TABLESTORE_FAST_START": "0", SCRATCH_ENV: str(scratch)}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    )
+    try:
+        java = wait_for_analysis(lambda: children_of(process.pid), scratch)
+        sent = time.monotonic()
+        process.send_signal(number)
+        told = process.communicate(timeout=HANG_SECONDS)[0]
+    finally:
+        process.kill()
+    print(f"{number.name}: {time.monotonic() - sent:.1f} s until the command has ended")  # a figure, no check
+    assert process.returncode == status, told
+    assert "Traceback" not in told, told
+    _wait_until(lambda: not _is_alive(java))
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_stopped_thread_in_an_analysis_ends_and_spark_goes_on(tmp_path: Path) -> None:
+    """engine.stop() ends the thread of a statement that Spark still analyses; other threads are served at once."""
+    make_deep_views(tmp_path / "w")
+    engine = Engine(str(tmp_path / "w"), trusted_sql=True)
+    ended: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            engine.sql(f"select count(*) from demo.v{DEEP - 1}")
+        except Stopped as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    java: Any = engine.spark._jvm.java  # type: ignore[union-attr]
+    thread.start()
+
+    def is_analysing() -> bool:
+        stacks = java.lang.Thread.getAllStackTraces().values()
+        return any("catalyst.analysis" in frame.toString() for frames in stacks for frame in frames)
+
+    _wait_until(lambda: is_analysing() or not thread.is_alive())
+    assert thread.is_alive()
+    engine.stop(thread)
+    thread.join(HANG_SECONDS)
+    assert len(ended) == 1
+    assert engine.sql("select count(*) from demo.t").rows == ((2,),)
 
 
 def test_a_stopped_thread_ends_and_spark_goes_on(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from tablestore_engine.log.message_source import MessageSource
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
-from tablestore_engine.spark import fetch_rows
+from tablestore_engine.spark.jvm_connection import interruptible
 from tablestore_engine.spark.session import SparkSettings, make_active
 from tablestore_engine.spark.spark_types import shown_type
 from tablestore_engine.spark.stream_outline import outline_streams
@@ -141,7 +141,8 @@ class Engine:
 
     def query(self, text: str, *, versions: Versions = NO_VERSIONS) -> DataFrame:
         """A query as a DataFrame; every table in it is pinned to one state."""
-        return self._warehouse.resolver.query(text, to_overrides(versions))
+        with self._running(needs_spark=True):
+            return self._warehouse.resolver.query(text, to_overrides(versions))
 
     def sql(self, text: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None) -> SqlResult:
         """Run one statement completely; `reads` is told what it read. Raises TS15xx for what is not understood."""
@@ -155,13 +156,13 @@ class Engine:
         self, sql: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None
     ) -> tuple[ColumnInfo, ...]:
         """Columns of a query; it is analysed, not run. `reads` is told which tables it would read."""
-        with self._warehouse.resolver.in_use():
+        with self._running(needs_spark=True):
             schema = self._warehouse.resolver.pinned_query(sql, to_overrides(versions, reads))[0].schema
         return tuple(ColumnInfo(f.name, f.dataType.simpleString(), f.nullable) for f in schema.fields)
 
     def query_names(self, sql: str, *, versions: Versions = NO_VERSIONS) -> frozenset[str]:
         """Tables and views that a query reads, through views too, as `database.name` in lower case; it is not run."""
-        with self._warehouse.resolver.in_use():
+        with self._running(needs_spark=True):
             _, meanings = self._warehouse.resolver.pinned_query(sql, to_overrides(versions))
         return frozenset(
             f"{database}.{name}" for (database, name), found in meanings.items() if found is not None
@@ -175,7 +176,7 @@ class Engine:
         Then its result over all changes is that of their ranges, one after the other. It is analysed, not run.
         """
         names = [Identifier.parse(name) for name in streams]
-        with self._warehouse.resolver.in_use():
+        with self._running(needs_spark=True):
             frame, _ = self._warehouse.resolver.pinned_query(sql, to_overrides(versions))
             return outline_streams(frame, [(one.database, one.name) for one in names]).clause
 
@@ -208,7 +209,8 @@ class Engine:
                 return
             session = self._warehouse.session.get()
             self._operations.check()  # starting Spark takes seconds
-            with fetch_rows.job_tag(session, operation.tag), self._warehouse.resolver.in_use():
+            with interruptible(session, operation.tag) as connection, self._warehouse.resolver.in_use():
+                operation.close_calls.append(connection.close)
                 yield
 
     # names ---------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """What the threads of this process do with one engine, so that another thread can stop it.
 
 Names      Operations   running() around each statement and write; stop() from another thread; wait_ended()
-Steps      stop: mark the thread → until its operation ends, cancel the jobs that carry its tag, again and again
+Steps      stop: mark the thread → until its operation ends, cancel the jobs that carry its tag, again and again; a
+           call to the JVM that goes on meanwhile is no job but a plan in the making: close its connection
 INVARIANT  a stopped thread starts nothing more: what it asks for next is refused too.
 INVARIANT  a job that is submitted after stop() is cancelled like one that ran already: no gap between the two.
 """
@@ -16,19 +17,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
-from tablestore_engine.errors import Stopped
+from tablestore_engine.errors import OutcomeUnknown, Stopped
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 
 _AGAIN_SECONDS = 0.1
+_JOB_ROUNDS = 7  # so often jobs are cancelled before the call itself is given up
 _NUMBERS = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One statement or write; `tag` marks its Spark jobs, `ended` is set when it is over."""
+    """One statement or write; `tag` marks its Spark jobs, `ended` is set when it is over.
+
+    `close_calls`: how to end a call to the JVM that no job runs for; filled in once the thread has a connection.
+    """
 
     tag: str = field(default_factory=lambda: f"tablestore-{next(_NUMBERS)}")
     ended: threading.Event = field(default_factory=threading.Event)
+    close_calls: list[Callable[[], object]] = field(default_factory=list)
 
 
 class Operations:
@@ -51,6 +57,11 @@ class Operations:
             self._running[thread] = operation
         try:
             yield operation
+        except (Stopped, OutcomeUnknown):
+            raise
+        except Exception:
+            self.check()  # what a closed connection leaves is no error of the statement
+            raise
         finally:
             if outer is None:
                 with self._lock:
@@ -85,7 +96,10 @@ class Operations:
         return all(one.ended.wait(max(0.0, end - time.monotonic())) for one in waiting)
 
     def _cancel(self, operation: Operation) -> None:
-        while True:
+        for number in itertools.count(1):
             self._cancel_jobs(operation.tag)
             if operation.ended.wait(_AGAIN_SECONDS):
                 return
+            if number >= _JOB_ROUNDS:
+                for close in operation.close_calls:
+                    close()

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 
 from tablestore_engine.cli.output import say, write_out
 from tablestore_engine.errors import TablestoreError
+from tablestore_engine.runtime.interrupts import Terminated, interrupted_by_sigterm
 
 Run = Callable[[argparse.Namespace], int]
 Register = Callable[[argparse.ArgumentParser], Run]
@@ -80,7 +82,7 @@ def _find_register(name: str, plugins: Mapping[str, EntryPoint]) -> Register | N
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status is 0, 1 for an error of ours, 2 for wrong usage."""
+    """Run one command; the exit status is 0, 1 for an error of ours, 2 for wrong usage, 128 + the signal's number."""
     words = list(sys.argv[1:] if argv is None else argv)
     plugins = _plugins()
     register = _find_register(words[0], plugins) if words else None
@@ -94,7 +96,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = register(parser)
     arguments = parser.parse_args(words[1:])
     try:
-        return run(arguments)
+        with interrupted_by_sigterm():
+            return run(arguments)
+    except KeyboardInterrupt as signalled:
+        say("stopped by SIGTERM" if isinstance(signalled, Terminated) else "interrupted")
+        return 128 + (signal.SIGTERM if isinstance(signalled, Terminated) else signal.SIGINT)
     except TablestoreError as error:
         if arguments.debug:
             raise

@@ -2,6 +2,7 @@
 
 Names      let_signals_interrupt()   after a library took SIGINT over
            stopped_by_signals()      SIGTERM and Ctrl-C set an event
+           Terminated                what SIGTERM raises within interrupted_by_sigterm()
 WHY        polars' handler for SIGINT sets SA_RESTART (its issue 21739): a main thread that waits for its workers, as
            dbt's does, then never hears the signal. Python's own handlers come without the flag.
 """
@@ -12,11 +13,37 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 
 def let_signals_interrupt() -> None:
     """Waiting calls end at SIGINT; handlers stay whose they are. Cheap, from any thread, as often as one likes."""
     signal.siginterrupt(signal.SIGINT, True)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, answered as Ctrl-C is."""
+
+
+def _terminate(number: int, _: object) -> NoReturn:
+    signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
+    raise Terminated
+
+
+@contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """SIGTERM raises Terminated in the main thread, so that scratch and stages are removed; not where the program
+    handles it itself.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager

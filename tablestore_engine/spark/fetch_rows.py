@@ -11,7 +11,7 @@ WHY        DataFrame.collect() gives TIMESTAMP in the zone of the driver's machi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -94,9 +94,11 @@ def job_tag(session: SparkSession, tag: str) -> Iterator[None]:
     try:
         yield
     finally:
-        context.removeJobTag(tag)
+        with suppress(Py4JError):  # its connection was closed, and with it the JVM's thread that had the tag
+            context.removeJobTag(tag)
 
 
 def cancel(session: SparkSession, tag: str) -> None:
     """Stop the jobs with this tag; their statements end in TS1507."""
-    session.sparkContext.cancelJobsWithTag(tag)
+    with suppress(Py4JError):  # the JVM has ended
+        session.sparkContext.cancelJobsWithTag(tag)

@@ -28,6 +28,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from tablestore_engine.spark.deletion_words import DeadWords, fit
+from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import ReadCondition, read_conditions
 from tablestore_engine.spark.plan_outline import Node, Reading, read_outline
@@ -53,10 +54,11 @@ class PlanPruner:
     tables: Mapping[str, LinkedFiles]
 
     def pruned(self, frame: DataFrame) -> DataFrame:
-        """The same rows from fewer files; the very frame when nothing is left out. Raises RetryError TS1570."""
+        """The same rows from fewer files; the very frame when nothing is left out. Raises TS1570, TS1572."""
         try:
             return self._pruned(frame)
         except (PySparkException, Py4JError, _OtherText, RecursionError):
+            check_connected()
             return frame  # nothing was changed: what is wrong with the query is told when it runs
 
     def _pruned(self, frame: DataFrame) -> DataFrame:

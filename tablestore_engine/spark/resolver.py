@@ -15,11 +15,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.catalog.name_lookup import NameLookup
@@ -130,7 +131,7 @@ class Resolver:
         """Work whose frames end with it. What nobody needs any more goes behind it."""
         with self._registry.in_use():
             yield
-        with self._registry.lock:
+        with self._registry.lock, suppress(Py4JError, PySparkException):  # work that was done stays done
             self._tables.drop(self._registry.take_idle())
 
     def query(

@@ -15,7 +15,9 @@ import logging
 import os
 import re
 import shlex
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -172,7 +174,8 @@ def _start(settings: SparkSettings, scratch: Path) -> SparkSession:
             spark_config = SparkConf(loadDefaults=False).setMaster(settings.master).setAll(list(conf.items()))
             with _properties_file(spark_config, scratch) as path:
                 _launch(path, log)
-                session = SparkSession.builder.config(conf=spark_config).getOrCreate()
+                with _own_interrupt():
+                    session = SparkSession.builder.config(conf=spark_config).getOrCreate()
         except StorageError:
             _forget_gateway()
             raise
@@ -182,6 +185,18 @@ def _start(settings: SparkSettings, scratch: Path) -> SparkSession:
     if settings.is_local:
         class_archive.build_in_background(java)
     return session
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """pyspark's handler of Ctrl-C asks the JVM to cancel jobs on the connection whose call it interrupts, and waits for
+    that call to end; ours cancel them afterwards (api/engine.py).
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if is_main and signal.getsignal(signal.SIGINT) is not before:
+        signal.signal(signal.SIGINT, before or signal.default_int_handler)
 
 
 def _start_environment(settings: SparkSettings, java_home: str) -> dict[str, str]:
@@ -272,7 +287,13 @@ class _environment:  # noqa: N801 - a context manager, read as a verb
                 os.environ[key] = value
 
 
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    """py4j writes tracebacks of calls that were interrupted to the root logger."""
+    return record.module != "java_gateway"
+
+
 def _silence() -> None:
     """pyspark logs every failed statement as JSON with the JVM stack, also errors that are caught."""
+    logging.getLogger().addFilter(_is_not_py4j)
     for name in _NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
