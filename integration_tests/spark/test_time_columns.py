@@ -50,9 +50,9 @@ def test_query_without_time_column_returns_rows(engine: Engine, table: str) -> N
 
 @pytest.mark.parametrize("column", ["clock", "part", "*", "max(clock)", "count(clock)"])
 def test_query_with_time_column_is_refused(engine: Engine, column: str) -> None:
-    """Asking for the values, alone, inside a struct or by *, is TS1508 and names a column: never rows without it."""
+    """Asking for the values, alone, inside a struct or by *, is TS1575 and names a column: never rows without it."""
     for table in ("demo.keyed", "demo.plain", "demo__changes_start_to_now.keyed"):
-        with pytest.raises(Unsupported, match=r"TS1508 column (clock|part) of type"):
+        with pytest.raises(Unsupported, match=r"TS1575 column (clock|part) of type"):
             engine.sql(f"select {column} from {table}")
 
 
@@ -66,7 +66,7 @@ def test_statements_on_a_table_with_time_column(engine: Engine) -> None:
     assert stored.column("id").to_pylist() == [1, 4]
     assert stored.column("clock").to_pylist() == [time(1, 2, 3), None]
     for statement in ("update demo.keyed set v = 'x' where id = 1", "delete from demo.plain where id = 1"):
-        with pytest.raises(Unsupported, match="TS1508"):
+        with pytest.raises(Unsupported, match="TS1575"):
             engine.sql(statement)
     assert engine.table("demo.plain").scan().to_arrow().num_rows == 3
     engine.sql("alter table demo.keyed add column w int")

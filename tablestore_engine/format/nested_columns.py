@@ -24,7 +24,7 @@ _Fields = tuple[DataField, ...]
 def add_nested(schema: TableSchema, path: NestedPath, added: DataField) -> TableSchema:
     """The next schema with a new nullable field, the last one of its ROW.
 
-    Raises FixRequest TS1125 (NOT NULL, a name that is there, no ROW, a key column), NotFound TS1110.
+    Raises FixRequest TS1125 (NOT NULL, a name that is there, no ROW, a key column), NotFound TS1574.
     """
     if not added.type.nullable:
         raise refused(
@@ -41,7 +41,7 @@ def add_nested(schema: TableSchema, path: NestedPath, added: DataField) -> Table
 
 
 def drop_nested(schema: TableSchema, path: NestedPath) -> TableSchema:
-    """The next schema without the field; its id stays used. Raises TS1125 for the only field of a ROW, TS1110."""
+    """The next schema without the field; its id stays used. Raises TS1125 for the only field of a ROW, TS1574."""
 
     def remove(fields: _Fields) -> _Fields:
         gone = _find(fields, path)
@@ -53,7 +53,7 @@ def drop_nested(schema: TableSchema, path: NestedPath) -> TableSchema:
 
 
 def rename_nested(schema: TableSchema, path: NestedPath, new_name: str) -> TableSchema:
-    """The next schema with the field under its new name. Raises TS1125 for a name that is there, TS1110."""
+    """The next schema with the field under its new name. Raises TS1125 for a name that is there, TS1574."""
 
     def rename(fields: _Fields) -> _Fields:
         old = _find(fields, path)
@@ -65,7 +65,7 @@ def rename_nested(schema: TableSchema, path: NestedPath, new_name: str) -> Table
 
 
 def retype_nested(schema: TableSchema, path: NestedPath, type_: DataType) -> TableSchema:
-    """The next schema with the field's type widened. Raises TS1125 where values would be lost, TS1110."""
+    """The next schema with the field's type widened. Raises TS1125 where values would be lost, TS1574."""
     highest = schema.highest_field_id
 
     def retype(fields: _Fields) -> _Fields:
@@ -79,7 +79,7 @@ def retype_nested(schema: TableSchema, path: NestedPath, type_: DataType) -> Tab
 
 
 def describe_nested(schema: TableSchema, path: NestedPath, description: str | None) -> TableSchema:
-    """The next schema with another description of the field. Raises TS1110."""
+    """The next schema with another description of the field. Raises TS1574."""
 
     def describe(fields: _Fields) -> _Fields:
         return _swapped(fields, replace(_find(fields, path), description=description))
@@ -88,7 +88,7 @@ def describe_nested(schema: TableSchema, path: NestedPath, description: str | No
 
 
 def relax_nested(schema: TableSchema, path: NestedPath) -> TableSchema:
-    """The next schema with the field nullable. Raises TS1110."""
+    """The next schema with the field nullable. Raises TS1574."""
 
     def relax(fields: _Fields) -> _Fields:
         old = _find(fields, path)
@@ -145,11 +145,11 @@ def _edited(
 
 
 def _find(fields: _Fields, path: NestedPath) -> DataField:
-    """The field of the last name, in its very spelling if there is one. Raises NotFound TS1110."""
+    """The field of the last name, in its very spelling if there is one. Raises NotFound TS1574."""
     same = [one for one in fields if one.name.lower() == path[-1].lower()]
     if not same:
         raise NotFound(
-            "TS1110",
+            "TS1574",
             f"column {_text(path)!r} does not exist",
             why=f"the names beside it are {', '.join(one.name for one in fields)}",
             fix="correct the name of the column",

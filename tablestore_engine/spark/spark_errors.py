@@ -29,7 +29,7 @@ _STREAM = re.compile(r"\[STREAM_FAILED\] Query \[id = [^]]*\] terminated with ex
 _CUT = re.compile(
     r"\n\s*(?:JVM stacktrace|at org\.apache|'?[+:]- |'Project|'?CreateViewCommand|== SQL|Driver stacktrace|Caused by)"
 )
-_RAISED = re.compile(r"(?P<code>TS1508|TS1518|TS1603) (?P<text>.*?)(?: SQLSTATE|$)")
+_RAISED = re.compile(r"(?P<code>TS1575|TS1518|TS1603) (?P<text>.*?)(?: SQLSTATE|$)")
 _OURS = re.compile(
     r"tablestore_engine\.errors\.(?P<kind>\w+): (?P<code>TS\d{4}) (?P<what>[^\n]*)\n"
     r"  why: (?P<why>[^\n]*)\n  next: (?P<fix>[^\n]*)"
@@ -160,9 +160,9 @@ def _unreadable(link: str, message: str) -> TablestoreError:
 
 def _raised(code: str, text: str) -> TablestoreError:
     """What our SQL raised through raise_error (dml_queries.py, view_sql.py)."""
-    if code == "TS1508":
+    if code == "TS1575":
         return Unsupported(
-            "TS1508",
+            "TS1575",
             text,
             why="Spark has no type that reads the stored form, and the statement asks for its values",
             fix="name the other columns instead of *, or read the table through the Python API (to_arrow)",

@@ -9,7 +9,7 @@ Names      FileGroup       files that share a schema and whether they have delet
            words_table()   words_of() all files, WORD_BITS positions each, as the filter reads them
            first_words()   where in them a file begins: what the word column says for all of its rows
 INVARIANT  a column that did not change is passed as it is, so that filters and pruning reach Parquet.
-INVARIANT  a column without a Spark type (TIME) is in the view, and asking for its values is an error (TS1508): rows
+INVARIANT  a column without a Spark type (TIME) is in the view, and asking for its values is an error (TS1575): rows
            never come without it.
 INVARIANT  positions are the file's row numbers; there is a bit for each row of each file of the group, since a missing
            word would make the filter NULL and hide live rows.
@@ -172,7 +172,7 @@ def _column(source: str | None, source_type: DataType | None, field: DataField) 
 
 def _refusal(field: DataField) -> str:
     """A column that fails when its values are asked for; Spark leaves it out of a plan that does not need it."""
-    told = f"TS1508 column {field.name} of type {type_to_text(field.type)} cannot be read in Spark"
+    told = f"TS1575 column {field.name} of type {type_to_text(field.type)} cannot be read in Spark"
     return f"cast(raise_error({quote_string(told)}) as string)"
 
 

@@ -45,7 +45,7 @@ from tablestore_engine.store.expiry.partition_time import check_rule
 
 
 def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataField, ...]) -> TableSchema:
-    """ALTER TABLE as a pure change of the schema. Raises TS1061, TS1110, TS1112, TS1125, TS1340, option errors."""
+    """ALTER TABLE as a pure change of the schema. Raises TS1061, TS111x, TS1125, TS1340, TS1574, option errors."""
     action = _as_spelled(action, schema)
     match action:
         case AddColumns():
