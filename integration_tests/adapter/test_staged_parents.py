@@ -245,3 +245,34 @@ def test_retried_child_reads_what_the_retried_build_has_staged(gated: Shop) -> N
     gated.dbt("retry")
     assert gated.rows(ALL.format("s")) == [(1, "a", False), (1, "b", True), (12, "x", True)]
     assert gated.engine.staged("demo") == ()
+
+
+FEED = """
+{{{{ config(materialized='table', event_time='at') }}}}
+select * from values (1, timestamp '2026-01-01 10:00:00'), (2, timestamp '2026-01-02 10:00:00') {more} as t(id, at)
+"""
+BATCHED = """
+{{ config(materialized='incremental', incremental_strategy='microbatch', event_time='at', begin='2026-01-01',
+          batch_size='day', unique_key='id', concurrent_batches=true) }}
+select * from {{ ref('src') }}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_batches_of_a_child_are_published_with_the_parent(gated: Shop, threads: int) -> None:
+    """The parent is published before, between or behind the batches of a child without tests: all batches are out then,
+    and none of a red parent.
+    """
+    gated.output["threads"] = threads
+    gated.write("models/child.sql", BATCHED)
+    days = ("--event-time-start", "2026-01-01", "--event-time-end", "2026-01-05")
+    ids = "select id from demo.child order by id"
+    gated.write("models/src.sql", FEED.format(more=", (3, timestamp '2026-01-03 10:00:00')"))
+    gated.dbt("build", *days)
+    assert gated.rows(ids) == [(1,), (2,), (3,)]
+    gated.write("models/src.sql", FEED.format(more=", (4, timestamp '2026-01-04 10:00:00')"))
+    gated.dbt("build", *days)
+    assert gated.rows(ids) == [(1,), (2,), (4,)]
+    gated.write("models/src.sql", FEED.format(more=", (12, timestamp '2026-01-04 10:00:00')"))
+    gated.dbt("build", *days, ok=False)
+    assert gated.rows(ids) == [(1,), (2,), (4,)]

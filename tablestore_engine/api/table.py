@@ -1,8 +1,5 @@
 """A handle on one table: read any state, write, stage and publish, maintain. Works without Spark.
 
-Names      Table        what Engine.table gives
-           Scan         rows of one state, to Arrow or Spark
-           ChangeCounts inserted, updated, deleted keys between two snapshots
 INVARIANT  a handle holds no state of the table: each call looks at the newest snapshot, a Scan is pinned.
 """
 
@@ -271,8 +268,8 @@ class Table:
 
     def publish(self) -> WriteReport:
         """Send what is committed and not yet in the log; the report says where they are."""
-        report = WriteReport(self.identifier, self.latest_snapshot_id())
-        report = self.warehouse.logs.published(self.identifier, report)
+        newest = WriteReport(self.identifier, self.latest_snapshot_id())
+        report = self.warehouse.logs.published(self.identifier, newest)
         Successors(self.warehouse).finish(self.identifier)
         return report
 

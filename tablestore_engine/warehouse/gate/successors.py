@@ -96,7 +96,7 @@ class Successors:
                 f"{identifier} cannot be replaced by another table with the same log {shared}",
                 why="its messages have the key, partitions and format of the old table; consumers cannot tell those "
                 "of two tables apart",
-                fix="give the new table another kafka.topic; or drop the old table first, with its log",
+                fix="give the new table a log of another name; or drop the old table first, with its log",
             )
         self.drop(identifier)
         state = self.warehouse.catalog.succession(identifier).state()

@@ -328,7 +328,7 @@ def test_retry_owns_what_the_retried_run_has_staged(engine: Engine) -> None:
     """Its nodes read it, and a child is bound to it; the node that is retried itself reads what is published."""
     Run(engine, "a").build("orders")
     retry = Run(engine, "b")
-    retry.desk.adopt(["a"], ["demo"])
+    retry.desk.adopt(lambda: ["a"], lambda: ["demo"])
     assert retry.desk.branches_for("model.p.daily", ["demo"]) == {"demo.orders": "dbt_a"}
     assert retry.desk.branches_for("model.p.orders", ["demo"]) == {}
     assert retry.build("daily", selected=("model.p.daily",))
@@ -341,6 +341,6 @@ def test_retried_model_replaces_what_the_retried_run_has_staged(engine: Engine) 
     first.build("orders")
     first.build("daily", selected=("model.p.daily",))
     retry = Run(engine, "b")
-    retry.desk.adopt(["a"], ["demo"])
+    retry.desk.adopt(lambda: ["a"], lambda: ["demo"])
     retry.build("orders", 2)
     assert staged(engine) == ["demo.orders"]

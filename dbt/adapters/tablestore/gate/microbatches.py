@@ -23,6 +23,9 @@ from dbt.adapters.tablestore.model_graph import Nodes
 from dbt.adapters.tablestore.plan.build_plan import Batch
 from tablestore_engine.api import Staged
 
+# what a batch hears whose staged snapshot is published meanwhile, since what it waited for is out
+STAGE_IS_OUT = frozenset({"TS1316", "TS1388"})
+
 
 def _given(batch: Any) -> Mapping[str, Any]:  # noqa: ANN401 - dbt's BatchContext
     return batch if isinstance(batch, Mapping) else vars(batch)

@@ -5,8 +5,7 @@ Steps      model built into a staged branch → its data tests read that branch 
 INVARIANT  the book in memory and what lies beside the staged branches say the same, so that `dbt run`, `dbt test`
            and `dbt retry` in separate processes decide alike.
 INVARIANT  all changes of the book happen under one lock; publishing too, so that parents go before children. It is the
-           outermost of all (Rank.STAGING_DESK): what it calls, writes and queries of a re-plan too, comes back here in
-           the same thread only, and whoever holds a lock of the engine is refused here.
+           outermost of all (Rank.STAGING_DESK): what it calls comes back here in the same thread only.
 INVARIANT  a publication that failed is an error of the test that asked for it: no run ends well with pending work.
 CRASH      branches and outcomes stay, also between two claims or before a log: the next test or build goes on.
 """
@@ -76,7 +75,7 @@ class StagingDesk:
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self._engine = engine
-        self._branch = "dbt"
+        self._branch, self._is_begun = "dbt", False
         self._book = GateBook()
         self._mine: frozenset[tuple[str, str]] = frozenset()
         self._told: frozenset[tuple[str, str]] = frozenset()
@@ -91,13 +90,15 @@ class StagingDesk:
         """The invocation's id names its staged branches, so that two runs never share one."""
         self._branch = branch_of(invocation)
 
-    def adopt(self, invocations: Iterable[str], databases: Collection[str]) -> None:
-        """`dbt retry`: what the runs that it continues have staged is this one's too."""
-        names = {branch_of(one) for one in invocations}
+    def adopt(self, find_runs: Callable[[], Iterable[str]], databases: Callable[[], Collection[str]]) -> None:
+        """`dbt retry`, before its first statement: what the runs that it continues have staged is this one's too."""
         with self._lock:
-            self._load(databases)
-            self._adopted = frozenset(one.key for one in self._book.staged if one.name in names)
-            self._mine |= self._adopted
+            names = set() if self._is_begun else {branch_of(one) for one in find_runs()}
+            self._is_begun = True
+            if names:
+                self._load(databases())
+                self._adopted = frozenset(one.key for one in self._book.staged if one.name in names)
+                self._mine |= self._adopted
 
     # building ------------------------------------------------------------------------------------
 
@@ -286,10 +287,9 @@ class StagingDesk:
         with self._lock:
             own = [item for item in self._book.of_table(table) if item.key in self._mine and not item.is_out]
             bound = {one.table for item in own for one in bound_group(item, self._book)}
-            others = frozenset(item.table for item in self._book.staged) - bound
-            return self._publish(frozenset(), others) if own else ()
+            return self._publish(frozenset(), {one.table for one in self._book.staged} - bound) if own else ()
 
-    def _publish(self, asked: frozenset[str], others: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    def _publish(self, asked: frozenset[str], others: Collection[str] = ()) -> tuple[str, ...]:
         """By groups, none of `others`; what lost its claim is planned and tested again, as the replanner allows."""
         done: list[Publication] = []
         while True:
@@ -304,7 +304,7 @@ class StagingDesk:
             except TablestoreError as error:
                 return self._report([*done, *(Publication(item, REFUSED, error=error) for item in again)])
 
-    def _publish_round(self, asked: frozenset[str], others: frozenset[str]) -> tuple[Publication, ...]:
+    def _publish_round(self, asked: frozenset[str], others: Collection[str]) -> tuple[Publication, ...]:
         gate, refused, done = self._engine().gate, set(others), list[Publication]()
         while group := pick_group(self._book, gate.see(self._book), asked=asked, refused=frozenset(refused)):
             results = gate.publish(group)

@@ -21,7 +21,7 @@ from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.config.model_config import read_settings
 from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from dbt.adapters.tablestore.gate.microbatches import unit_of
+from dbt.adapters.tablestore.gate.microbatches import STAGE_IS_OUT, unit_of
 from dbt.adapters.tablestore.gate.replanning import Rebuild
 from dbt.adapters.tablestore.gate.staging_desk import StagePlan, StagingDesk
 from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
@@ -54,6 +54,7 @@ from tablestore_engine.api import (
     WriteMode,
     WriteSpec,
 )
+from tablestore_engine.errors import NotFound, RetryError
 
 logger = Messages("Tablestore")
 
@@ -73,7 +74,7 @@ class ModelWriter:
         self._desk = StagingDesk(engine)
         target = Path(getattr(config, "project_target_path", "target"))
         self._target, self._pending = target, PendingWrites(target, find_retried(target))
-        self._is_as_of_checked = self._is_continued = False
+        self._is_as_of_checked = False
         self._ignored = IgnoredKeys()
         self._reads: dict[str, ReadLog] = {}
         self._plans: dict[str, PlannedModel] = {}
@@ -251,7 +252,12 @@ class ModelWriter:
             is_staged=staged is not None,
             is_batch=job.batch is not None,
         )
-        response = describe_commit(self._commits.write(job, staged, job.work, replaces=replaces))
+        try:
+            response = describe_commit(self._commits.write(job, staged, job.work, replaces=replaces))
+        except (NotFound, RetryError) as error:
+            if job.batch is None or staged is None or error.code not in STAGE_IS_OUT:
+                raise
+            return self._commit(replace(job, work=job.again()), context)  # nothing is held back any more
         self.changed_keys.tell_evaluated(response, job.settings.node, job.plan)
         taken = self.streams.taken(job.settings.node)
         if taken is not None:
@@ -369,7 +375,7 @@ class ModelWriter:
 
     def versions_for(self, node: str) -> Mapping[str, Any]:
         """table -> version that statements of this node read instead of the current one."""
-        self._continue_retried()
+        self._desk.adopt(lambda: self._pending.retried_runs(get_invocation_id()), self._databases)
         pins = versions_of(self._desk.branches_for(node, self._databases()))
         if not node.startswith("test."):
             return {**pins, **self.streams.staged(node, pins)}
@@ -378,13 +384,6 @@ class ModelWriter:
             node
         )  # what rows were made from stays so, whatever state a test is asked for
         return {**own, **pins, **{name: at for name, at in self._as_of.items() if name not in own}}
-
-    def _continue_retried(self) -> None:
-        """Once per `dbt retry`, before its first statement."""
-        with self._lock:
-            is_first, self._is_continued = not self._is_continued, True
-        if is_first and (runs := self._pending.retried_runs(get_invocation_id())):
-            self._desk.adopt(runs, self._databases())
 
     @as_dbt_errors()
     def check_as_of(self) -> None:
