@@ -65,6 +65,8 @@ class Attack:
             flush=True,
         )
         print(f"  local runs so far: {local}", flush=True)
+        clauses = [f"{count} {text}" for (is_local, text), count in report.clauses.most_common() if is_local]
+        print("".join(f"  local, all rows: {one}\n" for one in clauses[:8]), end="", flush=True)
         for index, finding in enumerate(found):
             print(f"\n{finding}", flush=True)
             if known + index < self.shrinks:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from integration_tests.soak.query_attack.changes import Changes, Skip, Step, SwitchView
 from integration_tests.soak.query_attack.oracle import Oracle, Unfit
 from integration_tests.soak.query_attack.queries import Model, Queries, View
-from integration_tests.soak.query_attack.relation import Rel, names_in
+from integration_tests.soak.query_attack.relation import Rel, Traits, names_in
 from integration_tests.soak.query_attack.tables import Row, TableDef, random_rows, random_tables
 
 EVERYTHING = "*"
@@ -104,9 +104,10 @@ def _queries(
 
 
 def _as_base(model: Model) -> Rel:
-    """What a model is for those that read it."""
-    traits = model.rel.traits.add("reads a model")
-    return replace(model.rel, item=f"<<{model.name}>>", keys=(frozenset(model.key),), traits=traits, leads=())
+    """What a model is for those that read it: a table of its own."""
+    traits = Traits(frozenset({"reads a model"}), inputs=frozenset({model.name}))
+    cols = tuple(replace(one, deps=frozenset({one.ident}), derived=False) for one in model.rel.cols)
+    return Rel(f"<<{model.name}>>", cols, (frozenset(model.key),), traits)
 
 
 def _size(oracle: Oracle, text: str) -> int | None:
