@@ -335,17 +335,19 @@ def test_context_changes_with_views_columns_and_settings(engine: Engine) -> None
         with engine.changed_keys.trace(sql, versions={}) as traced:
             return traced.context()
 
-    of_view, of_table = "select id from demo.adults", f"select id, name from {P}"
+    engine.write("demo.staff", rows(PEOPLE, (1, "a", None), (4, "b", 1)), KEYED)
+    engine.create_view("demo.grown", "select id, upper(name) as name from demo.staff where id > 2")
+    of_view, of_table = "select id from demo.grown", "select id, name from demo.staff"
     first = context(of_view), context(of_table)
-    engine.sql(f"alter table {P} add column note string")
+    engine.sql("alter table demo.staff add column note string")
     assert (context(of_view), context(of_table)) == first
     for statement in ("rename column name to x", "rename column note to name"):
-        engine.sql(f"alter table {P} {statement}")
+        engine.sql(f"alter table demo.staff {statement}")
     assert context(of_table) != first[1]
     for statement in ("rename column name to note", "rename column x to name"):
-        engine.sql(f"alter table {P} {statement}")
+        engine.sql(f"alter table demo.staff {statement}")
     assert context(of_table) == first[1]
-    engine.create_view("demo.adults", "select id, upper(name) as name, boss from demo.people where id > 3")
+    engine.create_view("demo.grown", "select id, upper(name) as name from demo.staff where id > 3")
     assert context(of_view) != first[0]
     for name in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"):
         before = str(engine.spark.conf.get(name))
@@ -374,3 +376,11 @@ def test_volatile_function_is_named(engine: Engine, expression: str, name: str |
     """A function whose value differs between runs is found wherever it stands, and nothing else is."""
     with engine.changed_keys.trace(f"select id, {expression} as v from {S}", versions={}) as traced:
         assert traced.volatile == name
+
+
+def test_column_with_the_name_of_an_alias_is_read(engine: Engine) -> None:
+    """A DATE column named `t` beside deleted rows: the alias of the engine's own SQL does not hide the table."""
+    schema = pa.schema([("id", pa.int64()), ("t", pa.date32())])
+    engine.write("demo.dated", rows(schema, (1, None), (2, None), (3, None)), KEYED)
+    engine.sql("delete from demo.dated where id = 2")
+    assert engine.sql("select id, t from demo.dated order by id").rows == ((1, None), (3, None))

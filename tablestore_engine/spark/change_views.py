@@ -20,7 +20,7 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.linked_files import link_file
 from tablestore_engine.spark.spark_types import columns_ddl
-from tablestore_engine.spark.view_sql import readable_fields, select_columns
+from tablestore_engine.spark.view_sql import ROWS, readable_fields, select_columns
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID
 
@@ -72,9 +72,9 @@ class ChangeViews:
         name = f"{digest}_{group}"
         columns = columns_ddl(readable_fields(schema)) + (f", {VALUE_KIND} tinyint" if has_kinds else "")
         hidden = self._create(f"c_{name}", f"{columns}, {SNAPSHOT_ID} bigint", self._folder / name)
-        kind = f"elt(t.{VALUE_KIND} + 1, {_KIND_TEXTS})" if has_kinds else "'+I'"
-        items = f"{select_columns(schema, target)}, {kind} as {ROW_KIND}, t.{SNAPSHOT_ID}"
-        return f"select {items} from {hidden} as t"
+        kind = f"elt({ROWS}.{VALUE_KIND} + 1, {_KIND_TEXTS})" if has_kinds else "'+I'"
+        items = f"{select_columns(schema, target)}, {kind} as {ROW_KIND}, {ROWS}.{SNAPSHOT_ID}"
+        return f"select {items} from {hidden} as {ROWS}"
 
 
 def _write_rows(step: ChangesOfOne, path: Path) -> bool:

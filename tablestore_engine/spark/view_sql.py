@@ -67,6 +67,10 @@ class FileGroup:
         return name
 
 
+# alias of a hidden table: with a column of this name, `ROWS._metadata` would be a field of that column
+ROWS = "tablestore_rows"
+
+
 def readable_fields(schema: TableSchema) -> tuple[DataField, ...]:
     """What a hidden table declares: the columns that Spark has a type for; a column that no file has where it has none,
     since a table needs a column.
@@ -100,11 +104,11 @@ def _rows(files: Sequence[StoredFile]) -> int:
 def select_group(group: FileGroup, table_schema: TableSchema, hidden: str, words_table: str | None) -> str:
     """Rows of one hidden table as the table has them now."""
     where = f" where {_alive(words_table, group.word_column)}" if words_table else ""
-    return f"select {select_columns(group.schema, table_schema)} from {hidden} as t{where}"
+    return f"select {select_columns(group.schema, table_schema)} from {hidden} as {ROWS}{where}"
 
 
 def select_columns(schema: TableSchema, table_schema: TableSchema) -> str:
-    """Columns of files of one schema, from `t`, as those of another."""
+    """Columns of files of one schema, from ROWS, as those of another."""
     return ", ".join(
         f"{_column(plan.source, plan.source_type, plan.field)} as {quote_name(plan.field.name)}"
         for plan in plan_columns(schema, table_schema)
@@ -112,9 +116,9 @@ def select_columns(schema: TableSchema, table_schema: TableSchema) -> str:
 
 
 def _alive(words_table: str, word_column: str) -> str:
-    at = f"cast(t.{word_column} + shiftright(t._metadata.row_index, 6) as int)"
+    at = f"cast({ROWS}.{word_column} + shiftright({ROWS}._metadata.row_index, 6) as int)"
     word = f"get((select m from {words_table}), {at})"
-    return f"getbit({word}, cast(t._metadata.row_index & {WORD_BITS - 1} as int)) = 0"
+    return f"getbit({word}, cast({ROWS}._metadata.row_index & {WORD_BITS - 1} as int)) = 0"
 
 
 def view_query(selects: Sequence[str], schema: TableSchema) -> str:
@@ -167,7 +171,7 @@ def _column(source: str | None, source_type: DataType | None, field: DataField) 
         return _refusal(field)
     if source is None or source_type is None:
         return f"cast(null as {spark_ddl(field.type)})"
-    return _value(f"t.{quote_name(source)}", source_type, field.type)
+    return _value(f"{ROWS}.{quote_name(source)}", source_type, field.type)
 
 
 def _refusal(field: DataField) -> str:

@@ -18,6 +18,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.spark.spark_types import fields_from_spark, from_spark_type, spark_ddl, spark_type
 from tablestore_engine.spark.view_sql import (
+    ROWS,
     FileGroup,
     first_words,
     group_files,
@@ -74,11 +75,11 @@ def test_groups_and_selects() -> None:
     groups = group_files(plan)
     assert [(group.key, len(group.files)) for group in groups] == [("0", 1), ("0d", 1), ("1", 1)]
     assert select_group(groups[0], newer, "h", None) == (
-        "select cast(t.`a` as bigint) as `z`, t.`b c` as `b c`, cast(null as date) as `n` from h as t"
+        f"select cast({ROWS}.`a` as bigint) as `z`, {ROWS}.`b c` as `b c`, cast(null as date) as `n` from h as {ROWS}"
     )
     assert (
         select_group(groups[2], newer, "h", None)
-        == "select t.`z` as `z`, t.`b c` as `b c`, t.`n` as `n` from h as t"
+        == f"select {ROWS}.`z` as `z`, {ROWS}.`b c` as `b c`, {ROWS}.`n` as `n` from h as {ROWS}"
     )
     assert " where getbit(" in select_group(groups[1], newer, "h", "m")
     assert view_query(["s1", "s2"], newer) == "s1 union all s2"
