@@ -86,6 +86,7 @@ def test_schemes_are_looked_at_in_one_place() -> None:
         "local.py",
         "spark_errors.py",
         "database_source.py",
+        "snapshot_connector.py",
         "postgres.py",
     }  # what Spark says; where a database is
     words = ("urllib.parse", "LocalFileIO", '"file:', '"s3', "://{")
