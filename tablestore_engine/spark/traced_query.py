@@ -33,7 +33,8 @@ from tablestore_engine.sql.scanner import quote_name
 from tablestore_engine.sql.table_version import TableVersion, split_database, versioned_database
 
 KEYS_MAX = 5_000_000  # more are not collected: all rows are compared
-_UNGROUPED = ("map<", "variant", "interval", "geometry", "geography")
+_UNGROUPED = frozenset({"MAP", "MULTISET", "VARIANT", "BLOB", "VECTOR", "TIME"})
+_FLOATS = frozenset({"FLOAT", "DOUBLE"})
 
 
 @dataclass(frozen=True)
@@ -182,10 +183,10 @@ class TracedQuery:
         source = ranges[table.lower()]
         if is_past:
             text = f"select {items or '1 as one'} from {source} where _row_kind in ('-U', '-D')"
-        elif names and self._is_grouped(table, names):
+        elif names and (groups := self._groups(table, names)):
             # a row that is removed and added again with the same values changes nothing
             text = (
-                f"select {items} from {source} group by {items} "
+                f"select {items} from {source} group by {', '.join(groups)} "
                 "having sum(if(_row_kind in ('+I', '+U'), 1, -1)) <> 0"
             )
         else:
@@ -193,15 +194,22 @@ class TracedQuery:
         frame, _ = self._resolver.whole_query(text, self._overrides)
         return frame._jdf.queryExecution().analyzed()
 
-    def _is_grouped(self, table: str, names: Collection[str]) -> bool:
-        """Whether rows can be grouped by these columns."""
+    def _groups(self, table: str, names: Collection[str]) -> tuple[str, ...]:
+        """Expressions by which equal rows are one group; none: there are types whose equality says too little."""
         database, _, name = table.lower().partition(".")
         found = self._names.get((database, name))
         if not isinstance(found, ResolvedTable):
-            return False
-        wanted = {one.lower() for one in names}
-        kinds = [str(field.type).lower() for field in found.schema.fields if field.name.lower() in wanted]
-        return not any(part in kind for kind in kinds for part in _UNGROUPED)
+            return ()
+        types = {field.name.lower(): field.type for field in found.schema.fields}
+        groups: list[str] = []
+        for column in names:
+            roots = [part.root for part in types[column.lower()].walk()]
+            if _UNGROUPED & set(roots) or (len(roots) > 1 and _FLOATS & set(roots)):
+                return ()
+            groups.append(quote_name(column))
+            if _FLOATS & set(roots):  # 0.0 and -0.0 are one group, and two values
+                groups.append(f"cast({quote_name(column)} as string)")
+        return tuple(groups)
 
     def _asserted(self, source: str, expressions: Sequence[str], key: Sequence[str]) -> DataFrame:
         items = ", ".join(
