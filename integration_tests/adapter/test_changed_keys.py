@@ -143,7 +143,10 @@ def test_random_batches(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("act", "reason"),
     [
-        (lambda shop: orders(shop, *((n, 1, 0, 0.0) for n in range(1, 10_100))), "rows of demo.orders changed"),
+        (
+            lambda shop: orders(shop, *((n, 1, 0, 0.0) for n in range(1, 10_100))),
+            "rows of demo.orders changed",
+        ),
         (lambda shop: shop.engine.table("demo.orders").rollback(1), "which changes of"),
         (lambda shop: shop.engine.table("demo.totals").rollback(1), ""),
     ],

@@ -27,7 +27,7 @@ def snapshot_settings(model: Mapping[str, Any]) -> ModelSettings:
     """The table's key is dbt's id of a version, by the name that the config gives it. Raises FixRequest TS1811."""
     name, config = str(model["name"]), model.get("config") or {}
     publish = read_choice(name, "publish", config, PUBLISH_POLICIES, "always")
-    named = config.get("snapshot_table_column_names") or {}
+    named = config.get("snapshot_table_column_names") or config.get("snapshot_meta_column_names") or {}
     key = str(named.get("dbt_scd_id") or "dbt_scd_id")
     comment, columns = read_comments(model)
     table = TableSettings(materialized="snapshot", primary_key=(key,), publish=publish)
