@@ -48,6 +48,7 @@ from tablestore_engine.log.snapshot_connector import (
 from tablestore_engine.log.source_record import change_record, follow_as_is, topic_of
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.spark.spark_types import spark_ddl
+from tablestore_engine.sql.scanner import quote_name
 from tablestore_engine.store.metadata.source_positions import PositionStep
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
@@ -263,15 +264,11 @@ def columns_of(made: TableSchema, known: TableSchema | None, name: str) -> Seque
 
 def _select(beside: str, fields: Sequence[DataField], have: Mapping[str, str]) -> str:
     columns = [
-        f"cast({_quoted(have[one.name.lower()]) if one.name.lower() in have else 'null'} as {spark_ddl(one.type)}) "
-        f"as {_quoted(one.name)}"
+        f"cast({quote_name(have[one.name.lower()]) if one.name.lower() in have else 'null'} as {spark_ddl(one.type)}) "
+        f"as {quote_name(one.name)}"
         for one in fields
     ]
-    return f"select {', '.join(columns)} from {'.'.join(map(_quoted, beside.split('.', 1)))}"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return f"select {', '.join(columns)} from {'.'.join(map(quote_name, beside.split('.', 1)))}"
 
 
 def _altered(source: DatabaseSource, title: str) -> RetryError:

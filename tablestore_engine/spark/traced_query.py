@@ -25,6 +25,7 @@ from tablestore_engine.queryplan.order_dependence import find_shared_order
 from tablestore_engine.queryplan.stable_values import find_volatile, has_known_chance
 from tablestore_engine.queryplan.trace_steps import read_paths
 from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.result_settings import read_result_settings
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner
@@ -70,6 +71,7 @@ class TracedQuery:
         try:
             plan = TracedPlan(SparkInner(resolver.session), frame, self._names)
         except (PySparkException, Py4JError, LookupError, TypeError, RecursionError):
+            check_connected()
             return  # another Spark has other rules or another JSON: nothing is proven, all rows are compared
         self._plan = plan
         self.occurrences = find_occurrences(plan.root, plan.tables)
@@ -170,6 +172,7 @@ class TracedQuery:
             frames += [self._asserted(ranges[one], stated[one], key) for one in sorted(asserted)]
             return self._collect(frames, view)
         except (PySparkException, Py4JError) as error:
+            check_connected()
             told = spark_errors.translate(error)
             return AffectedKeys(None, 0, f"its affected keys cannot be computed: {told.what}: {told.why}")
 
