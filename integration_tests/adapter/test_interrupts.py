@@ -60,7 +60,7 @@ def wait_for_analysis(children: Callable[[], list[int]], scratch: Path) -> int:
         if not found or not logs:
             return False
         text = logs[0].read_text("utf-8", "replace")
-        if "SparkSubmit" in _command_of(found[0]):  # it has replaced the shell script by itself
+        if _catches(found[0], signal.SIGQUIT):  # a JVM that has not set its handlers yet would die of it
             os.kill(found[0], signal.SIGQUIT)
         return "catalyst.analysis" in text and "Dataset$.ofRows" in text
 
@@ -75,11 +75,13 @@ def _name_of(pid: int) -> str:
         return ""
 
 
-def _command_of(pid: int) -> str:
+def _catches(pid: int, number: signal.Signals) -> bool:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
-        return ""
+        return False
+    mask = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt:"))
+    return bool(mask >> (number - 1) & 1)
 
 
 def children_of(pid: int) -> list[int]:

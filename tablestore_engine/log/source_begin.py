@@ -13,15 +13,15 @@ CRASH      anew: the record is written last; a start that died before is told of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
 from tablestore_engine.log.database_session import Identity, Slot, find_identity, find_slot, open_database
 from tablestore_engine.log.database_source import DatabaseSource
-from tablestore_engine.log.database_tables import find_risky, list_tables, why_unfit
+from tablestore_engine.log.database_tables import CatalogTable, find_risky, list_tables, why_unfit
 from tablestore_engine.log.followed_tables import make_publication, publish
 from tablestore_engine.log.kafka.topic_names import delete_topics, find_cluster
 from tablestore_engine.log.source_record import (
@@ -86,21 +86,33 @@ def prepare_source(
         delete_topics(settings, found.topics, runtime)
         offsets.unlink(missing_ok=True)
         make_publication(connection, source, here.version)
-        followed: dict[str, FollowedTable] = {}
-        for table in tables:
-            trouble = why_unfit(table, here.version) or publish(connection, source, table)
-            if trouble is not None:
-                say(str(trouble))
-                continue
-            followed[table.title] = follow_as_is(table)
-            if risky := find_risky(table):
-                say(
-                    f"{table.title}: an update that leaves a large value of {', '.join(risky)} as it was would end the "
-                    f"connector: alter table {table.title} replica identity full"
-                )
+        followed = _publish_tables(connection, source, tables, here.version, say)
     new = SourceRecord(source.database, source.tables, here.system, here.timeline, cluster, None, followed)
     write_record(folder, new)
     return new
+
+
+def _publish_tables(
+    connection: Any,  # noqa: ANN401 - psycopg's
+    source: DatabaseSource,
+    tables: Sequence[CatalogTable],
+    version: int,
+    say: Callable[[str], None],
+) -> dict[str, FollowedTable]:
+    """Those that can be published, as the catalog has them afterwards; why the others cannot is said."""
+    refused: dict[str, TablestoreError] = {}
+    for table in tables:
+        trouble = why_unfit(table, version) or publish(connection, source, table)
+        if trouble is not None:
+            refused[table.title] = trouble
+            say(str(trouble))
+        elif risky := find_risky(table):
+            say(
+                f"{table.title}: an update that leaves a large value of {', '.join(risky)} as it was would end the "
+                f"connector: alter table {table.title} replica identity full"
+            )
+    after = list_tables(connection, source)  # with their entries in the publication that was just made
+    return {one.title: follow_as_is(one) for one in after if one.published and one.title not in refused}
 
 
 def decide_begin(source: DatabaseSource, found: Found) -> bool:

@@ -37,7 +37,10 @@ class ModelReports(SparkAdapter):
         """Around each node, which is `query_header_context`."""
         with super().connection_named(name, query_header_context, should_release_connection):
             yield
-            if getattr(self.config.args, "which", None) == "compile":
+            args = getattr(
+                self.config, "args", None
+            )  # `dbt debug` makes the adapter of a profile, which has none
+            if getattr(args, "which", None) == "compile":
                 with as_dbt_errors():
                     self._report(query_header_context)
 
