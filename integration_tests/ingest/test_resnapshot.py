@@ -203,6 +203,9 @@ class Writers:
                 with self._postgres.connect() as connection:
                     while not self._stop.is_set():
                         self._change(connection)
+                        self._stop.wait(
+                            0.02
+                        )  # a busy machine would be minutes behind the changes of a quick one
             except psycopg.Error:
                 time.sleep(0.05)
 
