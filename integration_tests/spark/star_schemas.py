@@ -176,6 +176,11 @@ MODELS: dict[str, StarModel] = {
         and l3.l_suppkey <> l1.l_suppkey and l3.l_returnflag = 'R')
         and s_nationkey = n_nationkey group by s_name""",
     ),
+    "H 22 customers without an order": StarModel(
+        ("c_custkey",),
+        """select c_custkey, c_name from demo.customer left join demo.orders on o_custkey = c_custkey
+        where o_orderkey is null""",
+    ),
     "DS 3 brands of a month": StarModel(
         ("d_year", "i_brand_id"),
         """select d_year, i_brand_id, sum(ss_sales_price) as total from demo.date_dim dt, demo.store_sales, demo.item

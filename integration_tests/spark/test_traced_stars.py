@@ -36,9 +36,7 @@ class World:
             if general is not None:
                 return general, set()
             view = self.engine.changed_keys.new_view()
-            found = traced.affected_keys(
-                model.key, {one: each for one, each in changes.items() if one in traced.tables}, {}, view
-            )
+            found = traced.affected_keys(model.key, changes, {}, view)
         if found.view is None:
             return found.clause, set()
         keys = {tuple(row) for row in self.engine.spark.table(view).collect()}

@@ -148,10 +148,12 @@ class _Builder:
         inner = self._matched(node, needed, side)
         keeps_left, keeps_right = PRESERVING.get(node.join_type, (False, False))
         parts = [inner]
-        if keeps_left and needed & set(output_ids(right)):
-            parts.append(self._extended(needed, inner, side, kept=left, lost=right))
-        if keeps_right and needed & set(output_ids(left)):
-            parts.append(self._extended(needed, inner, side, kept=right, lost=left))
+        for keeps, kept, lost in ((keeps_left, left, right), (keeps_right, right, left)):
+            if keeps and needed & set(output_ids(lost)):
+                parts.append(self._extended(needed, inner, side, kept=kept, lost=lost))
+            elif keeps:
+                # a changed row may differ by NULL in these columns: a filter above must not ask matched rows for them
+                parts[0] = _without(parts[0], frozenset(output_ids(lost)))
         return _either(parts, needed)
 
     def _extended(
@@ -285,6 +287,10 @@ def _either(parts: Sequence[Part], needed: frozenset[int]) -> Part:
 def _only(part: Part, allowed: frozenset[int]) -> Part:
     kept = part.columns & allowed
     return Part(Select(part.step, _kept(kept)), kept)
+
+
+def _without(part: Part, lost: frozenset[int]) -> Part:
+    return _only(part, part.columns - lost) if part.columns & lost else part
 
 
 def _kept(columns: Collection[int]) -> tuple[Column, ...]:
