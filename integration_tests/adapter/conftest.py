@@ -1,7 +1,7 @@
 """A copy of the shop project per test, run by dbt in this process over one JVM.
 
-WHY      dbt parses about 600 macros of its own packages in each new project, half of the processor time of a short
-         test: a project begins with the manifest of a parsed copy, and dbt parses what differs from it.
+WHY      dbt parses about 600 macros of its own packages in each new project. Each project therefore starts with the
+         manifest of a parsed copy, and dbt parses only what differs from it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from dbt.adapters.tablestore.engines import get_engine
 from tablestore_engine.api import Engine
 
 SOURCE = Path(__file__).parent.parent
-
-
 _MANIFEST = "target/partial_parse.msgpack"
 _PATH_LENGTH = 120  # of every project, so that the path in a saved manifest can be replaced by another one
 

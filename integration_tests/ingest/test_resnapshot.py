@@ -181,6 +181,11 @@ def test_a_table_without_a_row_is_read_again(
         assert rows_of(engine, f"{name}__a") == [(2,)]
 
 
+_PAUSE = (
+    0.02  # seconds between transactions; without it a sync on a busy machine waits for minutes of changes
+)
+
+
 class Writers:
     """Random transactions on tables a and late until the end of the block, through deaths of the database."""
 
@@ -203,9 +208,7 @@ class Writers:
                 with self._postgres.connect() as connection:
                     while not self._stop.is_set():
                         self._change(connection)
-                        self._stop.wait(
-                            0.02
-                        )  # a busy machine would be minutes behind the changes of a quick one
+                        self._stop.wait(_PAUSE)
             except psycopg.Error:
                 time.sleep(0.05)
 
