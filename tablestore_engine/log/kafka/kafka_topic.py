@@ -87,22 +87,25 @@ def create_topics(
     admin: AdminClient, settings: LogSettings, runtime: Runtime
 ) -> tuple[LogTopics, frozenset[str]]:
     """Both topics, and the names of those that this call made. Raises FixRequest TS1703, TS1717, RetryError TS1720."""
-    before = find_topics(admin, settings)
-    wanted = []
-    if before.data is None:
-        wanted.append(_new_topic(settings.topic, settings.partitions, settings, data_config(settings)))
-    if before.marker is None:
-        wanted.append(_new_topic(settings.marker_topic, settings.shards, settings, marker_config(settings)))
-    created = _create(admin, settings, wanted) if wanted else frozenset()
+    created: frozenset[str] = frozenset()
     deadline = runtime.now_ms() + _APPEAR_SECONDS * 1000
-    topics = before
-    while topics.data is None or topics.marker is None:
-        topics = find_topics(admin, settings)
+    while missing := _missing(settings, topics := find_topics(admin, settings)):
         if runtime.now_ms() > deadline:
-            raise _does_not_appear(settings, f"topic {settings.topic}")
+            raise _does_not_appear(settings, f"topic {' and '.join(one.topic for one in missing)}")
+        # asked again at each look: a topic that was being deleted at the first look was not missing then
+        created |= _create(admin, settings, missing, made_before=created)
         runtime.sleep(0.02)
     _check_partitions(settings, topics)
     return topics, created
+
+
+def _missing(settings: LogSettings, topics: LogTopics) -> list[NewTopic]:
+    missing = []
+    if topics.data is None:
+        missing.append(_new_topic(settings.topic, settings.partitions, settings, data_config(settings)))
+    if topics.marker is None:
+        missing.append(_new_topic(settings.marker_topic, settings.shards, settings, marker_config(settings)))
+    return missing
 
 
 def _does_not_appear(settings: LogSettings, what: str) -> RetryError:
@@ -168,10 +171,29 @@ def check_rights(settings: LogSettings, topics: LogTopics) -> None:
             raise translate(KafkaException(refused), settings, doing="looking at the rights to its topics")
 
 
-def delete_topics(admin: AdminClient, settings: LogSettings, names: Collection[str]) -> None:
-    """Missing ones are fine. The marker topic goes last: as long as it is there it says whose the other one is."""
+def delete_topics(
+    admin: AdminClient, settings: LogSettings, names: Collection[str], runtime: Runtime
+) -> None:
+    """Missing ones are fine. The marker topic goes last: as long as it is there it says whose the other one is.
+
+    Returns when the brokers no longer show them, after 15 s in any case.
+    """
+    before = find_topics(admin, settings)
     for name in (settings.topic, settings.marker_topic):
         _delete(admin, settings, [name] if name in names else [])
+    # the controller answers before each broker knows; a table made again at once would take them for its own
+    deadline = runtime.now_ms() + _APPEAR_SECONDS * 1000
+    while _is_shown(before, find_topics(admin, settings), settings, names) and runtime.now_ms() < deadline:
+        runtime.sleep(0.02)
+
+
+def _is_shown(before: LogTopics, now: LogTopics, settings: LogSettings, names: Collection[str]) -> bool:
+    """Whether one of these very topics is still there; a later one with its name does not count."""
+    pairs = ((settings.topic, before.data, now.data), (settings.marker_topic, before.marker, now.marker))
+    return any(
+        name in names and old is not None and new is not None and old.topic_id == new.topic_id
+        for name, old, new in pairs
+    )
 
 
 def _delete(admin: AdminClient, settings: LogSettings, names: Collection[str]) -> None:
@@ -221,14 +243,16 @@ def _new_topic(name: str, partitions: int, settings: LogSettings, config: dict[s
     return NewTopic(name, partitions, settings.replication, config=config)
 
 
-def _create(admin: AdminClient, settings: LogSettings, wanted: list[NewTopic]) -> frozenset[str]:
+def _create(
+    admin: AdminClient, settings: LogSettings, wanted: list[NewTopic], made_before: frozenset[str]
+) -> frozenset[str]:
     """Both or none: a dry run first, and what was made goes again when the other one fails."""
     _ask_create(admin, settings, wanted, made=set(), only_try=True)
     made: set[str] = set()
     try:
         _ask_create(admin, settings, wanted, made=made, only_try=False)
     except TablestoreError:
-        _delete(admin, settings, made)
+        _delete(admin, settings, made | made_before)
         raise
     return frozenset(made)
 
