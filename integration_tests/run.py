@@ -1,7 +1,7 @@
 """`make test`: every suite, each in a process of its own, then one closing line.
 
 Steps      1 the checks of `make check`   2 the suites below, two at a time where cores and memory allow, longest first
-           3 a table of results and `N passed, N failed, N skipped`
+           3 a table of results, each failed test with its error, and `N passed, N failed, N skipped`
 INVARIANT  a suite that runs no test has failed; a JVM belongs to one suite, so memory is given back after it.
 INVARIANT  what a suite prints stands together: side by side, it is shown when the suite is done.
 Usage      python -m integration_tests.run [suite ...]     TABLESTORE_TEST_JOBS=1 for one at a time
@@ -50,13 +50,17 @@ _SHOW = threading.Lock()
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one suite did; `passed`, `failed`, `skipped` are tests, `seconds` wall time."""
+    """What one suite did; `passed`, `failed`, `skipped` are tests, `seconds` wall time.
+
+    `failures`: each failed test with the first line of its error.
+    """
 
     name: str
     passed: int
     failed: int
     skipped: int
     seconds: float
+    failures: tuple[str, ...] = ()
 
 
 def _run_check(name: str, command: list[str]) -> Outcome:
@@ -104,7 +108,17 @@ def _read_outcome(name: str, report: Path, code: int, seconds: float) -> Outcome
     failed = int(suite.get("failures", "0")) + int(suite.get("errors", "0"))
     if code != 0 and failed == 0:
         failed = 1
-    return Outcome(name, max(total - skipped - failed, 0), failed, skipped, seconds)
+    return Outcome(name, max(total - skipped - failed, 0), failed, skipped, seconds, _failures(suite))
+
+
+def _failures(suite: ET.Element) -> tuple[str, ...]:
+    """The log is long and may be cut; what failed has to stand at its end."""
+    found = []
+    for case in suite.iter("testcase"):
+        for wrong in (*case.findall("failure"), *case.findall("error")):
+            why = (wrong.get("message") or "").partition("\n")[0][:200]
+            found.append(f"{case.get('classname')}::{case.get('name')}: {why}")
+    return tuple(found)
 
 
 def run_suites(suites: Mapping[str, list[str]], jobs: int) -> list[Outcome]:
@@ -129,6 +143,8 @@ def main(wanted: list[str]) -> int:
     print("\nsuite          passed  failed  skipped  seconds")
     for row in outcomes:
         print(f"{row.name:<14} {row.passed:>6}  {row.failed:>6}  {row.skipped:>7}  {row.seconds:>7.0f}")
+    for row in outcomes:
+        print("".join(f"FAILED {one}\n" for one in row.failures), end="")
     passed, failed, skipped = (
         sum(getattr(row, key) for row in outcomes) for key in ("passed", "failed", "skipped")
     )

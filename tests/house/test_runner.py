@@ -52,6 +52,8 @@ def test_counts_and_output_of_each_suite(
     assert [(o.name, o.passed, o.failed, o.skipped) for o in outcomes] == [
         ("a", 1, 0, 1), ("b", 0, 1, 0), ("c", 0, 1, 0)
     ]  # fmt: skip
+    (failure,) = outcomes[1].failures
+    assert failure.endswith("test_b::test_y: AssertionError: why it failed")
     shown = capfd.readouterr().out.split("\n=== ")
     assert sorted(piece[0] for piece in shown[1:]) == ["a", "b", "c"]
     assert "why it failed" in next(piece for piece in shown if piece.startswith("b"))
