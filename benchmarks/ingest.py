@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tablestore_engine.api import Engine, IngestSpec
-from tablestore_engine.log.dev_broker import start_broker, stop_broker
+from tablestore_engine.devservers.kafka_broker import start_broker, stop_broker
 
 T = TypeVar("T")
 PARTITIONS, REPEATS = 2, 3

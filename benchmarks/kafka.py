@@ -14,8 +14,8 @@ import numpy as np
 from benchmarks import limits
 from benchmarks.data import rows_of
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.devservers.kafka_broker import start_broker, stop_broker
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.dev_broker import start_broker, stop_broker
 
 T = TypeVar("T")
 

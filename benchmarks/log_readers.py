@@ -28,7 +28,7 @@ from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
 from benchmarks.data import rows_of
 from tablestore_engine.api import Engine, Table, TableSpec, WriteReport, WriteSpec
-from tablestore_engine.log.dev_broker import start_broker, stop_broker
+from tablestore_engine.devservers.kafka_broker import start_broker, stop_broker
 from tablestore_engine.log.followed_log import Messages, Place
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.stream.key_state import KeyState

@@ -33,7 +33,7 @@ from confluent_kafka.cimpl import NewTopic
 from benchmarks.data import rows_of
 from benchmarks.ingest import COLUMNS, PARTITIONS, _message, _Sheet
 from tablestore_engine.api import ChangesBetween, Engine, TableSpec, TableVersion, WriteSpec
-from tablestore_engine.log.dev_broker import start_broker, stop_broker
+from tablestore_engine.devservers.kafka_broker import start_broker, stop_broker
 
 T = TypeVar("T")
 RATE, KEYS, SAMPLED = 20_000, 200_000, 100

@@ -17,8 +17,8 @@ import pytest
 
 from integration_tests.apicurio import Registry
 from integration_tests.interop.environments import CannotMake
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import RetryError
-from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
 if _FIRST_COMPILER not in os.environ.get("SPARK_SUBMIT_OPTS", ""):

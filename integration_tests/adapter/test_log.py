@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_publishing import BAD, FIXED, GOOD
 from integration_tests.kafka.topics import topics_left
-from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 
 
 @pytest.fixture

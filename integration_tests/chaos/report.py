@@ -18,7 +18,7 @@ from typing import Any
 from confluent_kafka import libversion
 
 from integration_tests.chaos.world import World
-from tablestore_engine.log.java_bundles import KAFKA_VERSION
+from tablestore_engine.devservers.java_bundles import KAFKA_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = ROOT / "docs" / "chaos.json"

@@ -29,7 +29,7 @@ from integration_tests.chaos.judge import read_acks
 from integration_tests.chaos.proxy import Proxy, Weather
 from integration_tests.chaos.schedule import Life, Wave
 from integration_tests.chaos.tables import Kind
-from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 
 _DISK = "96m"
 _FILE_LIMIT = 2_000

@@ -13,7 +13,7 @@ import pytest
 from dbt.adapters.tablestore.demo.project_folder import BROKER
 from integration_tests.demo.suggestions import type_suggestions
 from tablestore_engine.cli.main import main
-from tablestore_engine.log.dev_broker import stop_broker
+from tablestore_engine.devservers.kafka_broker import stop_broker
 
 BIN = Path(sys.executable).parent
 DAYS = 2

@@ -13,7 +13,7 @@ import pytest
 from dbt.adapters.tablestore.demo.project_folder import BROKER
 from dbt.adapters.tablestore.demo.stream_command import end_left_servers
 from integration_tests.demo.suggestions import type_suggestions
-from tablestore_engine.log.dev_broker import stop_broker
+from tablestore_engine.devservers.kafka_broker import stop_broker
 
 COMMAND = [
     str(Path(sys.executable).parent / "tablestore"),

@@ -15,7 +15,7 @@ import pytest
 
 from integration_tests.docs.project import ROOT, Project, make_project
 from integration_tests.docs.snippets import Snippet, list_commands, read_snippets
-from tablestore_engine.log.dev_broker import BrokerInfo, stop_broker
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, stop_broker
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WITH_CODE = [page for page in PAGES if read_snippets(page)]

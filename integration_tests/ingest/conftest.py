@@ -11,8 +11,8 @@ import pytest
 from dbt.adapters.tablestore.demo.postgres import Postgres, run_postgres
 from integration_tests.ingest.databases import PASSWORD, Connected
 from tablestore_engine.api import ConnectInfo, parse_source, start_connect, stop_connect
-from tablestore_engine.log.database_source import PASSWORD_ENV
-from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
+from tablestore_engine.postgres.database_source import PASSWORD_ENV
 
 
 @pytest.fixture(scope="session")

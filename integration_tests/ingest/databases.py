@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tablestore_engine.api import ConnectInfo, Engine, SyncReport, SyncSpec, sync_database
-from tablestore_engine.log.database_source import PASSWORD_ENV
-from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
+from tablestore_engine.postgres.database_source import PASSWORD_ENV
 
 PASSWORD = "an-unusual-word-7"
 KNOWN = {PASSWORD_ENV: PASSWORD}

@@ -21,9 +21,9 @@ import pytest
 from dbt.adapters.tablestore.demo.postgres import USER, Postgres
 from integration_tests.ingest.databases import KNOWN, PASSWORD, Connected, fresh, opened, rows_of, sync, until
 from tablestore_engine.api import connector_status, find_connect, stop_connect
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.dev_broker import BrokerInfo
-from tablestore_engine.log.dev_connect import ask_connect
+from tablestore_engine.postgres.connect_rest import ask_connect
 from tablestore_engine.runtime.outside_world import CRASH_ENV
 
 HISTORIES = int(os.environ.get("TABLESTORE_HISTORIES", "1"))

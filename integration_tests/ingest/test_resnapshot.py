@@ -18,9 +18,9 @@ from confluent_kafka.admin import AdminClient
 from dbt.adapters.tablestore.demo.postgres import Postgres
 from integration_tests.ingest.databases import KNOWN, Connected, fresh, opened, rows_of, sync, until
 from tablestore_engine.api import SyncReport, SyncSpec, find_connect, stop_connect, sync_database
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.type_text import type_to_text
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka.client_settings import BROKERS
 from tablestore_engine.log.kafka.topic_names import count_messages
 from tablestore_engine.runtime.outside_world import CRASH_ENV, SYSTEM

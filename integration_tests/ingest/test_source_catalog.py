@@ -10,11 +10,11 @@ from dbt.adapters.tablestore.demo.postgres import Postgres
 from integration_tests.ingest.databases import KNOWN, fresh
 from tablestore_engine.api import parse_source
 from tablestore_engine.errors import RetryError
-from tablestore_engine.log.database_position import wait_ended
-from tablestore_engine.log.database_session import find_identity, open_database
-from tablestore_engine.log.database_tables import list_tables
-from tablestore_engine.log.followed_tables import look_at_tables, make_publication, publish
-from tablestore_engine.log.source_record import SourceRecord, follow_as_is
+from tablestore_engine.postgres.catalog_tables import list_tables
+from tablestore_engine.postgres.connector_state import SourceRecord, follow_as_is
+from tablestore_engine.postgres.postgres_session import find_identity, open_database
+from tablestore_engine.postgres.publication_tables import look_at_tables, make_publication, publish
+from tablestore_engine.postgres.replication_progress import wait_ended
 from tablestore_engine.runtime.outside_world import SYSTEM
 
 TABLE = """

@@ -19,10 +19,10 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 from dbt.adapters.tablestore.demo.postgres import Postgres
 from integration_tests.ingest.databases import KNOWN, Connected, fresh, opened, rows_of, sync, until
 from tablestore_engine.api import connector_status, find_connect, stop_connect
+from tablestore_engine.devservers.connector_check import ConnectorCheck
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.connector_check import ConnectorCheck
-from tablestore_engine.log.dev_broker import BrokerInfo
-from tablestore_engine.log.source_record import read_record, write_record
+from tablestore_engine.postgres.connector_state import read_record, write_record
 
 
 @pytest.mark.parametrize("victim", ["Connect", "the database"])

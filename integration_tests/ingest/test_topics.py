@@ -24,8 +24,8 @@ from integration_tests.apicurio import Registry as RealRegistry
 from integration_tests.ingest.topics import drop_topic, make_topic, send
 from integration_tests.kafka.topics import topics_left
 from tablestore_engine.api import Engine, IngestSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixData, FixRequest, NotFound, RetryError
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.runtime.outside_world import CRASH_ENV, SYSTEM, Runtime
 from tests.unit.ingest.encoders import COLUMNS, SQL, TYPED, Event, Registry, encoders
 from tests.unit.ingest.histories import fold, histories, table_of

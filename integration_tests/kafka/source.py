@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log.changes import ChangeBatch, SnapshotChanges
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log
 from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log

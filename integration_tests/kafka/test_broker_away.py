@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import (
     EngineBug,
     OutcomeUnknown,
@@ -22,7 +23,6 @@ from tablestore_engine.errors import (
     TablestoreError,
 )
 from tablestore_engine.log.changes import SnapshotChanges
-from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log
 from tablestore_engine.log.kafka.publisher import Publisher

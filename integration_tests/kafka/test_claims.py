@@ -18,9 +18,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Re
 from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
 from integration_tests.kafka.topics import topics_left
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.decode import decode_rows
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka import log_lifecycle as lifecycle
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_producer import LogProducer

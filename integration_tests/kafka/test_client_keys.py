@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient
 
 from integration_tests.kafka.secure import LoggedTable, Realm
 from tablestore_engine.api import client_settings
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka.client_keys import KNOWN, SAME_AS, is_client_key
 
 _SILENT = logging.getLogger("silent")

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from integration_tests.kafka.source import Source, expected, new_table, published
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log, reset_log
 from tablestore_engine.log.kafka.marker import Marker, encode_marker

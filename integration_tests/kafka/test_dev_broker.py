@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tablestore_engine.devservers.java_bundles import KAFKA, ensure_bundle
+from tablestore_engine.devservers.kafka_broker import find_broker, start_broker, stop_broker
 from tablestore_engine.errors import RetryError
-from tablestore_engine.log.dev_broker import find_broker, start_broker, stop_broker
-from tablestore_engine.log.java_bundles import KAFKA, ensure_bundle
 from tablestore_engine.runtime.java import find_java
 
 _START = (
-    "import sys; from pathlib import Path; from tablestore_engine.log.dev_broker import start_broker; "
+    "import sys; from pathlib import Path; from tablestore_engine.devservers.kafka_broker import start_broker; "
     "print(start_broker(Path(sys.argv[1])).pid)"
 )
 

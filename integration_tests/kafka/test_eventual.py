@@ -25,8 +25,8 @@ from integration_tests.kafka.eventual import (
     topic_rows,
 )
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
-from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.log.kafka import kafka_sink
 from tablestore_engine.log.kafka.kafka_client import make_admin
 from tablestore_engine.log.kafka.kafka_topic import _delete

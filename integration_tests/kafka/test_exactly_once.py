@@ -18,8 +18,8 @@ from integration_tests.kafka.source import (
     new_table,
     published,
 )
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.log.changes import SnapshotChanges
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka.marker import Marker
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.reader import read_log_markers

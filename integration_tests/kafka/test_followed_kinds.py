@@ -27,8 +27,8 @@ from integration_tests.kafka.followed import (
     stored,
 )
 from tablestore_engine.api import Engine, OnSchemaChange, WriteMode, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka import kafka_follower
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.stream.log_changes import PORTION_ROWS, LogChanges

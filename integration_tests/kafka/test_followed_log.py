@@ -28,8 +28,8 @@ from integration_tests.kafka.followed import (
     told,
 )
 from tablestore_engine.api import Engine, OnSchemaChange, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import RetryError
-from tablestore_engine.log.dev_broker import BrokerInfo
 
 NUMBERED = "from-snapshot", "from-snapshot-full"
 

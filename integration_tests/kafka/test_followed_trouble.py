@@ -15,8 +15,8 @@ from integration_tests.kafka.eventual import open_engine, settings_of_table
 from integration_tests.kafka.followed import BOTH, Change, changes, ended, expire, folded, made, rows, stored
 from integration_tests.kafka.secure import LoggedTable, Realm
 from tablestore_engine.api import Engine, Table, TableStream, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
-from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.log.kafka import kafka_sink
 from tablestore_engine.log.kafka.kafka_client import make_admin
 from tablestore_engine.log.kafka.kafka_topic import _delete

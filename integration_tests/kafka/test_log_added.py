@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import decode_rows
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.store.table_store import TableStore
 
 

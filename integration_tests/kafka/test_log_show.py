@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from integration_tests.kafka.secure import LoggedTable, Realm
 from integration_tests.kafka.source import expected, new_table, published
 from tablestore_engine.api import Engine, LogStatus
-from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.sink import EarlyState
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime

@@ -24,8 +24,8 @@ from tablestore_engine.api import (
     WriteSpec,
     stage_properties,
 )
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
-from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.runtime.outside_world import Runtime
 
 

@@ -22,8 +22,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from integration_tests.apicurio import Registry
 from integration_tests.kafka.topics import topics_left
 from tablestore_engine.api import Engine, OnSchemaChange, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixData, FixRequest, PublishPending, RetryError
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.runtime.outside_world import CRASH_ENV, Runtime
 
 Opened = Callable[..., AbstractContextManager[Engine]]

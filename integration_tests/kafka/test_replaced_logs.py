@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 from integration_tests.kafka.replace_child import NAME, publish, replace
 from integration_tests.kafka.topics import topics_left
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.runtime.outside_world import CRASH_ENV
 
 CHILD = [sys.executable, "-m", "integration_tests.kafka.replace_child"]

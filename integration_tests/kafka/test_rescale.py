@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, PublishPending, TablestoreError
 from tablestore_engine.log.decode import decode_rows
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka.kafka_sink import KafkaSink
 
 

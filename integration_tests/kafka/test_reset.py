@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.cli.main import main
-from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 
 Publish = Callable[..., int]
 

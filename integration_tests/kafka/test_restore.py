@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.log.decode import decode_rows
-from tablestore_engine.log.dev_broker import BrokerInfo
 
 
 def _engine(folder: Path, url: str) -> Engine:

@@ -9,8 +9,8 @@ import pytest
 
 from integration_tests.kafka.secure import LoggedTable, Realm, User
 from integration_tests.kafka.topics import topics_left
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, PublishPending
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka_rights import RIGHTS, Resource, Right, acl_lines
 from tablestore_engine.runtime.outside_world import Runtime
 

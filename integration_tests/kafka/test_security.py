@@ -16,9 +16,9 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from integration_tests.kafka.secure import SETTINGS, LoggedTable, Realm
 from tablestore_engine.api import Engine
+from tablestore_engine.devservers.broker_certificates import ensure_certificates
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, find_broker, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest, TablestoreError
-from tablestore_engine.log.dev_broker import BrokerInfo, find_broker, start_broker, stop_broker
-from tablestore_engine.log.dev_broker_certificates import ensure_certificates
 from tablestore_engine.runtime.java import find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 

@@ -18,9 +18,9 @@ from confluent_kafka.admin import NewPartitions
 
 from integration_tests.kafka.eventual import fold, open_engine, settings_of_table, stored_rows
 from tablestore_engine.api import Engine, LogStatus, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, NotFound, RetryError
 from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka.kafka_client import make_admin
 from tablestore_engine.log.kafka.kafka_topic import find_topics
 from tablestore_engine.log.kafka.reader import read_after, read_log_markers, read_messages

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixData, PublishPending
-from tablestore_engine.log.dev_broker import BrokerInfo
 
 LIMIT = "20000"
 SMALL = pa.table({"id": ["a"], "v": ["x"]})

@@ -12,8 +12,8 @@ from tablestore_engine.api import Engine, TableSpec
 from tablestore_engine.datasource.source_options import parse_address, parse_write
 from tablestore_engine.datasource.spark_writers import TablestoreStreamWriter
 from tablestore_engine.datasource.staged_write import StagedMessage, TableWrite
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import TablestoreError
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tests.unit.datasource.query_world import struct
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])

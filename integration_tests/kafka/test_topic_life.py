@@ -19,8 +19,8 @@ from integration_tests.kafka.secure import LoggedTable
 from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
 from integration_tests.kafka.topics import topics_left
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
 

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
 from integration_tests.kafka.topics import topics_left
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import (
     FixData,
     FixRequest,
@@ -20,7 +21,6 @@ from tablestore_engine.errors import (
     TablestoreError,
 )
 from tablestore_engine.log.changes import SnapshotChanges
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.reader import fold_messages, read_after, read_log_markers, read_messages

@@ -22,7 +22,7 @@ from dbt.adapters.tablestore.demo.dbt_session import DbtSession
 from dbt.adapters.tablestore.demo.feed import day_events, load_flights
 from dbt.adapters.tablestore.demo.project_folder import write_project
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
-from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.runtime.outside_world import CRASH_ENV, CRASH_POINTS
 
 FLIGHTS_OF_A_DAY = 40

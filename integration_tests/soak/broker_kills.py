@@ -33,9 +33,9 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import OutcomeUnknown, PublishPending, RetryError
 from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.runtime.outside_world import Runtime
 

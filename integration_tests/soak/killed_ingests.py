@@ -42,9 +42,9 @@ from tablestore_engine.api import (
     stop_connect,
     sync_database,
 )
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.database_source import PASSWORD_ENV, DatabaseSource
-from tablestore_engine.log.dev_broker import BrokerInfo, start_broker, stop_broker
+from tablestore_engine.postgres.database_source import PASSWORD_ENV, DatabaseSource
 from tablestore_engine.runtime.outside_world import CRASH_ENV
 
 TABLES = 20

@@ -31,7 +31,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_publishing import GOOD
-from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 
 ROOT = Path(__file__).resolve().parents[2]
 Counts = dict[str, int]

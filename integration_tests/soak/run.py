@@ -38,7 +38,7 @@ from integration_tests.soak.six_histories import random_history
 from integration_tests.soak.six_ways import SixWays, read_six_ways
 from integration_tests.soak.stream_minutes import stream_minutes
 from integration_tests.soak.writer_kills import KillReport, kill_writers
-from tablestore_engine.log.dev_broker import start_broker, stop_broker
+from tablestore_engine.devservers.kafka_broker import start_broker, stop_broker
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "docs" / "reliability.json"

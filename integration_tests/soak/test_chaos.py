@@ -15,7 +15,7 @@ from integration_tests.chaos.run import attack
 from integration_tests.chaos.schedule import AIMS, FULL, SMALL, plan_wave
 from integration_tests.chaos.tables import KINDS, Kind, command_of
 from tablestore_engine.api import Engine
-from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
 
 SEED = 21

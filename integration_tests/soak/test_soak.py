@@ -31,7 +31,7 @@ from integration_tests.soak.random_tables import attack_table, random_table
 from integration_tests.soak.six_histories import random_history
 from integration_tests.soak.six_ways import SixWays, read_six_ways
 from integration_tests.soak.writer_kills import acknowledged, judge, kill_writers
-from tablestore_engine.log.dev_broker import BrokerInfo
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.stream.normalize import Normalizer
 from tests.unit.store.table_world import as_table
 

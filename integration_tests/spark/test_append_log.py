@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tablestore_engine.api import Engine, SameKeys, SparkSettings, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.log.decode import decode_rows
-from tablestore_engine.log.dev_broker import BrokerInfo
 
 ADDS = (RowKind.INSERT, RowKind.UPDATE_AFTER)
 

@@ -14,11 +14,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixData, FixRequest, StorageError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.log.dev_broker import BrokerInfo
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import write
 from tablestore_engine.spark.session import session_scratch

@@ -9,6 +9,7 @@ from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.catalog.leftover_folders import LeftoverFolder
 from tablestore_engine.catalog.versions_read import ReadLog, TableRead
 from tablestore_engine.datasource.spark_source import TablestoreSource
+from tablestore_engine.devservers.kafka_connect import find_connect, start_connect, stop_connect
 from tablestore_engine.display import shown
 from tablestore_engine.fileio.stores import local_folder
 from tablestore_engine.ingest.ingest_spec import (
@@ -18,15 +19,6 @@ from tablestore_engine.ingest.ingest_spec import (
     OnError,
     OnTruncate,
 )
-from tablestore_engine.log.database_source import DatabaseSource, parse_source
-from tablestore_engine.log.dev_connect import (
-    ConnectInfo,
-    ConnectorStatus,
-    connector_status,
-    find_connect,
-    start_connect,
-    stop_connect,
-)
 from tablestore_engine.log.kafka.client_settings import (
     BROKERS,
     KAFKA_CONFIG_ENV,
@@ -35,6 +27,8 @@ from tablestore_engine.log.kafka.client_settings import (
     read_settings,
 )
 from tablestore_engine.log.sink import LogPosition, LogWriter
+from tablestore_engine.postgres.connect_rest import ConnectInfo, ConnectorStatus, connector_status
+from tablestore_engine.postgres.database_source import DatabaseSource, parse_source
 from tablestore_engine.runtime.interrupts import stopped_by_signals
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import SCRATCH_ENV

@@ -23,16 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tablestore_engine.api.table_resnapshot import Resnapshot, check_snapshot
+from tablestore_engine.devservers.connector_check import ConnectorCheck
 from tablestore_engine.errors import EngineBug, FixRequest, NotFound, TablestoreError
 from tablestore_engine.ingest.ingest_spec import ChangeFormat, IngestReport, IngestSpec, OnError, OnTruncate
-from tablestore_engine.log.connector_check import ConnectorCheck
-from tablestore_engine.log.database_position import wait_sent
-from tablestore_engine.log.database_session import find_identity, open_database
-from tablestore_engine.log.database_source import DatabaseSource
-from tablestore_engine.log.dev_connect import ConnectInfo
-from tablestore_engine.log.followed_tables import Look, look_at_tables
 from tablestore_engine.log.kafka.topic_names import find_cluster, first_offsets
-from tablestore_engine.log.source_record import (
+from tablestore_engine.postgres.connect_rest import ConnectInfo
+from tablestore_engine.postgres.connector_state import (
     FollowedTable,
     SourceRecord,
     anew_command,
@@ -41,6 +37,10 @@ from tablestore_engine.log.source_record import (
     read_record,
     topic_of,
 )
+from tablestore_engine.postgres.database_source import DatabaseSource
+from tablestore_engine.postgres.postgres_session import find_identity, open_database
+from tablestore_engine.postgres.publication_tables import Look, look_at_tables
+from tablestore_engine.postgres.replication_progress import wait_sent
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 if TYPE_CHECKING:

@@ -30,23 +30,23 @@ from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.ingest.changes import Changes, Part
 from tablestore_engine.ingest.ingest_spec import ChangeFormat, IngestSpec
 from tablestore_engine.ingest.target_columns import Known, plan_columns
-from tablestore_engine.log.database_position import wait_ended, wait_sent
-from tablestore_engine.log.database_session import find_identity, open_database
-from tablestore_engine.log.database_source import DatabaseSource, snapshot_prefix
-from tablestore_engine.log.database_tables import CatalogTable, list_tables, why_unfit
-from tablestore_engine.log.dev_connect import ConnectInfo
-from tablestore_engine.log.dev_process import locked
-from tablestore_engine.log.followed_tables import publish
 from tablestore_engine.log.kafka.topic_names import find_cluster
 from tablestore_engine.log.kafka.topic_source import TopicSource
-from tablestore_engine.log.snapshot_connector import (
+from tablestore_engine.postgres.catalog_tables import CatalogTable, list_tables, why_unfit
+from tablestore_engine.postgres.connect_rest import ConnectInfo
+from tablestore_engine.postgres.connector_state import change_record, follow_as_is, topic_of
+from tablestore_engine.postgres.database_source import DatabaseSource, snapshot_prefix
+from tablestore_engine.postgres.postgres_session import find_identity, open_database
+from tablestore_engine.postgres.publication_tables import publish
+from tablestore_engine.postgres.replication_progress import wait_ended, wait_sent
+from tablestore_engine.postgres.snapshot_connector import (
     SnapshotTopic,
     drop_snapshots,
     quietly_drop,
     take_snapshot,
 )
-from tablestore_engine.log.source_record import change_record, follow_as_is, topic_of
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.runtime.server_process import locked
 from tablestore_engine.spark.spark_types import spark_ddl
 from tablestore_engine.sql.scanner import quote_name
 from tablestore_engine.store.metadata.source_positions import PositionStep

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tablestore_engine.cli.output import print_json, say, write_out
-from tablestore_engine.log.dev_broker import BrokerInfo, find_broker, start_broker, stop_broker
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, find_broker, start_broker, stop_broker
 
 
 def _folder(arguments: argparse.Namespace) -> Path | None:

@@ -1,1 +1,1 @@
-"""The log of tables: its port, the JSON of its messages, Kafka behind the port; and a development broker."""
+"""The changelog of tables as a log: its port, the formats of its messages, and Kafka behind the port."""

@@ -1,1 +1,1 @@
-"""What tests replace: clock, ids, sleep, randomness, crash points; and the Java that the JVM parts use."""
+"""What tests replace: clock, ids, sleep, randomness, crash points; Java, and processes of servers that we start."""

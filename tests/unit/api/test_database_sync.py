@@ -16,8 +16,8 @@ from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.data_type import BIGINT, INT, STRING, DataField, DataType
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec
-from tablestore_engine.log.database_source import parse_source
-from tablestore_engine.log.source_record import FollowedTable
+from tablestore_engine.postgres.connector_state import FollowedTable
+from tablestore_engine.postgres.database_source import parse_source
 from tablestore_engine.runtime.outside_world import SYSTEM
 
 SOURCE = parse_source("shop", "postgresql://app@localhost/shop")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.api import Engine
+from tablestore_engine.devservers import kafka_broker
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log import dev_broker
 from tablestore_engine.runtime import process_folder
 from tablestore_engine.runtime.java import cache_folder, find_java, make_in_cache
 from tablestore_engine.runtime.outside_world import Runtime
@@ -109,11 +109,11 @@ def test_what_is_made_in_the_cache_is_private(tmp_path: Path, monkeypatch: pytes
 def test_a_strangers_broker_is_neither_started_nor_stopped(tmp_path: Path) -> None:
     """The state file says which process is stopped: a stranger's says nothing to us."""
     runtime = Runtime(users=_users({tmp_path: 1002}))
-    for call in (dev_broker.start_broker, dev_broker.stop_broker):
+    for call in (kafka_broker.start_broker, kafka_broker.stop_broker):
         with pytest.raises(FixRequest, match=r"TS1992[\s\S]*mallory"):
             call(tmp_path, runtime=runtime)
     with pytest.raises(FixRequest, match="TS1992"):
-        dev_broker.find_broker(tmp_path, runtime=runtime)
+        kafka_broker.find_broker(tmp_path, runtime=runtime)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from tablestore_engine.errors import RetryError
-from tablestore_engine.log.database_source import notification_topic, snapshot_prefix, snapshot_settings
-from tablestore_engine.log.dev_connect import ConnectInfo, ask_connect, connector_status
 from tablestore_engine.log.kafka.topic_names import count_messages, delete_topics, find_cluster
 from tablestore_engine.log.kafka.topic_source import TopicSource
-from tablestore_engine.log.source_record import topic_of
+from tablestore_engine.postgres.connect_rest import ConnectInfo, ask_connect, connector_status
+from tablestore_engine.postgres.connector_state import topic_of
+from tablestore_engine.postgres.database_source import notification_topic, snapshot_prefix, snapshot_settings
 from tablestore_engine.runtime.outside_world import Runtime
 
 _START_SECONDS, _POLL_SECONDS, _LAST_SECONDS = 60.0, 0.3, 60.0

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tablestore_engine.errors import FixRequest, TablestoreError
-from tablestore_engine.log.database_source import DatabaseSource, pattern_of
+from tablestore_engine.postgres.database_source import DatabaseSource, pattern_of
 
 _GENERATED_SENT = 180000  # from here on the log has values of stored generated columns
 _LEFT_OUT = ("money[]", "interval[]")  # by Debezium, even with include.unknown.datatypes

@@ -1,6 +1,5 @@
 """Whether waiting for a connector has sense: asked again and again while somebody waits.
 
-Names      ConnectorCheck   raises where its process has ended, its task has failed, or it has been silent for too long
 INVARIANT  one answer that does not come is no end: a busy machine, or Connect at its work, lets a question wait.
 """
 
@@ -8,8 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tablestore_engine.devservers.kafka_connect import find_connect
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.dev_connect import ConnectInfo, connector_status, find_connect
+from tablestore_engine.postgres.connect_rest import ConnectInfo, connector_status
 from tablestore_engine.runtime.outside_world import Runtime
 
 _SILENT_SECONDS = 30.0

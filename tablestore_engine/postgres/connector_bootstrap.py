@@ -19,12 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
-from tablestore_engine.log.database_session import Identity, Slot, find_identity, find_slot, open_database
-from tablestore_engine.log.database_source import DatabaseSource
-from tablestore_engine.log.database_tables import CatalogTable, find_risky, list_tables, why_unfit
-from tablestore_engine.log.followed_tables import make_publication, publish
 from tablestore_engine.log.kafka.topic_names import delete_topics, find_cluster
-from tablestore_engine.log.source_record import (
+from tablestore_engine.postgres.catalog_tables import CatalogTable, find_risky, list_tables, why_unfit
+from tablestore_engine.postgres.connector_state import (
     FollowedTable,
     SourceRecord,
     anew_command,
@@ -34,6 +31,15 @@ from tablestore_engine.log.source_record import (
     topic_of,
     write_record,
 )
+from tablestore_engine.postgres.database_source import DatabaseSource
+from tablestore_engine.postgres.postgres_session import (
+    Identity,
+    Slot,
+    find_identity,
+    find_slot,
+    open_database,
+)
+from tablestore_engine.postgres.publication_tables import make_publication, publish
 from tablestore_engine.runtime.outside_world import Runtime
 
 _DROP_SECONDS, _POLL_SECONDS = 20.0, 0.2

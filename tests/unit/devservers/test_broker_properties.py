@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tablestore_engine.log.dev_broker_properties import Ports, server_properties
+from tablestore_engine.devservers.broker_properties import Ports, server_properties
 
 
 def _values(ports: Ports) -> dict[str, str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tablestore_engine.devservers import kafka_broker
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log import dev_broker
 
 
 def test_the_data_folder_is_for_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,11 +18,11 @@ def test_the_data_folder_is_for_this_user_alone(tmp_path: Path, monkeypatch: pyt
     def no_java() -> None:
         raise FixRequest("TS1902", "no Java here", why="the test ends before the JVM", fix="none")
 
-    monkeypatch.setattr(dev_broker, "find_java", no_java)
+    monkeypatch.setattr(kafka_broker, "find_java", no_java)
     before = os.umask(0)
     try:
         with pytest.raises(FixRequest, match="TS1902"):
-            dev_broker.start_broker(tmp_path / "a" / "broker")
+            kafka_broker.start_broker(tmp_path / "a" / "broker")
     finally:
         os.umask(before)
     modes = [stat.S_IMODE((tmp_path / part).stat().st_mode) for part in ("a", "a/broker")]

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.stores import open_root
-from tablestore_engine.log.database_session import Identity, place_number
-from tablestore_engine.log.database_source import DatabaseSource
-from tablestore_engine.log.database_tables import CatalogTable, key_of
-from tablestore_engine.log.dev_process import locked
+from tablestore_engine.postgres.catalog_tables import CatalogTable, key_of
+from tablestore_engine.postgres.database_source import DatabaseSource
+from tablestore_engine.postgres.postgres_session import Identity, place_number
 from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.runtime.server_process import locked
 
 _FILE = "source.json"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablestore_engine.log.dev_process import first_words, last_words
+from tablestore_engine.runtime.server_process import first_words, last_words
 
 CONNECT = """12:00:00 [main] WARN a.b.C - nothing to worry
 12:00:01 [pool-4-thread-1] ERROR o.a.k.ConnectStandalone - Failed to create connector

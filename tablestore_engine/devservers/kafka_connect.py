@@ -1,12 +1,10 @@
 """Kafka Connect with the real Debezium in it, on loopback: changes of one PostgreSQL database into topics.
 
-Names      ConnectInfo        what runs: name, REST address, pid, data folder, log file
-           ConnectorStatus    what Connect says of its connector
-           start_connect()    fetch once, start, wait until it works; returns a running one as it is
-           stop_connect()     ends the process that we started, and no other; find_connect(): it, or None
-           ask_connect()      a request to its REST interface, with the word that it wants
-Steps      1 lock the folder  2 jars and Java  3 how it begins (log/source_begin.py)  4 files of properties  5 start
-           in a session of its own  6 state file  7 wait until connector and task run
+start_connect fetches it once, starts it and waits until it works; stop_connect ends the process that we started, and
+no other.
+
+Steps      1 lock the folder  2 jars and Java  3 how it begins (postgres/connector_bootstrap.py)  4 files of properties
+           5 start in a session of its own  6 state file  7 wait until connector and task run
 INVARIANT  a connector whose task has failed is never "running", whatever its process does.
 INVARIANT  the folder is this user's alone (0700) and belongs to one source: how far it is lies there.
 INVARIANT  who asks Connect has its word, which only this user can read: it tells its settings and takes others.
@@ -16,71 +14,36 @@ WHY        standalone, in one process: this is for one machine. Elsewhere people
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import secrets
 import signal
 import subprocess
-import urllib.request
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
+from tablestore_engine.devservers.broker_users import write_private
+from tablestore_engine.devservers.java_bundles import CONNECT, ensure_bundle
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.database_source import (
+from tablestore_engine.log.kafka.client_settings import BROKERS
+from tablestore_engine.postgres.connect_rest import ConnectInfo, connector_status
+from tablestore_engine.postgres.connector_bootstrap import is_first_load_done, prepare_source
+from tablestore_engine.postgres.database_source import (
     PASSWORD_ENV,
-    REST_USER,
     DatabaseSource,
     connector_properties,
     rest_login,
     worker_properties,
 )
-from tablestore_engine.log.dev_broker_users import write_private
-from tablestore_engine.log.dev_process import end_process, first_words, free_port, locked, start_time
-from tablestore_engine.log.java_bundles import CONNECT, ensure_bundle
-from tablestore_engine.log.kafka.client_settings import BROKERS
-from tablestore_engine.log.source_begin import is_first_load_done, prepare_source
 from tablestore_engine.runtime.java import cache_folder, find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.ownership import check_owner, make_private
+from tablestore_engine.runtime.server_process import end_process, first_words, free_port, locked, start_time
 
 _JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
 _READY_SECONDS, _STOP_SECONDS, _KILL_SECONDS = 180.0, 20.0, 20.0
 _DATA, _DATA_FIX = "data folder of Connect", "name a folder of your own"
-
-
-@dataclass(frozen=True)
-class ConnectInfo:
-    """`url`: its REST interface; `log`: the file with its output."""
-
-    source: DatabaseSource
-    brokers: str
-    url: str
-    pid: int
-    data_dir: str
-    log: str
-
-
-@dataclass(frozen=True)
-class ConnectorStatus:
-    """Words of Connect: RUNNING, FAILED, …; `error`: the first line of what went wrong."""
-
-    connector: str
-    task: str
-    error: str = ""
-
-    @property
-    def is_running(self) -> bool:
-        """Connector and task."""
-        return self.connector == self.task == "RUNNING"
-
-    @property
-    def is_halted(self) -> bool:
-        """One of them, until somebody does something."""
-        return bool({"FAILED", "PAUSED", "STOPPED"} & {self.connector, self.task})
 
 
 def connect_folder(name: str) -> Path:
@@ -209,40 +172,6 @@ def _wait_ready(process: subprocess.Popen[bytes], info: ConnectInfo, runtime: Ru
             return None
         runtime.sleep(0.2)
     return f"its connector did not run within {_READY_SECONDS:.0f} s"
-
-
-def connector_status(info: ConnectInfo, name: str | None = None) -> ConnectorStatus | None:
-    """What Connect says of the source's connector, or of another one; None where it does not answer."""
-    try:
-        said = ask_connect(info, f"connectors/{name or info.source.name}/status")
-    except (OSError, ValueError):
-        return None
-    tasks = said.get("tasks") or [{}]
-    traces = [one.get("trace") or "" for one in (said.get("connector") or {}, *tasks)]
-    errors = [line.strip() for trace in traces for line in trace.splitlines() if line.strip()]
-    causes = [line.removeprefix("Caused by: ") for line in errors if line.startswith("Caused by: ")]
-    return ConnectorStatus(
-        str((said.get("connector") or {}).get("state")),
-        str(tasks[0].get("state", "UNASSIGNED")),
-        (causes or errors or [""])[-1 if causes else 0][:400],
-    )
-
-
-def ask_connect(
-    info: ConnectInfo, path: str, method: str = "GET", body: object = None, seconds: float = 5
-) -> Any:  # noqa: ANN401 - JSON
-    """Its answer. Raises OSError, ValueError. No proxy stands before this machine's own loopback."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"{info.url}/{path}", data, method=method)  # noqa: S310 - http, of loopback
-    if data is not None:
-        request.add_header("Content-Type", "application/json")
-    with suppress(FileNotFoundError):
-        word = (Path(info.data_dir) / "rest-word").read_text("utf-8")
-        login = base64.b64encode(f"{REST_USER}:{word}".encode()).decode()
-        request.add_header("Authorization", f"Basic {login}")
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=seconds) as answer:
-        return json.loads(answer.read() or b"null")
 
 
 def stop_connect(name: str, data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> bool:

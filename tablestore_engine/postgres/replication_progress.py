@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.database_session import open_database
-from tablestore_engine.log.database_source import DatabaseSource
+from tablestore_engine.postgres.database_source import DatabaseSource
+from tablestore_engine.postgres.postgres_session import open_database
 from tablestore_engine.runtime.outside_world import Runtime
 
 _WAIT_SECONDS = 120.0

@@ -28,15 +28,22 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from tablestore_engine.devservers.broker_certificates import Certificates, ensure_certificates
+from tablestore_engine.devservers.broker_properties import Ports, server_properties
+from tablestore_engine.devservers.broker_users import UserFiles, ensure_users, internal_client, write_private
+from tablestore_engine.devservers.java_bundles import KAFKA, ensure_bundle
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.dev_broker_certificates import Certificates, ensure_certificates
-from tablestore_engine.log.dev_broker_properties import Ports, server_properties
-from tablestore_engine.log.dev_broker_users import UserFiles, ensure_users, internal_client, write_private
-from tablestore_engine.log.dev_process import end_process, free_port, is_free, last_words, locked, start_time
-from tablestore_engine.log.java_bundles import KAFKA, ensure_bundle
 from tablestore_engine.runtime.java import cache_folder, find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.ownership import check_owner, make_private
+from tablestore_engine.runtime.server_process import (
+    end_process,
+    free_port,
+    is_free,
+    last_words,
+    locked,
+    start_time,
+)
 
 _JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
 _READY_SECONDS = 90.0

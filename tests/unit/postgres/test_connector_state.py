@@ -11,9 +11,7 @@ import pytest
 
 from tablestore_engine.api.database_sync import check_brokers, known_record
 from tablestore_engine.errors import FixRequest, StorageError
-from tablestore_engine.log.database_session import Identity, Slot, place_number
-from tablestore_engine.log.database_source import parse_source
-from tablestore_engine.log.database_tables import (
+from tablestore_engine.postgres.catalog_tables import (
     CatalogColumn,
     CatalogTable,
     Index,
@@ -21,9 +19,8 @@ from tablestore_engine.log.database_tables import (
     key_of,
     why_unfit,
 )
-from tablestore_engine.log.followed_tables import why_torn
-from tablestore_engine.log.source_begin import Found, decide_begin, has_loaded
-from tablestore_engine.log.source_record import (
+from tablestore_engine.postgres.connector_bootstrap import Found, decide_begin, has_loaded
+from tablestore_engine.postgres.connector_state import (
     FollowedTable,
     SourceRecord,
     change_record,
@@ -33,7 +30,10 @@ from tablestore_engine.log.source_record import (
     topic_of,
     write_record,
 )
-from tablestore_engine.log.unsent_values import Since, doubt_begin, fingerprint, why_doubted
+from tablestore_engine.postgres.database_source import parse_source
+from tablestore_engine.postgres.postgres_session import Identity, Slot, place_number
+from tablestore_engine.postgres.publication_tables import why_torn
+from tablestore_engine.postgres.unsent_values import Since, doubt_begin, fingerprint, why_doubted
 
 SOURCE = parse_source("shop", "postgresql://app@localhost/shop", ["public.*"])
 HERE = Identity("77", 1, "0/20", 180000)

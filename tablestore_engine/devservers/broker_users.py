@@ -26,8 +26,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its 
     UserScramCredentialUpsertion,
 )
 
-from tablestore_engine.log.dev_broker_certificates import Certificates
-from tablestore_engine.log.dev_broker_properties import ADMIN_USER, Ports
+from tablestore_engine.devservers.broker_certificates import Certificates
+from tablestore_engine.devservers.broker_properties import ADMIN_USER, Ports
 from tablestore_engine.log.kafka_rights import RIGHTS, TRANSACTIONAL_PREFIX, Resource
 from tablestore_engine.runtime.outside_world import Runtime
 

@@ -19,16 +19,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
-from tablestore_engine.log.database_source import DatabaseSource
-from tablestore_engine.log.database_tables import (
+from tablestore_engine.postgres.catalog_tables import (
     CatalogTable,
     key_of,
     list_tables,
     quoted,
     why_unfit,
 )
-from tablestore_engine.log.source_record import FollowedTable, SourceRecord, follow_as_is, resnapshot_command
-from tablestore_engine.log.unsent_values import (
+from tablestore_engine.postgres.connector_state import (
+    FollowedTable,
+    SourceRecord,
+    follow_as_is,
+    resnapshot_command,
+)
+from tablestore_engine.postgres.database_source import DatabaseSource
+from tablestore_engine.postgres.unsent_values import (
     Doubt,
     Since,
     doubt_begin,

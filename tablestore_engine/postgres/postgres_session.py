@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.database_source import PASSWORD_ENV, DatabaseSource
+from tablestore_engine.postgres.database_source import PASSWORD_ENV, DatabaseSource
 
 _LOCK_MS = 5000
 _IDENTITY = """select system_identifier::text,

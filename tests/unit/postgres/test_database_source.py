@@ -17,15 +17,15 @@ import pytest
 
 from tablestore_engine.api.database_sync import table_name
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log import database_position
-from tablestore_engine.log.database_source import (
+from tablestore_engine.postgres import replication_progress
+from tablestore_engine.postgres.connect_rest import ConnectInfo, ConnectorStatus, connector_status
+from tablestore_engine.postgres.database_source import (
     connector_properties,
     parse_source,
     snapshot_prefix,
     snapshot_settings,
     worker_properties,
 )
-from tablestore_engine.log.dev_connect import ConnectInfo, ConnectorStatus, connector_status
 from tablestore_engine.runtime.outside_world import Runtime
 
 URL = "postgresql://app@db.example:5433/shop"
@@ -218,8 +218,8 @@ def test_the_place_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = SimpleNamespace(
         now_ms=lambda: now[0], sleep=lambda s: now.__setitem__(0, now[0] + int(s * 1000))
     )
-    monkeypatch.setattr(database_position, "open_database", lambda *_: nullcontext(Database()))
-    place = database_position.wait_sent(
+    monkeypatch.setattr(replication_progress, "open_database", lambda *_: nullcontext(Database()))
+    place = replication_progress.wait_sent(
         parse_source("shop", URL), {}, cast(Runtime, runtime), check=lambda: None
     )
     assert (place, set(asked), len(told)) == ("0/1", {"0/1"}, 3)

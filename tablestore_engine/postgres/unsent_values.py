@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tablestore_engine.log.database_tables import CatalogColumn, CatalogTable, quoted
-from tablestore_engine.log.source_record import FollowedTable
+from tablestore_engine.postgres.catalog_tables import CatalogColumn, CatalogTable, quoted
+from tablestore_engine.postgres.connector_state import FollowedTable
 
 _ALL_IDS, _HALF_IDS = 1 << 32, 1 << 31
 _SAME_BYTES = {("character varying", "text"), ("text", "character varying")}

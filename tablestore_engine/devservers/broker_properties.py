@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tablestore_engine.log.dev_broker_certificates import BROKER_PRINCIPAL, Certificates
+from tablestore_engine.devservers.broker_certificates import BROKER_PRINCIPAL, Certificates
 
 ADMIN_USER = "admin"
 # a session of 3 s: after a SIGKILL the default 9 s would delay the next start by that much

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tablestore_engine.devservers import connector_check
+from tablestore_engine.devservers.connector_check import ConnectorCheck
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log import connector_check
-from tablestore_engine.log.connector_check import ConnectorCheck
-from tablestore_engine.log.database_source import parse_source
-from tablestore_engine.log.dev_connect import ConnectInfo, ConnectorStatus
+from tablestore_engine.postgres.connect_rest import ConnectInfo, ConnectorStatus
+from tablestore_engine.postgres.database_source import parse_source
 from tablestore_engine.runtime.outside_world import Runtime
 
 SOURCE = parse_source("shop", "postgresql://app@localhost/shop")

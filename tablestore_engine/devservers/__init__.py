@@ -1,0 +1,1 @@
+"""Servers for development, on loopback: a Kafka broker, and Kafka Connect with Debezium."""
