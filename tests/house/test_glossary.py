@@ -9,10 +9,21 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "glossary.md"
 
 
+HEADER = ["term", "meaning", "in code", "formerly"]
+
+
+def _rows() -> list[list[str]]:
+    """Cells of each line of the tables: term, meaning, code names, former words."""
+    terms = PAGE.read_text().partition("## Other former words")[0]
+    lines = [line for line in terms.splitlines() if line.startswith("| ")]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    assert all(len(row) == len(HEADER) for row in rows)
+    return [row for row in rows if row != HEADER]
+
+
 def _lines() -> list[tuple[str, str]]:
-    """(word, code names) of each line of the table."""
-    rows = [line.split("|") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
-    return [(row[1].strip(), row[3]) for row in rows[1:]]
+    """(term, code names) of each line."""
+    return [(row[0], row[2]) for row in _rows()]
 
 
 def test_each_word_stands_in_the_code_as_it_is_used() -> None:
@@ -30,6 +41,14 @@ def test_each_word_stands_in_the_code_as_it_is_used() -> None:
     assert [word for word, code in lines if "`" not in code] == []
     words = [one for word, _ in lines for one in word.split(", ")]
     assert sorted(words) == sorted(set(words))
+
+
+def test_no_former_word_is_a_term() -> None:
+    """The standard term stands first: no word that is out of use is the term of another line."""
+    terms = {word for row in _rows() for word in row[0].split(", ")}
+    former = {word for row in _rows() for word in row[3].split(", ") if word}
+    assert former, "no former words were read"
+    assert terms & former == set()
 
 
 def test_the_pages_that_speak_of_names_lead_to_it() -> None:
