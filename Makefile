@@ -17,7 +17,7 @@ export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo broker check format lint types layers unit test test-adapter test-interop test-kafka test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
+.PHONY: help install demo broker check format lint types layers unit test test-nightly test-adapter test-interop test-kafka test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
 
 help: ## Start: list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-20s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
@@ -72,6 +72,11 @@ unit: $(READY) ## Develop: unit, law and house tests; they need no service
 
 test: $(READY) ## Test: everything (broker, Spark, dbt, real Paimon readers)
 	@$(BIN)/python -m integration_tests.run
+
+test-nightly: $(READY) ## Test: what make test leaves out: kills, other seeds each day, 3,000 random queries (hours)
+	@$(BIN)/python -m integration_tests.run --nightly
+	@$(MAKE) --no-print-directory test-conformance test-pyspark-lowest
+	@$(BIN)/python -m integration_tests.soak.run queries --count 3000 --changes 5
 
 test-adapter: $(READY) ## Test: the adapter and the selection of dbt's conformance classes
 	@$(BIN)/python -m integration_tests.run adapter conformance

@@ -1,14 +1,16 @@
-"""`make test`: every suite, each in a process of its own, then one closing line.
+"""`make test` and `make test-nightly`: every suite, each in a process of its own, then one closing line.
 
 Steps      1 the checks of `make check`   2 the suites below, two at a time where cores and memory allow, longest first
            3 a table of results, each failed test with its error, and `N passed, N failed, N skipped`
 INVARIANT  a suite that runs no test has failed; a JVM belongs to one suite, so memory is given back after it.
 INVARIANT  what a suite prints stands together: side by side, it is shown when the suite is done.
-Usage      python -m integration_tests.run [suite ...]     TABLESTORE_TEST_JOBS=1 for one at a time
+INVARIANT  `make test` has fixed seeds; `--nightly` runs what it leaves out, and its attacks with the day's seed.
+Usage      python -m integration_tests.run [--nightly] [suite ...]     TABLESTORE_TEST_JOBS=1 for one at a time
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,13 +39,21 @@ SUITES: dict[str, list[str]] = {
     "interop": ["integration_tests/interop"],
     "adapter": ["integration_tests/adapter"],
     "unit": ["tests"],
-    "spark": ["integration_tests/spark"],
-    "ingest": ["integration_tests/ingest"],
-    "kills": ["integration_tests/kills", "-m", "not whole"],
-    "soak": ["integration_tests/soak"],
+    "spark": ["integration_tests/spark", "-m", "not nightly"],
+    "ingest": ["integration_tests/ingest", "-m", "not nightly"],
+    "kills": ["integration_tests/kills", "-m", "not whole and not nightly"],
+    "soak": ["integration_tests/soak", "-m", "not nightly"],
     "docs": ["integration_tests/docs"],
     "demo": ["integration_tests/demo"],
 }
+NIGHTLY: dict[str, list[str]] = {
+    "kills": ["integration_tests/kills", "-m", "whole or nightly"],
+    "spark": ["integration_tests/spark", "-m", "nightly"],
+    "ingest": ["integration_tests/ingest", "-m", "nightly"],
+    "soak": ["integration_tests/soak"],
+    "laws": ["tests/laws"],
+}
+SEED_VARIABLE = "TABLESTORE_TEST_SEED"
 MEMORY_PER_JOB = 5 << 30  # a driver of 2 GiB, its workers, a broker and two readers in Java
 _SHOW = threading.Lock()
 
@@ -131,15 +141,32 @@ def run_suites(suites: Mapping[str, list[str]], jobs: int) -> list[Outcome]:
         return [suite.result() for suite in running]
 
 
-def main(wanted: list[str]) -> int:
+def pick_suites(wanted: Collection[str], *, is_nightly: bool) -> dict[str, list[str]]:
+    """The named ones, or all, of `make test` or of the nightly run."""
+    known = NIGHTLY if is_nightly else SUITES
+    return {name: arguments for name, arguments in known.items() if not wanted or name in wanted}
+
+
+def main(arguments: list[str]) -> int:
     """Run everything, or the named suites; 0 when nothing failed."""
+    is_nightly = "--nightly" in arguments
+    wanted = [one for one in arguments if one != "--nightly"]
     outcomes: list[Outcome] = []
     for name, command in CHECKS.items():
-        if not wanted or name in wanted:
+        if name in wanted or not (wanted or is_nightly):
             outcomes.append(_run_check(name, command))
+    if is_nightly:
+        seed = os.environ.setdefault(SEED_VARIABLE, str(dt.datetime.now(dt.UTC).date().toordinal()))
+        print(f"{SEED_VARIABLE}={seed}", flush=True)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     jobs = pick_jobs(os.environ.get("TABLESTORE_TEST_JOBS"), os.cpu_count() or 1, memory)
-    outcomes += run_suites({name: SUITES[name] for name in SUITES if not wanted or name in wanted}, jobs)
+    outcomes += run_suites(pick_suites(wanted, is_nightly=is_nightly), jobs)
+    _show(outcomes)
+    failed = sum(row.failed for row in outcomes)
+    return 1 if failed or not any(row.passed for row in outcomes) else 0
+
+
+def _show(outcomes: Sequence[Outcome]) -> None:
     print("\nsuite          passed  failed  skipped  seconds")
     for row in outcomes:
         print(f"{row.name:<14} {row.passed:>6}  {row.failed:>6}  {row.skipped:>7}  {row.seconds:>7.0f}")
@@ -149,7 +176,6 @@ def main(wanted: list[str]) -> int:
         sum(getattr(row, key) for row in outcomes) for key in ("passed", "failed", "skipped")
     )
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed or not passed else 0
 
 
 if __name__ == "__main__":

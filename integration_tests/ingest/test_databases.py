@@ -241,6 +241,7 @@ def _change(postgres: Postgres, name: str, rng: random.Random) -> None:
                     raise psycopg.Rollback
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", range(HISTORIES))
 def test_killed_anywhere_tables_are_the_databases(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path, number: int

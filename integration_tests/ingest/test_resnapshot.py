@@ -236,6 +236,7 @@ class Writers:
                 raise psycopg.Rollback
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_killed_while_a_table_is_read_again_it_is_the_databases(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path, number: int

@@ -24,6 +24,7 @@ SEED = 21
 KEYED, EVENTUAL = (next(kind for kind in KINDS if kind.name == name) for name in ("pair", "early"))
 
 
+@pytest.mark.nightly
 def test_a_minute_of_chaos(tmp_path: Path) -> None:
     """Everything is killed, the network is bad, topics go: nothing is lost, doubled or wrong."""
     run = attack(SEED, kills=1, seconds=0, size=SMALL, folder=tmp_path, say=print)

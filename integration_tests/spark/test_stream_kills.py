@@ -50,7 +50,7 @@ def kill_at(shop: Shop, path: Path) -> None:
     child.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_driver_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """Killed five times; tables without a key, so that a row that comes twice would be seen."""
     shop = Shop(None, tmp_path)  # type: ignore[arg-type]  # the children have sessions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from integration_tests.run import MEMORY_PER_JOB, SUITES, pick_jobs, run_suites
+from integration_tests.run import MEMORY_PER_JOB, NIGHTLY, SUITES, pick_jobs, pick_suites, run_suites
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -33,6 +33,27 @@ def test_every_folder_of_tests_is_a_suite() -> None:
     """A folder with tests that no suite names would never run."""
     with_tests = {path.parent.name for path in (ROOT / "integration_tests").glob("*/test_*.py")}
     assert with_tests == {Path(arguments[0]).name for arguments in SUITES.values()} - {"tests"}
+
+
+def test_every_nightly_test_is_in_a_nightly_suite() -> None:
+    """What make test leaves out is not lost: each folder with a mark `nightly` or `whole` has a suite at night."""
+    marked = {
+        path.parent.name
+        for path in (ROOT / "integration_tests").glob("*/test_*.py")
+        if "mark.nightly" in path.read_text() or "mark.whole" in path.read_text()
+    }
+    assert marked
+    assert marked <= {Path(arguments[0]).name for arguments in NIGHTLY.values()}
+    for name in marked:
+        (arguments,) = [one for one in SUITES.values() if Path(one[0]).name == name]
+        assert "not nightly" in arguments[-1]
+
+
+def test_suites_by_name() -> None:
+    """Names pick among the suites of their own run."""
+    assert list(pick_suites(["kills", "demo"], is_nightly=False)) == ["kills", "demo"]
+    assert list(pick_suites(["kills", "demo"], is_nightly=True)) == ["kills"]
+    assert pick_suites([], is_nightly=True) == NIGHTLY
 
 
 @pytest.mark.slow
