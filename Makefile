@@ -14,7 +14,7 @@ VENV_41 := .venv-pyspark-4.1
 READY_41 := $(VENV_41)/.ready
 CACHE := $(or $(TABLESTORE_CACHE),$(XDG_CACHE_HOME:%=%/dbt-tablestore),$(HOME)/.cache/dbt-tablestore)
 export TABLESTORE_CACHE := $(CACHE)
-FILES := tablestore_engine dbt tests integration_tests benchmarks setup.py
+FILES := tablestore_engine tablestore_demo dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo broker check format lint types layers unit test test-nightly test-adapter test-interop test-kafka test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean

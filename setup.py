@@ -1,4 +1,4 @@
-"""Package dbt-tablestore: the dbt adapter `tablestore` and the engine `tablestore_engine`.
+"""Package dbt-tablestore: the dbt adapter `tablestore`, the engine `tablestore_engine` and the demo `tablestore_demo`.
 
 `dbt` is a namespace shared with dbt-core and the other adapters, hence find_namespace_packages and no
 `__init__.py` in dbt/, dbt/adapters/ and dbt/include/.
@@ -25,27 +25,32 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_namespace_packages(
-        include=["dbt.adapters.tablestore*", "dbt.include.tablestore*", "tablestore_engine*"]
+        include=[
+            "dbt.adapters.tablestore*",
+            "dbt.include.tablestore*",
+            "tablestore_engine*",
+            "tablestore_demo",
+        ]
     ),
     package_data={
         "dbt.include.tablestore": ["*.yml", "macros/*.sql", "macros/*/*.sql", "macros/*/*/*.sql"],
         "tablestore_engine": ["py.typed"],
-        "dbt.adapters.tablestore": [
-            "py.typed",
-            "demo/stream_project/*.yml",
-            "demo/stream_project/*/*.sql",
-            "demo/stream_project/*/*.yml",
-            "demo/project/*.yml",
-            "demo/project/*/*.sql",
-            "demo/project/*/*/*.sql",
-            "demo/project/*/*/*.yml",
+        "dbt.adapters.tablestore": ["py.typed"],
+        "tablestore_demo": [
+            "stream_project/*.yml",
+            "stream_project/*/*.sql",
+            "stream_project/*/*.yml",
+            "project/*.yml",
+            "project/*/*.sql",
+            "project/*/*/*.sql",
+            "project/*/*/*.yml",
         ],
     },
     zip_safe=False,
     entry_points={
         "console_scripts": ["tablestore=tablestore_engine.cli.main:main"],
         "tablestore.commands": [
-            "demo=dbt.adapters.tablestore.demo.command:register",
+            "demo=tablestore_demo.demo_command:register",
             "run-stream=dbt.adapters.tablestore.continuous.command:register",
         ],
     },

@@ -17,7 +17,7 @@ from pathlib import Path
 from tablestore_engine.options import OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("tablestore_engine", "dbt/adapters/tablestore")
+PACKAGES = ("tablestore_engine", "tablestore_demo", "dbt/adapters/tablestore")
 CODE_LENGTH = len("TS0000")
 CHAOS_BEGIN, CHAOS_END = "<!-- chaos: written by make docs -->\n", "<!-- end -->\n"
 _CHAOS_PARTS = {

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.tablestore.demo.project_folder import BROKER
 from integration_tests.demo.suggestions import type_suggestions
+from tablestore_demo.project_folder import BROKER
 from tablestore_engine.cli.main import main
 from tablestore_engine.devservers.kafka_broker import stop_broker
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.tablestore.demo.project_folder import BROKER
-from dbt.adapters.tablestore.demo.stream_command import end_left_servers
 from integration_tests.demo.suggestions import type_suggestions
+from tablestore_demo.project_folder import BROKER
+from tablestore_demo.stream_command import end_left_servers
 from tablestore_engine.devservers.kafka_broker import stop_broker
 
 COMMAND = [

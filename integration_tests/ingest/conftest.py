@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.tablestore.demo.postgres import Postgres, run_postgres
 from integration_tests.ingest.databases import PASSWORD, Connected
+from tablestore_demo.demo_postgres import Postgres, run_postgres
 from tablestore_engine.api import ConnectInfo, parse_source, start_connect, stop_connect
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.postgres.database_source import PASSWORD_ENV

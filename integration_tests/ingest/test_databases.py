@@ -18,8 +18,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from dbt.adapters.tablestore.demo.postgres import USER, Postgres
 from integration_tests.ingest.databases import KNOWN, PASSWORD, Connected, fresh, opened, rows_of, sync, until
+from tablestore_demo.demo_postgres import USER, Postgres
 from tablestore_engine.api import connector_status, find_connect, stop_connect
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from dbt.adapters.tablestore.demo.postgres import Postgres
 from integration_tests.ingest.databases import KNOWN, Connected, fresh, opened, rows_of, sync, until
+from tablestore_demo.demo_postgres import Postgres
 from tablestore_engine.api import SyncReport, SyncSpec, find_connect, stop_connect, sync_database
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, NotFound

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from dbt.adapters.tablestore.demo.postgres import Postgres
 from integration_tests.ingest.databases import KNOWN, fresh
+from tablestore_demo.demo_postgres import Postgres
 from tablestore_engine.api import parse_source
 from tablestore_engine.errors import RetryError
 from tablestore_engine.postgres.catalog_tables import list_tables

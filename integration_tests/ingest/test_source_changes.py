@@ -16,8 +16,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]  # not in its __all__
 
-from dbt.adapters.tablestore.demo.postgres import Postgres
 from integration_tests.ingest.databases import KNOWN, Connected, fresh, opened, rows_of, sync, until
+from tablestore_demo.demo_postgres import Postgres
 from tablestore_engine.api import connector_status, find_connect, stop_connect
 from tablestore_engine.devservers.connector_check import ConnectorCheck
 from tablestore_engine.devservers.kafka_broker import BrokerInfo

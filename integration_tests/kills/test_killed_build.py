@@ -18,9 +18,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.tablestore.demo.dbt_session import DbtSession
-from dbt.adapters.tablestore.demo.feed import day_events, load_flights
-from dbt.adapters.tablestore.demo.project_folder import write_project
+from tablestore_demo.dbt_session import DbtSession
+from tablestore_demo.feed import day_events, load_flights
+from tablestore_demo.project_folder import write_project
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.runtime.outside_world import CRASH_ENV, CRASH_POINTS

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dbt.adapters.tablestore.demo.dbt_session import DbtSession
+from tablestore_demo.dbt_session import DbtSession
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
 from tablestore_engine.runtime.outside_world import CRASH_ENV
 

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import psycopg
 
-from dbt.adapters.tablestore.demo.postgres import Postgres, run_postgres
+from tablestore_demo.demo_postgres import Postgres, run_postgres
 from tablestore_engine.api import (
     ConnectInfo,
     Engine,

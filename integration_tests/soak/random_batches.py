@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.tablestore.demo.dbt_session import DbtSession
+from tablestore_demo.dbt_session import DbtSession
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
 
 BATCHES_OF_A_PROJECT = 100

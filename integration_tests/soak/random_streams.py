@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dbt.adapters.tablestore.demo.dbt_session import DbtSession
+from tablestore_demo.dbt_session import DbtSession
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
 
 MODELS_OF_A_PROJECT, ROUNDS_OF_A_PROJECT = 6, 5

@@ -5,7 +5,7 @@ Steps      1 the first word picks a module from COMMANDS (only that one is impor
 Names      COMMANDS    word -> module of this package with `register(parser) -> run(arguments)`
            main        what setup.py's entry point calls
 INVARIANT  a TablestoreError never shows a traceback unless --debug is given; anything else is a bug and does.
-Other packages add commands by the entry point group `tablestore.commands` (the dbt adapter adds `demo`).
+Other packages add commands by the entry point group `tablestore.commands` (the dbt adapter adds `run-stream`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run import-linter on both packages: `make layers`.
+"""Run import-linter on our packages: `make layers`.
 
 WHY        dbt-core ships `dbt/__init__.py`, so `dbt` is found in site-packages and our part of the namespace is
            not looked at. A folder of links, first on the path, gives the linter just our part of it.
@@ -24,7 +24,8 @@ def run_import_linter() -> subprocess.CompletedProcess[str]:
         for package in (adapters.parent, adapters):
             (package / "__init__.py").touch()
         (adapters / "tablestore").symlink_to(ROOT / "dbt" / "adapters" / "tablestore")
-        (Path(folder) / "tablestore_engine").symlink_to(ROOT / "tablestore_engine")
+        for name in ("tablestore_engine", "tablestore_demo"):
+            (Path(folder) / name).symlink_to(ROOT / name)
         command = [
             str(Path(sys.executable).parent / "lint-imports"),
             "--config",

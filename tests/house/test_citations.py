@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = ("tablestore_engine", "dbt", "tests", "integration_tests", "benchmarks")
+CODE = ("tablestore_engine", "tablestore_demo", "dbt", "tests", "integration_tests", "benchmarks")
 DOCS = ROOT / "docs"
 # numbers of lists that lie elsewhere, and names of pages that are not here
 ELSEWHERE = re.compile(

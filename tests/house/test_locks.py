@@ -12,7 +12,7 @@ def test_locks_are_made_in_one_place() -> None:
     """Only runtime/locks.py makes bare locks; whatever else needs one takes an OrderedLock with its rank."""
     made = [
         str(path.relative_to(ROOT))
-        for folder in ("tablestore_engine", "dbt")
+        for folder in ("tablestore_engine", "tablestore_demo", "dbt")
         for path in sorted((ROOT / folder).rglob("*.py"))
         if re.search(
             r"threading\.(R?Lock|Condition|Semaphore)\(|default_factory=threading\.R?Lock", path.read_text()

@@ -41,7 +41,11 @@ def _reads(files: Iterable[Path]) -> set[str]:
 @pytest.fixture(scope="module")
 def reads() -> set[str]:
     """Keys that the packages read."""
-    packages = [ROOT / "tablestore_engine", ROOT / "dbt" / "adapters" / "tablestore"]
+    packages = [
+        ROOT / "tablestore_engine",
+        ROOT / "tablestore_demo",
+        ROOT / "dbt" / "adapters" / "tablestore",
+    ]
     table = ROOT / "tablestore_engine" / "options" / "table.py"
     return _reads(path for package in packages for path in package.rglob("*.py") if path != table)
 

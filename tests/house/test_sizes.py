@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("tablestore_engine", "dbt/adapters/tablestore")
+PACKAGES = ("tablestore_engine", "tablestore_demo", "dbt/adapters/tablestore")
 FILE_LINES_MAX = 400
 BODY_LINES_MAX = 40
 

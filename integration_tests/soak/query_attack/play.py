@@ -19,7 +19,6 @@ from typing import Any
 
 from dbt.adapters.factory import reset_adapters
 
-from dbt.adapters.tablestore.demo.dbt_session import NodeResult
 from integration_tests.soak.query_attack.findings import ALL, UNKNOWN, Finding, Report
 from integration_tests.soak.query_attack.history import History
 from integration_tests.soak.query_attack.oracle import Oracle, Result, Unfit, normal
@@ -27,6 +26,7 @@ from integration_tests.soak.query_attack.project import SPARK, Project
 from integration_tests.soak.query_attack.queries import Model
 from integration_tests.soak.query_attack.relation import names_in
 from integration_tests.soak.query_attack.world import SCHEMA, World
+from tablestore_demo.dbt_session import NodeResult
 from tablestore_engine.api import Engine, SparkSettings
 
 WRONG, ERROR = "wrong rows", "error without a code"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import yaml
 
-from dbt.adapters.tablestore.demo.dbt_session import BuildResult, DbtSession
 from integration_tests.soak.query_attack.history import History
 from integration_tests.soak.query_attack.queries import Model, View
 from integration_tests.soak.query_attack.relation import render
 from integration_tests.soak.query_attack.world import SCHEMA
+from tablestore_demo.dbt_session import BuildResult, DbtSession
 
 # Many short plans: no code generation, no replanning, no reports. What a query gives is the same.
 SPARK = {

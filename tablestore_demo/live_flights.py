@@ -16,8 +16,8 @@ from typing import Any
 
 import polars as pl
 
-from dbt.adapters.tablestore.demo.feed import DAYS, day_events
-from dbt.adapters.tablestore.demo.postgres import Postgres
+from tablestore_demo.demo_postgres import Postgres
+from tablestore_demo.feed import DAYS, day_events
 
 TABLE = """create table flights (
     flight_id text primary key, carrier text not null, origin text not null, dest text not null,

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dbt.adapters.tablestore.demo.project_folder import BROKER
+from tablestore_demo.project_folder import BROKER
 from tablestore_engine.errors import FixRequest
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.tablestore.demo import stream_command
-from dbt.adapters.tablestore.demo.project_folder import BROKER, MARKER
+from tablestore_demo import stream_command
+from tablestore_demo.project_folder import BROKER, MARKER
 from tablestore_engine.errors import FixRequest
 
 

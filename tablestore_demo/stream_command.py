@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbt.adapters.tablestore.demo.dbt_session import BuildResult, DbtSession
-from dbt.adapters.tablestore.demo.demo_broker import run_broker
-from dbt.adapters.tablestore.demo.feed import load_flights
-from dbt.adapters.tablestore.demo.live_flights import LiveFlights, break_delays, mend_delays, schedule
-from dbt.adapters.tablestore.demo.picture import tell
-from dbt.adapters.tablestore.demo.postgres import Postgres, end_left, run_postgres
-from dbt.adapters.tablestore.demo.project_folder import (
+from tablestore_demo.dbt_session import BuildResult, DbtSession
+from tablestore_demo.demo_broker import run_broker
+from tablestore_demo.demo_postgres import Postgres, end_left, run_postgres
+from tablestore_demo.feed import load_flights
+from tablestore_demo.live_flights import LiveFlights, break_delays, mend_delays, schedule
+from tablestore_demo.picture import tell
+from tablestore_demo.project_folder import (
     BROKER,
     Project,
     check_folder,

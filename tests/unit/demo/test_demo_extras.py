@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.tablestore.demo import command
+from tablestore_demo import demo_command
 from tablestore_engine.cli.main import main
 
 
@@ -17,7 +17,7 @@ def test_missing_extras_are_asked_for_by_name(
 ) -> None:
     """An error of ours with the command to type, no traceback, and no folder made for nothing."""
     for name in list(sys.modules):
-        if name.startswith(("pypaimon_rust", "dbt.adapters.tablestore.demo")):
+        if name.startswith(("pypaimon_rust", "tablestore_demo")):
             monkeypatch.delitem(sys.modules, name)
     for name in missing:
         monkeypatch.setitem(sys.modules, name, None)
@@ -74,6 +74,6 @@ def test_the_environment_is_named_unless_its_command_is_what_a_shell_finds(
     (tmp_path / "activate").touch()
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     place = found if found is None else str(tmp_path / found)  # an absolute path stays what it is
-    monkeypatch.setattr(command.shutil, "which", lambda _: place)
-    command._next_steps(tmp_path, [])
+    monkeypatch.setattr(demo_command.shutil, "which", lambda _: place)
+    demo_command._next_steps(tmp_path, [])
     assert (f"source {tmp_path / 'activate'}" in capsys.readouterr().out) is is_said

@@ -24,9 +24,9 @@ from typing import NoReturn
 import polars as pl
 import pyarrow as pa
 
-from dbt.adapters.tablestore.demo.dbt_session import BuildResult, DbtSession
-from dbt.adapters.tablestore.demo.demo_broker import run_broker
-from dbt.adapters.tablestore.demo.feed import (
+from tablestore_demo.dbt_session import BuildResult, DbtSession
+from tablestore_demo.demo_broker import run_broker
+from tablestore_demo.feed import (
     EXTRAS,
     STREAM_EXTRAS,
     check_extras,
@@ -34,10 +34,10 @@ from dbt.adapters.tablestore.demo.feed import (
     load_flights,
     poisoned,
 )
-from dbt.adapters.tablestore.demo.picture import bars, tell
-from dbt.adapters.tablestore.demo.project_folder import write_project
-from dbt.adapters.tablestore.demo.readers import count_with_paimon_rust
-from dbt.adapters.tablestore.demo.stream_command import clear_all, run_live
+from tablestore_demo.paimon_rust_reader import count_with_paimon_rust
+from tablestore_demo.picture import bars, tell
+from tablestore_demo.project_folder import write_project
+from tablestore_demo.stream_command import clear_all, run_live
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import EngineBug, FixRequest
 
