@@ -10,7 +10,7 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import arrow_rows, assert_same
 from integration_tests.interop.schemas import Schema, schema
-from tablestore_engine.store.leftovers.clean_orphans import OrphanRequest
+from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
 
 MADE = schema({"id": "BIGINT", "v": "STRING"}, keys=("id",), options={"bucket": "2"})
 
@@ -50,7 +50,7 @@ def test_staged_snapshots_are_seen_by_nobody_until_published(
 
 def test_rolled_back_tables_go_on(java: JavaPaimon, rust: ProcessPeer, tmp_path: Path) -> None:
     """After our rollback Java shows the earlier snapshot; a commit after it, by either, is right. What was taken back
-    goes as leftovers, and nothing that either has written since.
+    goes as orphan files, and nothing that either has written since.
     """
     us, location, oracle = Ours(), tmp_path / "ours.db" / "rolled", Oracle(MADE)
     us.create(location, MADE)

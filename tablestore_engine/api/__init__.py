@@ -1,12 +1,14 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
+import warnings
+
 from tablestore_engine.api.changed_keys import ChangedKeys
 from tablestore_engine.api.database_sync import SyncReport, SyncSpec, sync_database
 from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, TableFacts
 from tablestore_engine.api.stateful_streams import StatefulRun, StatefulStreams
 from tablestore_engine.api.table import Scan, Table
-from tablestore_engine.catalog.leftover_folders import LeftoverFolder
+from tablestore_engine.catalog.orphan_folders import OrphanFolder
 from tablestore_engine.catalog.versions_read import ReadLog, TableRead
 from tablestore_engine.datasource.spark_source import TablestoreSource
 from tablestore_engine.devservers.kafka_connect import find_connect, start_connect, stop_connect
@@ -41,8 +43,8 @@ from tablestore_engine.sql.changed_tables import changed_tables
 from tablestore_engine.sql.table_version import ChangesBetween, TableVersion, find_version, versioned_database
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
-from tablestore_engine.store.leftovers.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.metadata.source_positions import PositionStep, encode_steps, steps_of
+from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.rows.row_filter import Interval, RowFilter, SameKeys
 from tablestore_engine.store.write.requested_compaction import FileTotals
 from tablestore_engine.store.write.write_request import WriteMode
@@ -110,7 +112,6 @@ __all__ = [
     "IngestReport",
     "IngestSpec",
     "Interval",
-    "LeftoverFolder",
     "LogPosition",
     "LogStatus",
     "LogWriter",
@@ -118,6 +119,7 @@ __all__ = [
     "OnSchemaChange",
     "OnTruncate",
     "OrderedLock",
+    "OrphanFolder",
     "OrphanReport",
     "Outcome",
     "OutputMode",
@@ -179,3 +181,18 @@ __all__ = [
     "sync_database",
     "versioned_database",
 ]
+
+_FORMER_NAMES: dict[str, object] = {"LeftoverFolder": OrphanFolder}
+
+
+def __getattr__(name: str) -> object:
+    """A former name of this module, until the release after 1.11; CHANGELOG.md lists them."""
+    if name not in _FORMER_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    now = _FORMER_NAMES[name]
+    warnings.warn(
+        f"{__name__}.{name} is deprecated: import {getattr(now, '__name__', now)}",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return now

@@ -381,7 +381,7 @@ class Engine:
 
     @property
     def orphans(self) -> Orphans:
-        """Leftovers of the whole warehouse: of every table, and folders beside them."""
+        """Orphan files of the whole warehouse: of every table, and folders beside them."""
         return self._warehouse.orphans
 
     @property

@@ -24,7 +24,7 @@ from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.sql.table_version import TableVersion, find_version
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
-from tablestore_engine.store.leftovers.clean_orphans import DAY_MS, OrphanReport
+from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.requested_compaction import CompactionRequest

@@ -153,14 +153,14 @@ class FilesystemCatalog:
         options = {UUID_OPTION: self.runtime.new_uuid(), **schema.options}
         first = replace(schema, id=0, time_millis=self.runtime.now_ms(), options=options, claim=None)
         schemas, layout = self.schemas(identifier), TableLayout(self.location(identifier))
-        leftovers = (
+        remaining = (
             () if schemas.list_ids() else TableStore(self.fileio, layout.location).snapshots.list_ids()
         )
-        if leftovers:
+        if remaining:
             raise FixRequest(
                 "TS1465",
                 f"{identifier} cannot be created",
-                why=f"{layout.snapshot_dir} holds snapshot {leftovers[0]} of a table that is gone: there is no schema",
+                why=f"{layout.snapshot_dir} holds snapshot {remaining[0]} of a table that is gone: there is no schema",
                 fix=f"move the folder {layout.location} away",
             )
         self.fileio.mkdirs(layout.snapshot_dir)

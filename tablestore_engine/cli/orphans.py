@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 
-from tablestore_engine.api import DAMAGED, Engine, LeftoverFolder, OrphanReport, describe_damage
+from tablestore_engine.api import DAMAGED, Engine, OrphanFolder, OrphanReport, describe_damage
 from tablestore_engine.cli.output import print_json, to_size, write_out
 from tablestore_engine.cli.warehouse_choice import add_place, check_readable, open_engine
 from tablestore_engine.errors import FixRequest
@@ -36,7 +36,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if (arguments.table is None) is not arguments.all or arguments.older_than.strip().isdigit():
         raise FixRequest(
             "TS1985",
-            "orphans does not know where to look, or how old leftovers are",
+            "orphans does not know where to look, or how old orphan files are",
             why=f"the table is {arguments.table}, --all is {arguments.all}, --older-than is {arguments.older_than!r}",
             fix="name one table or --all, and write a time with its unit, as in 36h",
         )
@@ -47,7 +47,7 @@ def _run(arguments: argparse.Namespace) -> int:
             reports = {
                 arguments.table: engine.table(arguments.table).orphans(delete=delete, older_than_ms=grace_ms)
             }
-            folders: tuple[LeftoverFolder, ...] = ()
+            folders: tuple[OrphanFolder, ...] = ()
         else:
             reports = dict(_reports(engine, grace_ms, problems, delete=delete))
             folders = engine.orphans.folders(grace_ms=grace_ms, delete=delete)
@@ -70,7 +70,7 @@ def _reports(
 def _show(
     arguments: argparse.Namespace,
     reports: dict[str, OrphanReport],
-    folders: tuple[LeftoverFolder, ...],
+    folders: tuple[OrphanFolder, ...],
     problems: dict[str, str],
 ) -> None:
     if arguments.json:
@@ -99,13 +99,13 @@ def _record(name: str, report: OrphanReport) -> dict[str, object]:
 
 
 def _told(report: OrphanReport) -> str:
-    """`3 leftovers, 1.2 kB, deleted: 2 data (1.1 kB), 1 manifest (0.1 kB); 4 left: younger than the grace period`."""
+    """`3 orphan files, 1.2 kB, deleted: 2 data (1.1 kB), 1 manifest (0.1 kB); 4 left: younger than …`."""
     kinds = ", ".join(f"{count} {kind} ({to_size(size)})" for kind, (count, size) in report.by_kind.items())
     left = "".join(f"; {count} left: {why}" for why, count in report.left.items())
     if not report.found:
-        return f"no leftovers{left}"
+        return f"no orphan files{left}"
     what = "deleted" if report.is_deleted else "would go (--delete)"
-    return f"{len(report.found)} leftovers that nothing names, {to_size(report.size_bytes)}, {what}: {kinds}{left}"
+    return f"{len(report.found)} orphan files, {to_size(report.size_bytes)}, {what}: {kinds}{left}"
 
 
 REGISTER = {"orphans": _register}

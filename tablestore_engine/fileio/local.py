@@ -6,7 +6,7 @@ Steps      claim: temporary file in the same folder -> bytes -> fsync file -> li
 INVARIANT  temporary names start with a dot: other engines parse every snapshot-* they see (format.md#layout).
 INVARIANT  no link inside the root is followed (TS1290); a folder is looked at once. A claim is one link(2), which fails
            when the name exists, on every POSIX file system.
-CRASH      a leftover is a hidden temporary file, or a file that nothing names.
+CRASH      what remains is a hidden temporary file, or a file that nothing names.
 Cost       0.4 ms per fsync of a file, 0.2 ms of a folder on the build machine: ten files of a commit cost 6 ms.
 PAIMON     Java renames on local disks, which overwrites: mixing committers needs care (format.md#commits).
 """

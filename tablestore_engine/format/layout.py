@@ -5,7 +5,7 @@
     <location>/snapshot/LATEST, EARLIEST    <location>/changelog/changelog-<N>, LATEST, EARLIEST
     <location>/manifest/<name>              <location>/index/<name>        <location>/statistics/<name>
     <location>/expire/floor-<N>-<uuid>, keep-<N>   ours, while snapshots expire or are rolled back (store/expiry)
-    <location>/expire/sweep-<uuid>                 ours, while leftovers are deleted (store.commit.orphan_notice)
+    <location>/expire/sweep-<uuid>                 ours, while orphan files are deleted (store.commit.orphan_notice)
     <location>/branch/branch-<b>/{schema,snapshot,tag,consumer,changelog}/…
     <location>/[<k>=<v>/…]bucket-<b>/<data or changelog file>
 
@@ -92,7 +92,7 @@ class TableLayout:
 
     @property
     def sweeps_dir(self) -> str:
-        """Directory of what who deletes leftovers tells writers: one for all branches, as data files are."""
+        """Directory in which the deletion of orphan files notifies writers: one for all branches, as data files are."""
         return f"{self.location}/expire"
 
     def sweep_path(self, uuid: str) -> str:
@@ -202,7 +202,7 @@ def table_location(warehouse: str, database: str, table: str) -> str:
 
 
 def staged_rows_location(warehouse: str) -> str:
-    """Rows that tasks of Spark wrote and nobody has committed yet: in no table's folder, so no table's leftovers."""
+    """Rows that tasks of Spark wrote and nobody has committed yet: in no table's folder, so no table's orphan files."""
     return f"{warehouse}/{STAGED_ROWS}"
 
 

@@ -117,7 +117,7 @@ class Parts:
 
     @property
     def sweeps(self) -> Sweeps:
-        """What who deletes leftovers and who claims tell each other."""
+        """Shared by the deletion of orphan files and by commits."""
         return Sweeps(self.fileio, self.layout, self.manifests, self.schemas)
 
     @property

@@ -33,12 +33,12 @@ from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.files.parquet_input import FooterChecks
-from tablestore_engine.store.leftovers.clean_orphans import OrphanReport, OrphanRequest, clean_orphans
 from tablestore_engine.store.metadata.identity import find_identity, table_gone
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.metadata.source_positions import encode_steps, positions_of, steps_back
 from tablestore_engine.store.metadata.tags import TagStore
+from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport, OrphanRequest, clean_orphans
 from tablestore_engine.store.read.filtered_read import Condition, parse_conditions, read_matching
 from tablestore_engine.store.read.key_lookup import find_rows
 from tablestore_engine.store.read.scan import PartitionFilter, ScanPlan
@@ -252,7 +252,7 @@ class TableStore:
         return expire_partitions(parts, committer_of(parts), self.write, dry_run=dry_run)
 
     def orphans(self, request: OrphanRequest) -> OrphanReport:
-        """Leftovers of the whole table, by default only looked at. See store.leftovers.clean_orphans."""
+        """Orphan files of the whole table, by default only listed. See store.orphan_files.clean_orphans."""
         layout = TableLayout(self.location)
         parts = Parts.of(
             self.fileio, layout, self.runtime, self.identity, self.runner

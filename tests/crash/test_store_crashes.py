@@ -13,7 +13,7 @@ import pytest
 from tablestore_engine.format.schema_change import add_column
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
-from tablestore_engine.store.leftovers.clean_orphans import OrphanRequest
+from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime

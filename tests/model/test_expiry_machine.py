@@ -17,14 +17,14 @@ from tablestore_engine.errors import RetryError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.store.clone import clone_table
-from tablestore_engine.store.leftovers.clean_orphans import OrphanRequest
+from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash, seeded_runtime
 from tests.unit.store.expiry_world import newest, strays, visible
 from tests.unit.store.table_world import Row, delete, make_table, open_table, overwrite, put, row, rows_of
 
 Content = dict[int, Row]
-ALL_LEFTOVERS = OrphanRequest(
+ALL_ORPHANS = OrphanRequest(
     grace_ms=-(1 << 60), delete=True
 )  # the clocks of tests begin anew with each handle
 batches = st.dictionaries(st.integers(0, 9), st.integers(0, 3), min_size=1, max_size=5)
@@ -197,9 +197,9 @@ class ExpiryMachine(RuleBasedStateMachine):
     @rule()
     def clean(self) -> None:
         """What nobody names is gone, whoever left it; a second time there is nothing."""
-        self.store.orphans(ALL_LEFTOVERS)
+        self.store.orphans(ALL_ORPHANS)
         assert strays(self.store) == set()
-        assert self.store.orphans(replace(ALL_LEFTOVERS, delete=False)).found == ()
+        assert self.store.orphans(replace(ALL_ORPHANS, delete=False)).found == ()
         self.explained = set()
 
     @rule(batch=batches, changes=st.integers(0, 25), staged=st.booleans())
@@ -228,7 +228,7 @@ class ExpiryMachine(RuleBasedStateMachine):
         """A cleaning that dies anywhere has taken nothing from anybody (the invariant)."""
         fileio = DyingFileIO(LocalFileIO(str(self.root)), seed=changes, changes_left=changes)
         with contextlib.suppress(SimulatedCrash):
-            open_table(self.root, fileio=fileio).orphans(ALL_LEFTOVERS)
+            open_table(self.root, fileio=fileio).orphans(ALL_ORPHANS)
 
     @precondition(lambda self: self.clones)
     @rule(data=st.data())

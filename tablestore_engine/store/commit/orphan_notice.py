@@ -1,4 +1,4 @@
-"""What stands between a claim and a deletion of leftovers: a file is never deleted that a later snapshot names.
+"""What stands between a claim and a deletion of orphan files: a file is never deleted that a later snapshot names.
 
     expire/sweep-<uuid>   names that are going, one a line
 
@@ -54,7 +54,7 @@ class Sweeps:
             raise RetryError(
                 "TS1328",
                 f"a commit to {self.layout.location} came too late",
-                why=f"its file {lost} was taken for a leftover: named by no snapshot, and older than the grace period "
+                why=f"its file {lost} was taken for an orphan file: in no snapshot, and older than the grace period "
                 "of `tablestore orphans --delete`",
                 fix="run it again; give such a cleaning more grace than your slowest write takes",
             )

@@ -1,4 +1,4 @@
-"""Leftovers of a warehouse: of its tables, also of those that wait for a name, and folders that are no table any more.
+"""Orphan files of a warehouse: of its tables, also of those that wait for a name, and folders that are no table.
 
 Names      Orphans   of_table, tables, folders
 INVARIANT  nothing of another user is touched, and nothing without `delete`.
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.leftover_folders import (
-    LeftoverFolder,
-    delete_leftover_folder,
-    list_leftover_folders,
+from tablestore_engine.catalog.orphan_folders import (
+    OrphanFolder,
+    delete_orphan_folder,
+    list_orphan_folders,
 )
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.runtime.ownership import is_strangers
-from tablestore_engine.store.leftovers.clean_orphans import OrphanReport, OrphanRequest
+from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport, OrphanRequest
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,21 @@ class Orphans:
     catalog: FilesystemCatalog
 
     def of_table(self, identifier: Identifier, *, grace_ms: int, delete: bool) -> OrphanReport:
-        """See store.leftovers.clean_orphans. Raises FixRequest TS1090 too."""
+        """See store.orphan_files.clean_orphans. Raises FixRequest TS1090 too."""
         _check(grace_ms)
         request = OrphanRequest(grace_ms, delete, self._is_stranger)
         return self.catalog.store(identifier).orphans(request)
 
-    def folders(self, *, grace_ms: int, delete: bool) -> tuple[LeftoverFolder, ...]:
+    def folders(self, *, grace_ms: int, delete: bool) -> tuple[OrphanFolder, ...]:
         """What lies beside tables. Raises FixRequest TS1090."""
         _check(grace_ms)
-        found = list_leftover_folders(self.catalog, grace_ms, self._is_stranger)
+        found = list_orphan_folders(self.catalog, grace_ms, self._is_stranger)
         for one in found if delete else ():
-            delete_leftover_folder(self.catalog, one)
+            delete_orphan_folder(self.catalog, one)
         return found
 
     def tables(self) -> tuple[Identifier, ...]:
-        """Everything that may have leftovers."""
+        """Everything that may have orphan files."""
         return tuple(
             identifier
             for database in self.catalog.list_databases()
@@ -60,7 +60,7 @@ def _check(grace_ms: int) -> None:
     if grace_ms < 0:
         raise FixRequest(
             "TS1090",
-            "leftovers are not looked for",
+            "orphan files are not looked for",
             why=f"the grace period is {grace_ms} ms",
             fix="give 0 or more; what is younger may belong to a write that has not ended",
         )

@@ -22,7 +22,7 @@ def test_they_are_shown_and_only_then_deleted(run: Run, engine: Engine, warehous
     _discarded(engine)
     rows = engine.table("demo.orders").scan().to_arrow().sort_by("order_id")
     young = run("orphans", "demo.orders")
-    assert (young.status, "no leftovers; " in young.out, "younger" in young.out) == (0, True, True)
+    assert (young.status, "no orphan files; " in young.out, "younger" in young.out) == (0, True, True)
     shown = run("orphans", "demo.orders", "--older-than", "0ms", "--json").json["tables"][0]
     assert shown["files"] == len(shown["paths"]) > 2
     assert all(Path(path).exists() for path in shown["paths"])

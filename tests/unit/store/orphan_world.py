@@ -1,4 +1,4 @@
-"""Tables with leftovers, for tests: a history of everything, what can be read of it, cleanings whatever the age."""
+"""Tables with orphan files, for tests: a history of everything, what can be read of it, cleanings whatever the age."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tablestore_engine.store.leftovers.clean_orphans import OrphanReport, OrphanRequest
+from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport, OrphanRequest
 from tablestore_engine.store.table_store import TableStore
 from tests.unit.store.expiry_world import newest, visible
 from tests.unit.store.table_world import (

@@ -1,4 +1,4 @@
-"""Leftovers of writers and stages that die, and cleanings that die or fail: the next one ends the work."""
+"""Orphan files of writers and stages that die, and cleanings that die or fail: the next one ends the work."""
 
 from __future__ import annotations
 

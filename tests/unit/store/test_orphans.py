@@ -1,4 +1,4 @@
-"""Leftovers: what nobody names goes, everything that anybody can read stays, and what is in doubt stops the work."""
+"""Orphan files: what nobody names goes, everything that anybody can read stays, and what is in doubt stops the work."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.store.clone import clone_table
-from tablestore_engine.store.leftovers.clean_orphans import DAY_MS, IS_YOUNG, OrphanRequest
-from tablestore_engine.store.leftovers.table_files import IS_LINK, IS_STRANGERS, IS_UNKNOWN, kind_of
+from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, IS_YOUNG, OrphanRequest
+from tablestore_engine.store.orphan_files.table_files import IS_LINK, IS_STRANGERS, IS_UNKNOWN, kind_of
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import (
     SimulatedCrash,
@@ -71,7 +71,7 @@ def test_fresh_files_stay_for_a_day(tmp_path: Path) -> None:
 
 
 def test_a_commit_that_ends_between_the_passes_is_safe(tmp_path: Path) -> None:
-    """Its files were leftovers when they were listed first, and are named when names are read again."""
+    """Its files were orphans when they were listed first, and are named when names are read again."""
     store = history(tmp_path)
     written, go_on = threading.Event(), threading.Event()
 

@@ -12,7 +12,7 @@ import pytest
 from tablestore_engine.api import Engine, PositionStep, TableVersion, WriteSpec
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.leftover_folders import list_leftover_folders
+from tablestore_engine.catalog.orphan_folders import list_orphan_folders
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
@@ -145,10 +145,10 @@ def test_an_archive_of_somebody_else_writes_nowhere_else(states: QueryStates, tm
 def test_states_of_a_table_that_is_gone_are_leftovers(states: QueryStates, tmp_path: Path) -> None:
     """They go with orphans; those of a table that is there are nobody's business."""
     states.pack(folder(tmp_path / "run"))
-    found = list_leftover_folders(states.catalog, 0, lambda _: False)
+    found = list_orphan_folders(states.catalog, 0, lambda _: False)
     assert [one.what for one in found] == ["state of a query without a table"]
     for stranger in ("notes", ".x", "x."):
         os.makedirs(f"{states.catalog.warehouse}/.tablestore/states/{stranger}")
-    assert [one.path for one in list_leftover_folders(states.catalog, 0, lambda _: False)] == [found[0].path]
+    assert [one.path for one in list_orphan_folders(states.catalog, 0, lambda _: False)] == [found[0].path]
     os.makedirs(f"{states.catalog.warehouse}/demo.db/totals")
-    assert list_leftover_folders(states.catalog, 0, lambda _: False) == ()
+    assert list_orphan_folders(states.catalog, 0, lambda _: False) == ()

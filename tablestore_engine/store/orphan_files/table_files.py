@@ -89,7 +89,7 @@ def kind_of(name: str) -> str | None:
 def list_table_files(
     fileio: FileIO, layout: TableLayout, schema: TableSchema, is_stranger: IsStranger
 ) -> Listing:
-    """Everything that could be a leftover; which is one, others know."""
+    """Everything that could be an orphan file; the caller decides."""
     listing = Listing()
     for folder, is_bucket in _data_folders(fileio, layout, schema):
         entries = (*fileio.list(folder.path), *fileio.list_hidden(folder.path))

@@ -1,4 +1,4 @@
-"""Leftovers of a table: files that nothing names any more, looked for twice before one is deleted.
+"""Find and delete the orphan files of a table: files that nothing references, checked twice before a deletion.
 
 Names      clean_orphans   the only entry: looks, and deletes when it is asked to → OrphanReport
            OrphanRequest, OrphanReport
@@ -13,7 +13,7 @@ INVARIANT  a file is deleted only when it was listed before names were read, twi
 INVARIANT  what cannot be read stops everything before step 4: nothing was deleted.
 INVARIANT  only in the table of this identity: the guard is asked before each folder.
 INVARIANT  a stage is moved out of its name before it goes: whoever begins it anew begins in another folder.
-CRASH      anywhere: some leftovers are gone, the others are found again.
+CRASH      anywhere: some orphan files are gone, the others are found again.
 PAIMON     other engines' writers are protected by the grace period alone, as there (a day).
 """
 
@@ -29,8 +29,8 @@ from tablestore_engine.errors import RetryError
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import DROPPED_PREFIX, SWEEP_PREFIX
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.leftovers.referenced_roots import Named, read_named
-from tablestore_engine.store.leftovers.table_files import (
+from tablestore_engine.store.orphan_files.referenced_roots import Named, read_named
+from tablestore_engine.store.orphan_files.table_files import (
     DROPPED,
     FOLDER,
     KINDS,
@@ -64,7 +64,7 @@ class OrphanRequest:
 
 @dataclass(frozen=True)
 class OrphanReport:
-    """`found`: leftovers, when `is_deleted` those that are gone; `left`: reason → how many were not touched."""
+    """`found`: orphan files, when `is_deleted` those that are gone; `left`: reason → how many were not touched."""
 
     found: tuple[TableFile, ...]
     is_deleted: bool
@@ -95,7 +95,7 @@ def clean_orphans(parts: Parts, request: OrphanRequest) -> OrphanReport:
     cleaning = _Cleaning(parts, request)
     first = cleaning.look()
     if not request.delete:
-        return OrphanReport(first.leftovers, is_deleted=False, left=first.left)
+        return OrphanReport(first.orphans, is_deleted=False, left=first.left)
     return cleaning.delete(first)
 
 
@@ -103,7 +103,7 @@ def clean_orphans(parts: Parts, request: OrphanRequest) -> OrphanReport:
 class _Look:
     """What one pass saw."""
 
-    leftovers: tuple[TableFile, ...]
+    orphans: tuple[TableFile, ...]
     left: Mapping[str, int]
 
 
@@ -121,16 +121,16 @@ class _Cleaning:
         """Steps 4 to 8."""
         parts = self.parts
         self._forget_sweeps()
-        if not first.leftovers:
+        if not first.orphans:
             return OrphanReport((), is_deleted=True, left=first.left)
         parts.guard.check()
-        names = {one.name for one in first.leftovers}
+        names = {one.name for one in first.orphans}
         with parts.sweeps.begun(parts.runtime.new_uuid(), names):
             parts.runtime.crash_point("orphans.begun")
-            gone = self._delete_files(one for one in first.leftovers if one.kind == TEMPORARY)
+            gone = self._delete_files(one for one in first.orphans if one.kind == TEMPORARY)
             self._wait_for_claims()
             second = self.look()
-            still = set(second.leftovers) & set(first.leftovers)
+            still = set(second.orphans) & set(first.orphans)
             parts.runtime.crash_point("orphans.looked")
             stages = (one for one in still if one.kind in (STAGE, DROPPED))
             gone += [one for one in stages if self._delete_stage(one)]
@@ -181,7 +181,7 @@ class _Cleaning:
             self.parts.runtime.sleep(_PAUSE_SECONDS)
         raise RetryError(
             "TS1327",
-            f"leftovers of {self.parts.layout.location} are not deleted",
+            f"orphan files of {self.parts.layout.location} are not deleted",
             why=f"a commit is on its way: {waiting[0].path} is there",
             fix="run it again; after a kill it goes with the others once it is older than the grace",
         )

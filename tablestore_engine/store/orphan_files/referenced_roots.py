@@ -57,7 +57,7 @@ def read_named(parts: Parts, forgotten: Mapping[str, bool]) -> Named:
             if turn == _TURNS_MAX or _signature(parts) == before:
                 raise FixData(
                     "TS1325",
-                    f"leftovers of {parts.layout.location} are not looked for: nothing was deleted",
+                    f"orphan files of {parts.layout.location} are not looked for: nothing was deleted",
                     why=f"what its snapshots name is not known: {damage.what}: {damage.why}",
                     fix="run tablestore verify; restore the file from a copy, or roll back or expire what names it",
                 ) from damage

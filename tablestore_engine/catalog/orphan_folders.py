@@ -6,8 +6,8 @@
     .tablestore/staged/<query>                rows that tasks of Spark wrote, of a query that never came back
     .tablestore/states/<db>.<table>           what a query remembered whose table is gone
 
-Names      LeftoverFolder     one of them
-           list_leftover_folders, delete_leftover_folder
+Names      OrphanFolder     one of them
+           list_orphan_folders, delete_orphan_folder
 INVARIANT  only folders in places and under names that we give ourselves, plain ones, of a trusted owner.
 INVARIANT  the age of a dropped table is in its name: moving a folder changes no time of it, and a DROP that looks once
            more (drop_unused) may still put it back.
@@ -31,13 +31,13 @@ from tablestore_engine.format.layout import (
     staged_rows_location,
     table_location,
 )
-from tablestore_engine.store.leftovers.table_files import IsStranger, newest_in
+from tablestore_engine.store.orphan_files.table_files import IsStranger, newest_in
 
 _DROPPED = re.compile(re.escape(DROPPED_PREFIX) + r"(\d{1,18})-.+")
 
 
 @dataclass(frozen=True)
-class LeftoverFolder:
+class OrphanFolder:
     """`path` in the warehouse; `what` as it stands in a sentence."""
 
     path: str
@@ -45,19 +45,19 @@ class LeftoverFolder:
     size_bytes: int
 
 
-def list_leftover_folders(
+def list_orphan_folders(
     catalog: FilesystemCatalog, grace_ms: int, is_stranger: IsStranger
-) -> tuple[LeftoverFolder, ...]:
+) -> tuple[OrphanFolder, ...]:
     """Those that nobody touched within the grace period, of the whole warehouse."""
     now = catalog.runtime.now_ms()
     return tuple(
-        LeftoverFolder(status.path, what, newest_in(catalog.fileio, status)[1])
+        OrphanFolder(status.path, what, newest_in(catalog.fileio, status)[1])
         for status, what, touched_ms in _candidates(catalog)
         if status.is_dir and not is_stranger(status) and now - touched_ms >= grace_ms
     )
 
 
-def delete_leftover_folder(catalog: FilesystemCatalog, folder: LeftoverFolder) -> None:
+def delete_orphan_folder(catalog: FilesystemCatalog, folder: OrphanFolder) -> None:
     """With its content; links in it are removed, not followed."""
     catalog.fileio.delete_tree(folder.path)
 

@@ -1,0 +1,1 @@
+"""Orphan files: files in a table's folder that nothing references."""
