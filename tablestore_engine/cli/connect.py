@@ -129,7 +129,7 @@ def _sync(arguments: argparse.Namespace) -> int:
         OnTruncate(arguments.on_truncate),
         resnapshot=tuple(arguments.resnapshot),
     )
-    status, said = 0, ""
+    status, said = 1, ""  # until a round was whole, no table is known to be up to now
     with open_engine(arguments) as engine, stopped_by_signals() as stop:
         while True:
             try:
@@ -146,6 +146,8 @@ def _sync(arguments: argparse.Namespace) -> int:
                 if report.is_complete or not arguments.follow:
                     status = 0 if report.is_success else 1
                     _report(report, as_json=arguments.json)
+                elif report.errors:  # it was stopped, and had found tables that cannot be brought up to now
+                    status = 1
             if not arguments.follow or stop.wait(arguments.interval):
                 return status
 

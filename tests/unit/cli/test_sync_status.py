@@ -1,0 +1,49 @@
+"""The status of `tablestore sync --follow` when it is stopped in the middle of a round."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tablestore_engine.api.database_sync import SyncReport
+from tablestore_engine.cli import connect
+from tablestore_engine.errors import FixRequest
+
+WHOLE, CUT = SyncReport("0/1", {}, {}, is_complete=True), SyncReport("0/1", {}, {}, is_complete=False)
+FAILED = SyncReport("0/1", {}, {"d.t": FixRequest("TS1491", "d.t", why="w", fix="f")}, is_complete=False)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "status"),
+    [((CUT,), 1), ((WHOLE, CUT), 0), ((FAILED,), 1), ((WHOLE, FAILED), 1), ((WHOLE,), 0)],
+    ids=["nothing whole", "whole before", "failed table", "failed table after a whole round", "whole"],
+)
+def test_sync_stopped_within_a_round_reports_what_it_knows(
+    monkeypatch: pytest.MonkeyPatch, rounds: tuple[SyncReport, ...], status: int
+) -> None:
+    """0 only when a round was whole and no later one has met a table that cannot be followed."""
+    stop, left = threading.Event(), list(rounds)
+
+    def one_round(*_: object, **__: object) -> SyncReport:
+        report = left.pop(0)
+        if not left:
+            stop.set()
+        return report
+
+    @contextmanager
+    def given(_: object = None) -> Iterator[threading.Event]:
+        yield stop
+
+    monkeypatch.setattr(connect, "sync_database", one_round)
+    monkeypatch.setattr(connect, "_find_running", lambda _: None)
+    monkeypatch.setattr(connect, "open_engine", given)
+    monkeypatch.setattr(connect, "stopped_by_signals", given)
+    parser = argparse.ArgumentParser()
+    run = connect._register_sync(parser)
+    arguments = parser.parse_args(["name", "--into", "demo", "--follow", "--interval", "0"])
+    arguments.json = False
+    assert run(arguments) == status
