@@ -184,7 +184,8 @@ class Changes:
         return Put(table.name, tuple(rows))
 
     def _remove(self, table: TableDef, keys: list[Key]) -> Step:
-        rows = [self.rows[table.name].pop(key) for key in keys]
+        known = self.rows[table.name]  # a row that refers to itself may be gone already
+        rows = [known.pop(key) for key in dict.fromkeys(keys) if key in known]
         self.gone.setdefault(table.name, []).extend(rows)
         return Remove(table.name, tuple(rows))
 
