@@ -4,7 +4,8 @@ Steps      1 the checks of `make check`   2 the suites below, two at a time wher
            3 a table of results, each failed test with its error, and `N passed, N failed, N skipped`
 INVARIANT  a suite that runs no test has failed; a JVM belongs to one suite, so memory is given back after it.
 INVARIANT  what a suite prints stands together: side by side, it is shown when the suite is done.
-INVARIANT  `make test` has fixed seeds; `--nightly` runs what it leaves out, and its attacks with the day's seed.
+INVARIANT  one seed decides the order of tests, the examples of Hypothesis and the random histories: a fixed one in
+           `make test`, that of the day with `--nightly`, and TABLESTORE_SEED where it is set.
 Usage      python -m integration_tests.run [--nightly] [suite ...]     TABLESTORE_TEST_JOBS=1 for one at a time
 """
 
@@ -51,9 +52,9 @@ NIGHTLY: dict[str, list[str]] = {
     "spark": ["integration_tests/spark", "-m", "nightly"],
     "ingest": ["integration_tests/ingest", "-m", "nightly"],
     "soak": ["integration_tests/soak"],
-    "laws": ["tests/laws"],
+    "unit": ["tests"],
 }
-SEED_VARIABLE = "TABLESTORE_TEST_SEED"
+SEED_VARIABLE, FIXED_SEED = "TABLESTORE_SEED", "20261125"
 MEMORY_PER_JOB = 5 << 30  # a driver of 2 GiB, its workers, a broker and two readers in Java
 _SHOW = threading.Lock()
 
@@ -141,10 +142,19 @@ def run_suites(suites: Mapping[str, list[str]], jobs: int) -> list[Outcome]:
         return [suite.result() for suite in running]
 
 
-def pick_suites(wanted: Collection[str], *, is_nightly: bool) -> dict[str, list[str]]:
+def pick_suites(wanted: Collection[str], seed: str, *, is_nightly: bool) -> dict[str, list[str]]:
     """The named ones, or all, of `make test` or of the nightly run."""
+    seeds = [f"--randomly-seed={seed}", f"--hypothesis-seed={seed}"]
     known = NIGHTLY if is_nightly else SUITES
-    return {name: arguments for name, arguments in known.items() if not wanted or name in wanted}
+    return {name: [*known[name], *seeds] for name in known if not wanted or name in wanted}
+
+
+def _settle_seed(*, is_nightly: bool) -> str:
+    """At night the histories take it too, from the environment; in `make test` each has a fixed one of its own."""
+    if is_nightly:
+        today = str(dt.datetime.now(dt.UTC).date().toordinal())
+        print(f"{SEED_VARIABLE}={os.environ.setdefault(SEED_VARIABLE, today)}", flush=True)
+    return os.environ.get(SEED_VARIABLE, FIXED_SEED)
 
 
 def main(arguments: list[str]) -> int:
@@ -155,12 +165,10 @@ def main(arguments: list[str]) -> int:
     for name, command in CHECKS.items():
         if name in wanted or not (wanted or is_nightly):
             outcomes.append(_run_check(name, command))
-    if is_nightly:
-        seed = os.environ.setdefault(SEED_VARIABLE, str(dt.datetime.now(dt.UTC).date().toordinal()))
-        print(f"{SEED_VARIABLE}={seed}", flush=True)
+    seed = _settle_seed(is_nightly=is_nightly)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     jobs = pick_jobs(os.environ.get("TABLESTORE_TEST_JOBS"), os.cpu_count() or 1, memory)
-    outcomes += run_suites(pick_suites(wanted, is_nightly=is_nightly), jobs)
+    outcomes += run_suites(pick_suites(wanted, seed, is_nightly=is_nightly), jobs)
     _show(outcomes)
     failed = sum(row.failed for row in outcomes)
     return 1 if failed or not any(row.passed for row in outcomes) else 0

@@ -34,7 +34,7 @@ from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.stream.normalize import Normalizer
 from tests.unit.store.table_world import as_table
 
-SEED = int(os.environ.get("TABLESTORE_TEST_SEED", "739580"))
+SEED = int(os.environ.get("TABLESTORE_SEED", "739580"))
 
 
 @pytest.mark.parametrize("turn", range(6))

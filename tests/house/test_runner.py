@@ -44,16 +44,16 @@ def test_every_nightly_test_is_in_a_nightly_suite() -> None:
     }
     assert marked
     assert marked <= {Path(arguments[0]).name for arguments in NIGHTLY.values()}
-    for name in marked:
-        (arguments,) = [one for one in SUITES.values() if Path(one[0]).name == name]
-        assert "not nightly" in arguments[-1]
+    of_marked = [one for one in SUITES.values() if Path(one[0]).name in marked]
+    assert all("not nightly" in arguments[-1] for arguments in of_marked)
 
 
-def test_suites_by_name() -> None:
-    """Names pick among the suites of their own run."""
-    assert list(pick_suites(["kills", "demo"], is_nightly=False)) == ["kills", "demo"]
-    assert list(pick_suites(["kills", "demo"], is_nightly=True)) == ["kills"]
-    assert pick_suites([], is_nightly=True) == NIGHTLY
+def test_suites_by_name_get_the_seed() -> None:
+    """Names pick among the suites of their own run; order and examples come from its seed."""
+    seeds = ["--randomly-seed=7", "--hypothesis-seed=7"]
+    assert list(pick_suites(["kills", "demo"], "7", is_nightly=False)) == ["kills", "demo"]
+    assert list(pick_suites(["kills", "demo"], "7", is_nightly=True)) == ["kills"]
+    assert pick_suites([], "7", is_nightly=True) == {name: [*one, *seeds] for name, one in NIGHTLY.items()}
 
 
 @pytest.mark.slow

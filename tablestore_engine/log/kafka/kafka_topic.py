@@ -172,18 +172,19 @@ def check_rights(settings: LogSettings, topics: LogTopics) -> None:
 
 
 def delete_topics(
-    admin: AdminClient, settings: LogSettings, names: Collection[str], runtime: Runtime
+    admin: AdminClient, settings: LogSettings, names: Collection[str], before: LogTopics, runtime: Runtime
 ) -> None:
     """Missing ones are fine. The marker topic goes last: as long as it is there it says whose the other one is.
 
-    Returns when the brokers no longer show them, after 15 s in any case.
+    Returns when the brokers no longer show those of `before`, after 15 s in any case.
     """
-    before = find_topics(admin, settings)
     for name in (settings.topic, settings.marker_topic):
         _delete(admin, settings, [name] if name in names else [])
     # the controller answers before each broker knows; a table made again at once would take them for its own
     deadline = runtime.now_ms() + _APPEAR_SECONDS * 1000
-    while _is_shown(before, find_topics(admin, settings), settings, names) and runtime.now_ms() < deadline:
+    while names and _is_shown(before, find_topics(admin, settings), settings, names):
+        if runtime.now_ms() > deadline:
+            return
         runtime.sleep(0.02)
 
 

@@ -91,7 +91,7 @@ def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runt
     except TablestoreError:
         with contextlib.suppress(TablestoreError, KafkaException):  # what this call made, nobody has claimed
             if newest_marker(settings, runtime) is None:
-                delete_topics(admin, settings, created, runtime)
+                delete_topics(admin, settings, created, topics, runtime)
         raise
     assert topics.data is not None
     attempts = 0
@@ -171,7 +171,7 @@ def drop_log(settings: LogSettings, runtime: Runtime = SYSTEM) -> None:
         newest = newest_marker(settings, runtime) if topics.marker is not None else None
     except KafkaException as error:
         raise translate(error, settings, doing="looking whose topics they are") from error
-    delete_topics(admin, settings, plan_drop(settings, topics, newest), runtime)
+    delete_topics(admin, settings, plan_drop(settings, topics, newest), topics, runtime)
 
 
 def plan_drop(settings: LogSettings, topics: LogTopics, newest: Marker | None) -> tuple[str, ...]:

@@ -104,9 +104,9 @@ def test_a_topic_that_is_shown_at_the_first_look_but_gone_is_made(first: str) ->
 def test_deleted_topics_are_no_longer_shown() -> None:
     """What a table made right behind a drop finds: nothing."""
     admin = LateAdmin(delay=4)
-    create_topics(admin, SETTINGS, runtime())  # type: ignore[arg-type]  # a fake
+    topics, _ = create_topics(admin, SETTINGS, runtime())  # type: ignore[arg-type]  # a fake
     admin.look()
-    delete_topics(admin, SETTINGS, BOTH, runtime())  # type: ignore[arg-type]  # a fake
+    delete_topics(admin, SETTINGS, BOTH, topics, runtime())  # type: ignore[arg-type]  # a fake
     _, created = create_topics(admin, SETTINGS, runtime())  # type: ignore[arg-type]  # a fake
     assert created == BOTH
 
