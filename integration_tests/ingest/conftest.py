@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from integration_tests.ingest.databases import PASSWORD, Connected
+from integration_tests.ingest.databases import PASSWORD, Connected, drop_slot
 from tablestore_demo.demo_postgres import Postgres, run_postgres
 from tablestore_engine.api import ConnectInfo, parse_source, start_connect, stop_connect
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
@@ -44,9 +44,7 @@ def connected(postgres: Postgres, broker: BrokerInfo, tmp_path: Path) -> Iterato
     yield start
     for name in set(names):
         stop_connect(name, tmp_path / name)
-        slots = postgres.rows(f"select 1 from pg_replication_slots where slot_name = 'tablestore_{name}'")
-        if slots:
-            postgres.run(f"select pg_drop_replication_slot('tablestore_{name}')")
+        drop_slot(postgres, f"tablestore_{name}")
         postgres.run(
             f"drop publication if exists tablestore_{name}", f"drop schema if exists {name} cascade"
         )  # a source of all tables is not to find them

@@ -3,6 +3,7 @@
 Names      KNOWN, PASSWORD   the database's word, and where Connect finds it
            fresh    a name of a schema and its source; opened: a warehouse; sync: everything up to now
            rows_of  of a table of the warehouse, in order; until: looks again and again
+           drop_slot  of a Connect that has ended
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tablestore_demo.demo_postgres import Postgres
 from tablestore_engine.api import ConnectInfo, Engine, SyncReport, SyncSpec, sync_database
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.postgres.database_source import PASSWORD_ENV
@@ -52,3 +54,16 @@ def until(is_so: Callable[[], object], seconds: float = 60.0) -> None:
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def drop_slot(postgres: Postgres, slot: str, seconds: float = 60.0) -> None:
+    """PostgreSQL notices the end of a killed Connect a moment later; a slot that does not exist is fine."""
+    look, deadline = (
+        f"select active from pg_replication_slots where slot_name = '{slot}'",
+        time.monotonic() + seconds,
+    )
+    while (found := postgres.rows(look)) == [(True,)]:
+        assert time.monotonic() < deadline, f"somebody still reads slot {slot}"
+        time.sleep(0.05)
+    if found:
+        postgres.run(f"select pg_drop_replication_slot('{slot}')")

@@ -29,6 +29,7 @@ from pathlib import Path
 
 import psycopg
 
+from integration_tests.ingest.databases import drop_slot
 from tablestore_demo.demo_postgres import Postgres, run_postgres
 from tablestore_engine.api import (
     ConnectInfo,
@@ -386,12 +387,5 @@ def _fold(table: Table, one: _History, expected: list[Row], where: str) -> int:
 
 def _drop(world: _World) -> None:
     """What the connector has left in the database."""
-    slot, until = world.source.slot, time.monotonic() + _SYNC_SECONDS
-    while world.postgres.rows(f"select 1 from pg_replication_slots where slot_name = '{slot}' and active"):
-        assert time.monotonic() < until, f"{world.label}: somebody still reads slot {slot}"
-        time.sleep(_POLL_SECONDS)
-    world.postgres.run(
-        f"select pg_drop_replication_slot('{slot}')",
-        f"drop publication {slot}",
-        f"drop schema {world.source.name} cascade",
-    )
+    drop_slot(world.postgres, world.source.slot, _SYNC_SECONDS)
+    world.postgres.run(f"drop publication {world.source.slot}", f"drop schema {world.source.name} cascade")
