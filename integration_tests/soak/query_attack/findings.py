@@ -14,7 +14,7 @@ _WORDS = re.compile(r"\b(demo\.\w+|q\d+(\.\w+)?|m\d+|v\d+|\d+)\b|`[^`]*`|'[^']*'
 
 @dataclass(frozen=True)
 class Finding:
-    """A wrong row or an error without a code. `round`: 0 is the first run."""
+    """A wrong row, or an error where the full query runs. `round`: 0 is the first run."""
 
     seed: str
     model: Model
