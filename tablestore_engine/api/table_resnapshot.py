@@ -27,7 +27,7 @@ from tablestore_engine.errors import FixRequest, NotFound, RetryError, Tablestor
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.ingest.changes import Changes, Part
+from tablestore_engine.ingest.decoded_messages import DecodedMessages, DecodedRows
 from tablestore_engine.ingest.ingest_spec import ChangeFormat, IngestSpec
 from tablestore_engine.ingest.target_columns import Known, plan_columns
 from tablestore_engine.log.kafka.topic_names import find_cluster
@@ -255,11 +255,11 @@ def columns_of(made: TableSchema, known: TableSchema | None, name: str) -> Seque
     if known is None:
         return tuple(made.fields)
     types = {one.name: one.type for one in made.fields}
-    one_row = Part(
+    one_row = DecodedRows(
         {name: pa.nulls(1) for name in types}, types, np.array([True]), np.array([0], dtype=np.int64)
     )
     rules = Known(known.fields, {}, OnSchemaChange.APPEND_NEW_COLUMNS, name, is_new=False)
-    return plan_columns(Changes(parts=[one_row]), rules, lambda _: "the snapshot")
+    return plan_columns(DecodedMessages(parts=[one_row]), rules, lambda _: "the snapshot")
 
 
 def _select(beside: str, fields: Sequence[DataField], have: Mapping[str, str]) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
-from tablestore_engine.ingest.changes import Changes, Dead
+from tablestore_engine.ingest.decoded_messages import DecodedMessages, UnreadableMessage
 from tablestore_engine.ingest.ingest_spec import IngestSpec
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.spark.incoming_frame import VIOLATION_COLUMN
@@ -24,7 +24,7 @@ _HELPERS = frozenset({ROW_KIND_COLUMN.lower(), VIOLATION_COLUMN.lower()})
 
 
 def one_table(
-    spec: IngestSpec, title: str, known: str | None, changes: Changes, raw: RawMessages
+    spec: IngestSpec, title: str, known: str | None, changes: DecodedMessages, raw: RawMessages
 ) -> str | None:
     """`known`: of earlier batches. Raises FixData TS1427, unless a pattern says which tables are meant.
 
@@ -46,7 +46,7 @@ def one_table(
     return next(iter(tables), None)
 
 
-def check_keys(spec: IngestSpec, key: tuple[str, ...], changes: Changes, raw: RawMessages) -> None:
+def check_keys(spec: IngestSpec, key: tuple[str, ...], changes: DecodedMessages, raw: RawMessages) -> None:
     """Where the caller has named no key, it is the messages' own. Raises FixRequest TS1420."""
     names = {name.lower() for name in key}
     for told, number in changes.keys.items():
@@ -70,7 +70,7 @@ def no_target(table: str, why: str) -> FixRequest:
     )
 
 
-def check_names(columns: Sequence[DataField], changes: Changes) -> None:
+def check_names(columns: Sequence[DataField], changes: DecodedMessages) -> None:
     """Raises FixRequest TS1435; what the table does not take may be called as it likes."""
     wanted = {one.name.lower() for one in columns}
     for one in columns:
@@ -95,7 +95,7 @@ def _forbidden(name: str, why: str) -> FixRequest:
     )
 
 
-def unreadable(spec: IngestSpec, title: str, dead: Sequence[Dead], raw: RawMessages) -> FixData:
+def unreadable(spec: IngestSpec, title: str, dead: Sequence[UnreadableMessage], raw: RawMessages) -> FixData:
     """TS1421, of the first one."""
     first = dead[0]
     more = f"; {len(dead) - 1} more of this batch" if len(dead) > 1 else ""

@@ -4,8 +4,9 @@ Names      DebeziumJson    the reader of JSON; `split` tells a known schema from
            DebeziumAvro    the reader of Confluent's wire format
 Operations c, r, u: the row is put; an update of the key takes the old one · d: it is taken · t: all are · m: a logical
            message · a tombstone: its key is taken, which is no change behind the delete before it
-DANGER     a value that a database did not log (TOAST, unchanged) comes as a placeholder (unchanged.py). It is taken
-           from `before`; where that has none the message cannot be read: written as it is, it would be a wrong row.
+DANGER     a value that a database did not log (TOAST, unchanged) comes as a placeholder
+           (toast_placeholder.py). It is taken from `before`; where that has none the message cannot be read: written as
+           it is, it would be a wrong row.
 """
 
 from __future__ import annotations
@@ -15,24 +16,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tablestore_engine.ingest.connect_types import avro_row, connect_row
-from tablestore_engine.ingest.told import (
+from tablestore_engine.ingest.change_event import (
     HEARTBEAT,
     LOGICAL_MESSAGE,
     SCHEMA_CHANGE,
     TOMBSTONE,
     TRANSACTION,
     Change,
+    ChangeEvent,
     Row,
-    Told,
     key_changes,
     object_of,
     parse_json,
     spelled,
 )
-from tablestore_engine.ingest.unchanged import UNAVAILABLE, is_null_unchanged, is_unchanged
+from tablestore_engine.ingest.connect_types import avro_row, connect_row
+from tablestore_engine.ingest.toast_placeholder import UNAVAILABLE, is_null_placeholder, is_toast_placeholder
 from tablestore_engine.ingest.wire_types import WireType
 from tablestore_engine.log.avro_decode import AvroReader
+from tablestore_engine.log.message_source import RawMessages
 
 _FULL = "ALTER TABLE … REPLICA IDENTITY FULL"
 _PUTS = frozenset({"c", "r", "u"})
@@ -47,7 +49,7 @@ class _HiddenError(ValueError):
 
 
 @dataclass(frozen=True)
-class Envelope:
+class DebeziumEnvelope:
     """A message without its schema: `wires` of its rows; `key` of its key, with `key_wires`."""
 
     payload: Mapping[str, Any]
@@ -56,46 +58,46 @@ class Envelope:
     key_wires: Wires | None
 
 
-def told_of(envelope: Envelope, names: tuple[str, ...]) -> Told:
+def event_of(envelope: DebeziumEnvelope, names: tuple[str, ...]) -> ChangeEvent:
     """What follows from one message. Raises ValueError, KeyError, TypeError."""
     payload = envelope.payload
     if "op" not in payload:
-        return Told(ignored=_other(payload))
+        return ChangeEvent(ignored=_other(payload))
     op = payload["op"]
     key = tuple(envelope.key or ())
     table = _table_of(payload.get("source"))
     if op == "m":
-        return Told(ignored=LOGICAL_MESSAGE, table=table)
+        return ChangeEvent(ignored=LOGICAL_MESSAGE, table=table)
     if op == "t":
-        return Told(is_truncate=True, table=table)
+        return ChangeEvent(is_truncate=True, table=table)
     if op == "d":
         changes: tuple[Change, ...] = (Change(_gone(envelope, names), is_put=False),)
     elif op in _PUTS:
         try:
             changes = _puts(envelope, op, names)
         except _HiddenError as error:
-            return Told(table=table, unreadable=str(error))
+            return ChangeEvent(table=table, unreadable=str(error))
     else:
         raise ValueError(f"unknown op {op!r}")
-    return Told(changes, wires=envelope.wires, table=table, key=key)
+    return ChangeEvent(changes, wires=envelope.wires, table=table, key=key)
 
 
-def tombstone(key: Row | None, wires: Wires | None, names: tuple[str, ...]) -> Told:
+def tombstone(key: Row | None, wires: Wires | None, names: tuple[str, ...]) -> ChangeEvent:
     """The key is taken, if the message has it."""
     if key is None:
-        return Told(ignored=TOMBSTONE)
+        return ChangeEvent(ignored=TOMBSTONE)
     _check_key(key, names)
-    return Told((Change(key, is_put=False),), wires=wires, key=tuple(key))
+    return ChangeEvent((Change(key, is_put=False),), wires=wires, key=tuple(key))
 
 
-def _puts(envelope: Envelope, op: str, names: tuple[str, ...]) -> tuple[Change, ...]:
+def _puts(envelope: DebeziumEnvelope, op: str, names: tuple[str, ...]) -> tuple[Change, ...]:
     after: Row = object_of(envelope.payload.get("after"), f"after of op {op!r}")
     before = envelope.payload.get("before")
     if before is not None:
         before = object_of(before, f"before of op {op!r}")
     elif op == "u":
         _check_nulls(envelope, after)
-    hidden = [name for name, value in after.items() if is_unchanged(value)]
+    hidden = [name for name, value in after.items() if is_toast_placeholder(value)]
     if hidden:
         after = _revealed(before, after, hidden)
     return key_changes(before if op == "u" else None, after, names)
@@ -103,26 +105,26 @@ def _puts(envelope: Envelope, op: str, names: tuple[str, ...]) -> tuple[Change, 
 
 def _revealed(before: Row | None, after: Row, hidden: list[str]) -> Row:
     for name in hidden:
-        if before is None or is_unchanged(before.get(name, UNAVAILABLE)):
+        if before is None or is_toast_placeholder(before.get(name, UNAVAILABLE)):
             raise _HiddenError(f"column {name} is not in the message (unchanged TOAST): {_FULL}")
     assert before is not None
     return {**after, **{name: before[name] for name in hidden}}
 
 
-def _check_nulls(envelope: Envelope, after: Row) -> None:
+def _check_nulls(envelope: DebeziumEnvelope, after: Row) -> None:
     """An update without the row before, in whose NULLs a value may hide. Raises _HiddenError."""
     source = envelope.payload.get("source")
     if not envelope.wires or not isinstance(source, dict) or source.get("connector") != "postgresql":
         return
     for name, wire in envelope.wires.items():
-        if after.get(name, "") is None and is_null_unchanged(wire):
+        if after.get(name, "") is None and is_null_placeholder(wire):
             raise _HiddenError(
                 f"column {name} is NULL in the message, which is what Debezium writes for an unchanged TOAST value of "
                 f"its type as well: {_FULL}"
             )
 
 
-def _gone(envelope: Envelope, names: tuple[str, ...]) -> Row:
+def _gone(envelope: DebeziumEnvelope, names: tuple[str, ...]) -> Row:
     """The row before; of a table that logs none, the key of the message."""
     before = envelope.payload.get("before")
     if before is not None:
@@ -164,7 +166,7 @@ class DebeziumJson:
     known: dict[bytes, Wires] = field(default_factory=dict)
     _wires: dict[str, Wires] = field(default_factory=dict)
 
-    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> Told:
+    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> ChangeEvent:
         """As MessageReader."""
         key_row, key_wires = self._key(key)
         if value is None:
@@ -172,7 +174,7 @@ class DebeziumJson:
         payload, wires = self._payload(value, _rows_of)
         if payload is None:
             return tombstone(key_row, key_wires, names)
-        return told_of(Envelope(object_of(payload, "the payload"), wires, key_row, key_wires), names)
+        return event_of(DebeziumEnvelope(object_of(payload, "the payload"), wires, key_row, key_wires), names)
 
     def split(self, value: bytes) -> tuple[Wires, bytes] | None:
         """Of a message whose schema is known by its text: what rows mean, and the payload's text."""
@@ -241,6 +243,26 @@ def _rows_of(node: Mapping[str, Any]) -> Wires:
     return connect_row(sides["after"])
 
 
+def group_by_schema(
+    raw: RawMessages, begin: int, end: int, reader: DebeziumJson
+) -> Mapping[int, tuple[Mapping[str, WireType] | None, list[int], list[bytes]]]:
+    """Messages by their schema, and what is left of their texts."""
+    if not reader.known:
+        there = [(at, one) for at, one in enumerate(raw.values[begin:end], begin) if one is not None]
+        return {0: (None, [at for at, _ in there], [one for _, one in there])} if there else {}
+    groups: dict[int, tuple[Mapping[str, WireType] | None, list[int], list[bytes]]] = {}
+    for number in range(begin, end):
+        value = raw.values[number]
+        if value is None:
+            continue
+        known = reader.split(value)
+        wires, text = (None, value) if known is None else known
+        _, numbers, texts = groups.setdefault(id(wires), (wires, [], []))
+        numbers.append(number)
+        texts.append(text)
+    return groups
+
+
 @dataclass
 class DebeziumAvro:
     """Asks the registry for each schema once."""
@@ -248,18 +270,18 @@ class DebeziumAvro:
     reader: AvroReader
     _wires: dict[tuple[int, str], Wires] = field(default_factory=dict)
 
-    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> Told:
+    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> ChangeEvent:
         """As MessageReader."""
         key_row, key_wires = (None, None) if key is None else self._record(key)
         if value is None:
             return tombstone(key_row, key_wires, names)
         payload, record = self.reader.read(value)
         if "op" not in payload:
-            return Told(ignored=_other(payload))
+            return ChangeEvent(ignored=_other(payload))
         place = (record.number, "after")
         if place not in self._wires and payload["op"] != "m":
             self._wires[place] = avro_row(self.reader.member(record, "after"))
-        return told_of(Envelope(payload, self._wires.get(place), key_row, key_wires), names)
+        return event_of(DebeziumEnvelope(payload, self._wires.get(place), key_row, key_wires), names)
 
     def _record(self, key: bytes) -> tuple[Row, Wires]:
         row, record = self.reader.read(key)

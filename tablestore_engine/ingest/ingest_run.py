@@ -1,4 +1,4 @@
-"""Changes of a source into a table, batch by batch, each batch one commit with the position behind it.
+"""Change events of a source into a table, batch by batch, each batch one commit with the position behind it.
 
 Names      IngestRun   one source and one table; `run` ends where the source ended when it began, `follow` goes on
 Steps      position of the table → messages behind it → changes (decode.py) → columns (target_columns.py) → the last row
@@ -24,13 +24,13 @@ from tablestore_engine.errors import FixData, PublishPending, RetryError, Stoppe
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.ingest.batch_checks import check_keys, check_names, no_target, one_table, unreadable
-from tablestore_engine.ingest.changes import Changes
-from tablestore_engine.ingest.decode import BatchDecoder, find_key
+from tablestore_engine.ingest.change_event import TRUNCATE, MessageReader, ReadRules
+from tablestore_engine.ingest.decoded_messages import DecodedMessages
 from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec, OnError, OnTruncate
 from tablestore_engine.ingest.last_rows import last_of_each_key
-from tablestore_engine.ingest.target import Batch, Target, TargetState
+from tablestore_engine.ingest.message_decoder import MessageDecoder, find_key
+from tablestore_engine.ingest.table_sink import SinkBatch, SinkState, TableSink
 from tablestore_engine.ingest.target_columns import Known, Shaped, plan_columns, shape_rows
-from tablestore_engine.ingest.told import TRUNCATE, MessageReader, ReadRules
 from tablestore_engine.log.message_source import MessageSource, RawMessages, table_of, with_table
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.source_positions import PositionStep
@@ -48,7 +48,7 @@ class IngestRun:
     """`open_source`: makes the source anew, with the reader of its messages."""
 
     spec: IngestSpec
-    target: Target
+    target: TableSink
     open_source: Callable[[], tuple[MessageSource, MessageReader]]
     runtime: Runtime
     say: Say
@@ -183,11 +183,11 @@ class _Place:
             [pa.nulls(0, type_to_arrow(one.type)) for one in fields], [one.name for one in fields]
         )
         step = PositionStep(self._committed, reached)
-        pending = self._commit(state, Batch(fields, state.key, empty, np.empty(0, bool), step))
+        pending = self._commit(state, SinkBatch(fields, state.key, empty, np.empty(0, bool), step))
         if pending is not None:
             raise pending
 
-    def _commit(self, state: TargetState, batch: Batch) -> PublishPending | None:
+    def _commit(self, state: SinkState, batch: SinkBatch) -> PublishPending | None:
         """What is committed, also where only its log is behind: then that is the answer."""
         report = self._run.report
         pending: PublishPending | None = None
@@ -200,7 +200,7 @@ class _Place:
         self._committed, self._settled_ms = batch.step.after, self._run.runtime.now_ms()
         return pending
 
-    def _overtaken(self, state: TargetState) -> RetryError:
+    def _overtaken(self, state: SinkState) -> RetryError:
         return RetryError(
             "TS1437",
             f"another run has moved {self._run.spec.into} on in {self._source.title}",
@@ -210,7 +210,7 @@ class _Place:
 
     # a batch -------------------------------------------------------------------------------------
 
-    def _batch(self, raw: RawMessages, state: TargetState) -> tuple[Batch | None, Changes]:
+    def _batch(self, raw: RawMessages, state: SinkState) -> tuple[SinkBatch | None, DecodedMessages]:
         spec = self._run.spec
         said = {name.lower(): kind for name, kind in spec.types.items()}
         fields = state.fields or [DataField(0, name, kind) for name, kind in spec.types.items()]
@@ -220,7 +220,7 @@ class _Place:
         )
         key = state.key or spec.key or find_key(raw, self._reader, rules)
         rules = replace(rules, key=key, finds_keys=not spec.key)
-        changes = BatchDecoder(self._reader, rules).decode(raw)
+        changes = MessageDecoder(self._reader, rules).decode(raw)
         self._table = one_table(spec, self._source.title, self._table, changes, raw)
         check_keys(spec, key, changes, raw)
         empties = self._empties(changes, raw, is_new=state.schema is None)
@@ -237,9 +237,9 @@ class _Place:
         is_one_line = self._source.is_one_line()
         rows, is_put = last_of_each_key(shaped, key, raw, is_one_line=is_one_line, empties=empties)
         step = PositionStep(self._committed, with_table(raw.reached, self._table))
-        return Batch(columns, _spelled(key, columns), rows, is_put, step, empties), changes
+        return SinkBatch(columns, _spelled(key, columns), rows, is_put, step, empties), changes
 
-    def _dead(self, changes: Changes, shaped: Shaped, raw: RawMessages) -> None:
+    def _dead(self, changes: DecodedMessages, shaped: Shaped, raw: RawMessages) -> None:
         """Messages that cannot be read: an error, or letters, committed before anything else."""
         dead = {one.number: one for one in (*shaped.dead, *changes.dead)}
         if not dead:
@@ -251,7 +251,7 @@ class _Place:
             raise unreadable(self._run.spec, self._source.title, changes.dead, raw)
         self._run.target.commit_dead_letters(self._source, raw, changes.dead)
 
-    def _empties(self, changes: Changes, raw: RawMessages, *, is_new: bool) -> bool:
+    def _empties(self, changes: DecodedMessages, raw: RawMessages, *, is_new: bool) -> bool:
         """Whether the table is emptied; then what lies before in the batch is gone. Raises FixData TS1429.
 
         A truncate before the first row of all empties nothing.

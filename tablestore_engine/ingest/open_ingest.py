@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tablestore_engine.ingest.change_event import MessageReader
 from tablestore_engine.ingest.file_source import FileSource
 from tablestore_engine.ingest.ingest_run import IngestRun, Say
 from tablestore_engine.ingest.ingest_spec import IngestSpec
-from tablestore_engine.ingest.readers import make_reader
-from tablestore_engine.ingest.target import Target
-from tablestore_engine.ingest.told import MessageReader
+from tablestore_engine.ingest.message_readers import make_reader
+from tablestore_engine.ingest.table_sink import TableSink
 from tablestore_engine.log.avro_decode import FindSchema
 from tablestore_engine.log.message_source import MessageSource
 from tablestore_engine.runtime.outside_world import Runtime
@@ -34,7 +34,7 @@ def open_ingest(
         source, find_schema = open_topic(spec.topic)
         return source, make_reader(spec.format, find_schema)
 
-    return IngestRun(spec, Target(warehouse, spec), open_source, runtime, say)
+    return IngestRun(spec, TableSink(warehouse, spec), open_source, runtime, say)
 
 
 def _no_registry(number: int) -> str:

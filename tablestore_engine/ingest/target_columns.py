@@ -34,7 +34,13 @@ from tablestore_engine.format.safe_cast import safe_cast
 from tablestore_engine.format.schema import assign_type_ids
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.format.type_text import type_to_text
-from tablestore_engine.ingest.changes import Changes, Dead, Part, first_numbers, refusal
+from tablestore_engine.ingest.decoded_messages import (
+    DecodedMessages,
+    DecodedRows,
+    UnreadableMessage,
+    first_numbers,
+    refusal,
+)
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange
 
 _DIGITS_MAX = 38
@@ -57,7 +63,7 @@ class Known:
         return {**{one.name.lower(): one.type for one in self.fields}, **self.said}
 
 
-def plan_columns(changes: Changes, known: Known, place: PlaceOf) -> tuple[DataField, ...]:
+def plan_columns(changes: DecodedMessages, known: Known, place: PlaceOf) -> tuple[DataField, ...]:
     """Raises FixRequest TS1422, FixData TS1423; `place` says where a message lies."""
     fields = {one.name.lower(): one for one in known.fields}
     firsts = first_numbers(changes.parts)
@@ -81,11 +87,11 @@ def plan_columns(changes: Changes, known: Known, place: PlaceOf) -> tuple[DataFi
     return tuple(fields.values())
 
 
-def _first(part: Part) -> int:
+def _first(part: DecodedRows) -> int:
     return int(part.numbers[0])
 
 
-def _check_typed(changes: Changes, known: Known, place: PlaceOf) -> None:
+def _check_typed(changes: DecodedMessages, known: Known, place: PlaceOf) -> None:
     if not changes.untyped or (known.rule is OnSchemaChange.IGNORE and known.fields):
         return
     name, number = min(changes.untyped.items(), key=lambda one: (one[1], one[0]))
@@ -158,11 +164,11 @@ class Shaped:
     rows: pa.Table
     is_put: npt.NDArray[np.bool_]
     numbers: npt.NDArray[np.int64]
-    dead: Sequence[Dead]
+    dead: Sequence[UnreadableMessage]
 
 
 def shape_rows(
-    parts: Sequence[Part], fields: Sequence[DataField], key: tuple[str, ...], required: frozenset[str]
+    parts: Sequence[DecodedRows], fields: Sequence[DataField], key: tuple[str, ...], required: frozenset[str]
 ) -> Shaped:
     """`required`: columns (lower case) that have a value in each row that is put."""
     dead: dict[int, str] = {}
@@ -180,11 +186,13 @@ def shape_rows(
     order = keep[np.argsort(number[keep], kind="stable")]
     if len(order) < len(number) or (np.diff(order) < 0).any():
         rows = rows.take(pa.array(order))
-    return Shaped(rows, is_put[order], number[order], [Dead(at, reason) for at, reason in dead.items()])
+    return Shaped(
+        rows, is_put[order], number[order], [UnreadableMessage(at, reason) for at, reason in dead.items()]
+    )
 
 
 def _shaped(
-    part: Part, target: DataField, key: tuple[str, ...], required: frozenset[str], dead: dict[int, str]
+    part: DecodedRows, target: DataField, key: tuple[str, ...], required: frozenset[str], dead: dict[int, str]
 ) -> pa.Array:
     name = target.name.lower()
     found = next((one for one in part.columns if one.lower() == name), None)
@@ -200,13 +208,13 @@ def _shaped(
     return _checked_length(column, part, target, dead)
 
 
-def _mark(wrong: npt.NDArray[np.bool_], part: Part, dead: dict[int, str], reason: str) -> None:
+def _mark(wrong: npt.NDArray[np.bool_], part: DecodedRows, dead: dict[int, str], reason: str) -> None:
     for number in part.numbers[wrong]:
         dead.setdefault(int(number), reason)
 
 
 def _cast(
-    column: pa.Array, arrow: pa.DataType, part: Part, target: DataField, dead: dict[int, str]
+    column: pa.Array, arrow: pa.DataType, part: DecodedRows, target: DataField, dead: dict[int, str]
 ) -> pa.Array:
     try:
         return _exact(column, arrow)
@@ -228,7 +236,7 @@ def _exact(column: pa.Array, arrow: pa.DataType) -> pa.Array:
     return made.chunk(0) if isinstance(made, pa.ChunkedArray) else made
 
 
-def _checked_length(column: pa.Array, part: Part, target: DataField, dead: dict[int, str]) -> pa.Array:
+def _checked_length(column: pa.Array, part: DecodedRows, target: DataField, dead: dict[int, str]) -> pa.Array:
     limit, root = target.type.length, target.type.root
     if limit is None or limit == STRING_LENGTH or root not in (*CHARACTER_ROOTS, *BINARY_ROOTS):
         return column

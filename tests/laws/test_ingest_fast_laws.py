@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.type_text import parse_type
-from tablestore_engine.ingest.changes import Changes
+from tablestore_engine.ingest.change_event import ReadRules
 from tablestore_engine.ingest.debezium import DebeziumJson
-from tablestore_engine.ingest.decode import BatchDecoder
-from tablestore_engine.ingest.fast_rows import read_at_once
+from tablestore_engine.ingest.debezium_batch_decode import read_at_once
+from tablestore_engine.ingest.decoded_messages import DecodedMessages
+from tablestore_engine.ingest.message_decoder import MessageDecoder
 from tablestore_engine.ingest.target_columns import Known, plan_columns, shape_rows
-from tablestore_engine.ingest.told import ReadRules
-from tablestore_engine.ingest.unchanged import UNAVAILABLE
+from tablestore_engine.ingest.toast_placeholder import UNAVAILABLE
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange
 from tests.unit.ingest.encoders import COLUMNS, SQL, Event, debezium_json
@@ -37,7 +37,7 @@ def raw_of(messages: list[tuple[bytes | None, bytes | None]]) -> RawMessages:
     return RawMessages(np.zeros(count, np.int64), np.arange(count), keys, values, "0")
 
 
-def compared(changes: Changes, rules: ReadRules) -> Compared | str:
+def compared(changes: DecodedMessages, rules: ReadRules) -> Compared | str:
     """What a table would get, and what it would be told; the code where it refuses."""
     try:
         return _compared(changes, rules)
@@ -45,7 +45,7 @@ def compared(changes: Changes, rules: ReadRules) -> Compared | str:
         return error.code
 
 
-def _compared(changes: Changes, rules: ReadRules) -> Compared:
+def _compared(changes: DecodedMessages, rules: ReadRules) -> Compared:
     fields = [DataField(0, name, kind) for name, kind in rules.types.items()]
     known = Known(fields, {}, OnSchemaChange.APPEND_NEW_COLUMNS, "t", is_new=True)
     columns = sorted(plan_columns(changes, known, str), key=lambda one: one.name)
@@ -71,8 +71,8 @@ def both(
             reader.read(key, value, rules.key)
         except (ValueError, KeyError, TypeError):
             continue
-    decoder = BatchDecoder(reader, rules)
-    slow = Changes()
+    decoder = MessageDecoder(reader, rules)
+    slow = DecodedMessages()
     groups: dict[int, Any] = {}
     for number in range(len(raw)):
         decoder._one(raw, number, slow, groups)

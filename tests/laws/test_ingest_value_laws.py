@@ -24,11 +24,11 @@ import pytest
 
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.type_text import parse_type
-from tablestore_engine.ingest.decode import BatchDecoder
+from tablestore_engine.ingest.change_event import ReadRules
 from tablestore_engine.ingest.ingest_spec import ChangeFormat
-from tablestore_engine.ingest.readers import make_reader
+from tablestore_engine.ingest.message_decoder import MessageDecoder
+from tablestore_engine.ingest.message_readers import make_reader
 from tablestore_engine.ingest.target_columns import Known, plan_columns, shape_rows
-from tablestore_engine.ingest.told import ReadRules
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange
 
@@ -525,7 +525,7 @@ def _check(
     said = {"id": parse_type("BIGINT")} | ({} if kind.column is None else {"t": parse_type(kind.column)})
     reader = make_reader(form, lambda _: "")
     rules = ReadRules(key=("id",), types=said)
-    changes = BatchDecoder(reader, rules).decode(raw_messages)
+    changes = MessageDecoder(reader, rules).decode(raw_messages)
     fields = [DataField(0, one, type_) for one, type_ in said.items()]
     known = Known(fields, said, OnSchemaChange.APPEND_NEW_COLUMNS, "t", is_new=True)
     shaped = shape_rows(changes.parts, plan_columns(changes, known, str), ("id",), frozenset())

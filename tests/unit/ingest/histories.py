@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from tablestore_engine.api import Engine, IngestReport, IngestSpec
 from tablestore_engine.ingest.ingest_run import IngestRun
-from tablestore_engine.ingest.readers import make_reader
-from tablestore_engine.ingest.target import Target
+from tablestore_engine.ingest.message_readers import make_reader
+from tablestore_engine.ingest.table_sink import TableSink
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.spark.session import SparkSettings
@@ -172,7 +172,7 @@ def run_of(
     said: list[str] | None = None,
 ) -> IngestRun:
     """One that is not begun."""
-    target = Target(engine._warehouse, spec)
+    target = TableSink(engine._warehouse, spec)
     lines = said if said is not None else []
     return IngestRun(
         spec, target, lambda: (source, make_reader(spec.format, find_schema)), engine._runtime, lines.append

@@ -1,14 +1,11 @@
-"""The reader of each format.
-
-Names      make_reader   format → an object that reads its messages
-"""
+"""The reader of each format."""
 
 from __future__ import annotations
 
+from tablestore_engine.ingest.canal_maxwell_ogg import CanalJson, MaxwellJson, OggJson
+from tablestore_engine.ingest.change_event import MessageReader
 from tablestore_engine.ingest.debezium import DebeziumAvro, DebeziumJson
 from tablestore_engine.ingest.ingest_spec import ChangeFormat
-from tablestore_engine.ingest.row_formats import CanalJson, MaxwellJson, OggJson
-from tablestore_engine.ingest.told import MessageReader
 from tablestore_engine.log.avro_decode import AvroReader, FindSchema
 
 

@@ -1,8 +1,5 @@
-"""What Debezium writes where PostgreSQL did not log a value (TOAST, unchanged): a placeholder, in a form of each type.
+"""Debezium's placeholder for a value that PostgreSQL did not log (TOAST, unchanged), in a form of each type.
 
-Names      is_unchanged       whether a raw value is one
-           UNCHANGED_TEXTS    the forms that are texts
-           is_null_unchanged  whether NULL may be one: types for which Debezium has no form
 Forms      a text, as it is, in base64 and in hex · an array of texts, of bytes, of uuids: one element · an array of
            int, of bigint, of dates: the bytes of the text as numbers · hstore: one pair, or that as JSON · a geometry:
            a point that is no place
@@ -34,23 +31,23 @@ _WKBS = tuple(
         "0101000020E61000000C21E7FDFF7F66401842CEFBFF7F5640",
     )
 )
-UNCHANGED_TEXTS = (
+PLACEHOLDER_TEXTS = (
     UNAVAILABLE,
     base64.b64encode(_BYTES).decode(),
     base64.urlsafe_b64encode(_BYTES).decode(),
     _BYTES.hex(),
     f'{{"{UNAVAILABLE}":"{UNAVAILABLE}"}}',
 )
-_SINGLE = frozenset({*UNCHANGED_TEXTS, _BYTES, _UUID})
+_SINGLE = frozenset({*PLACEHOLDER_TEXTS, _BYTES, _UUID})
 _POINTS = frozenset({*_WKBS, *(base64.b64encode(one).decode() for one in _WKBS)})
 _WITH_FORM = frozenset({"VARCHAR", "INT", "BIGINT"})
 
 
-def is_unchanged(value: object) -> bool:
+def is_toast_placeholder(value: object) -> bool:
     """In any of its forms."""
     match value:
         case str():
-            return value in UNCHANGED_TEXTS
+            return value in PLACEHOLDER_TEXTS
         case bytes():
             return value == _BYTES
         case list():
@@ -79,7 +76,7 @@ def _is_codes(values: Sequence[object]) -> bool:
     return all(one * _CODES[0] == code * whole[0] for one, code in zip(whole, _CODES, strict=True))
 
 
-def is_null_unchanged(wire: WireType) -> bool:
+def is_null_placeholder(wire: WireType) -> bool:
     """Of arrays of such elements, and of geometries: there NULL may be a value that was not logged."""
     if wire.type.root == "ROW":
         return {"wkb", "srid"} <= set(

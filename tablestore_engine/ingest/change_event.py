@@ -1,10 +1,5 @@
-"""What one message says: rows put and taken, or something else.
+"""What one message says: a change event with rows to put and to delete, or why it is ignored.
 
-Names      Told          that
-           Change        one row: put or taken
-           MessageReader the port of the formats: key and value → Told
-           ReadRules     what is known before a message is read: the key, which tables are meant
-           UNREADABLE    what a reader may raise for a message that is not what it should be
 Words      of what is ignored: HEARTBEAT, TRANSACTION, SCHEMA_CHANGE, LOGICAL_MESSAGE, MARK, TOMBSTONE, OTHER_TABLE
 """
 
@@ -50,7 +45,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Told:
+class ChangeEvent:
     """`ignored`: why nothing follows from it. `wires`: what its values mean, None where it does not say. `table`: the
     source's name of the table. `key`: names of the primary key's columns, where it says them. `unreadable`: why its row
     is not known, of a table that may not even be meant.
@@ -64,7 +59,7 @@ class Told:
     key: tuple[str, ...] = ()
     unreadable: str | None = None
 
-    def of_other_table(self) -> Told:
+    def of_other_table(self) -> ChangeEvent:
         """Nothing follows from it."""
         return replace(self, changes=(), ignored=OTHER_TABLE, is_truncate=False, unreadable=None)
 
@@ -72,7 +67,7 @@ class Told:
 class MessageReader(Protocol):
     """One format. Keeps the schemas that it has met."""
 
-    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> Told:
+    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> ChangeEvent:
         """`names`: the columns of the primary key, () while they are not known. Raises one of UNREADABLE."""
 
 

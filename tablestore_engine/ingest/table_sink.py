@@ -1,8 +1,5 @@
-"""The table that changes go into: what is there, how far it is, one commit with rows and position.
+"""The table that an ingest writes to: its state, its position, and one commit of rows and position.
 
-Names      Target        one table of a warehouse, and the table of its dead letters beside it
-           TargetState   the table as it was looked at
-           Batch         what one commit writes
 Order      dead letters are committed before the rows and the position behind them. Their table has a key, the place of
            the message: who dies between the two reads the messages again and writes the same dead letters again, which
            changes nothing
@@ -24,7 +21,7 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import field_to_arrow
 from tablestore_engine.ingest.batch_checks import no_target
-from tablestore_engine.ingest.changes import Dead
+from tablestore_engine.ingest.decoded_messages import UnreadableMessage
 from tablestore_engine.ingest.ingest_spec import IngestSpec
 from tablestore_engine.log.message_source import MessageSource, RawMessages
 from tablestore_engine.store.metadata.source_positions import PositionStep
@@ -47,7 +44,7 @@ _LETTER: Mapping[str, DataType] = {
 
 
 @dataclass(frozen=True)
-class TargetState:
+class SinkState:
     """`schema` None: the table is still to be made. `position` None: nothing of the source is in it."""
 
     schema: TableSchema | None
@@ -70,7 +67,7 @@ class TargetState:
 
 
 @dataclass(frozen=True)
-class Batch:
+class SinkBatch:
     """`rows` in the columns `fields`, one per key; `empties`: the table has only these afterwards."""
 
     fields: Sequence[DataField]
@@ -82,7 +79,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Target:
+class TableSink:
     """Of one spec."""
 
     warehouse: Warehouse
@@ -93,15 +90,15 @@ class Target:
         """The table's name."""
         return Identifier.parse(self.spec.into)
 
-    def look(self, source_id: str) -> TargetState:
+    def look(self, source_id: str) -> SinkState:
         """Raises FixRequest TS1420 for a table that changes cannot go into, TS1470."""
         schema = self.warehouse.catalog.find_schema(self.identifier)
         if schema is None:
-            return TargetState(None, None)
+            return SinkState(None, None)
         _check_takes_changes(schema, self.spec)
-        return TargetState(schema, self.warehouse.stores.get(self.identifier).positions().get(source_id))
+        return SinkState(schema, self.warehouse.stores.get(self.identifier).positions().get(source_id))
 
-    def commit(self, source_id: str, state: TargetState, batch: Batch) -> WriteReport:
+    def commit(self, source_id: str, state: SinkState, batch: SinkBatch) -> WriteReport:
         """Rows and position, at once. Raises RetryError TS1471 when another run was quicker, PublishPending TS1070."""
         changes_columns = [one.type for one in batch.fields] != [one.type for one in state.fields]
         mode = WriteMode.OVERWRITE_TABLE if batch.empties else WriteMode.UPSERT
@@ -124,7 +121,9 @@ class Target:
             self.identifier, _incoming(batch.fields, batch.rows, kinds), spec
         )
 
-    def commit_dead_letters(self, source: MessageSource, raw: RawMessages, dead: Sequence[Dead]) -> None:
+    def commit_dead_letters(
+        self, source: MessageSource, raw: RawMessages, dead: Sequence[UnreadableMessage]
+    ) -> None:
         """Each once, by its place in that very source; those that are there already are left out."""
         fields = [DataField(0, name, kind) for name, kind in _LETTER.items()]
         rows = pa.table(

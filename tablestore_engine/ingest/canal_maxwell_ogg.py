@@ -1,10 +1,7 @@
 """Messages of Canal, Maxwell and Oracle GoldenGate, in JSON.
 
-Names      CanalJson     {data: [rows], old: [what was], type, mysqlType, pkNames}; every value is a text
-           MaxwellJson   {data, old, type, database, table}
-           OggJson       {before, after, op_type, table, primary_keys}
 Updates    Canal and Maxwell have the whole row, and of the old one what changed. GoldenGate may leave out what did not:
-           it is taken from `before`, and what stands in neither is not known (told.Change.is_whole)
+           it is taken from `before`, and what stands in neither is not known (Change.is_whole)
 """
 
 from __future__ import annotations
@@ -13,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tablestore_engine.ingest.mysql_types import mysql_row
-from tablestore_engine.ingest.told import (
+from tablestore_engine.ingest.change_event import (
     HEARTBEAT,
     MARK,
     SCHEMA_CHANGE,
     TOMBSTONE,
     Change,
-    Told,
+    ChangeEvent,
     key_changes,
     object_of,
     parse_json,
 )
+from tablestore_engine.ingest.mysql_types import mysql_row
 from tablestore_engine.ingest.wire_types import WireType
 
 _MAXWELL_PUTS = frozenset({"insert", "update", "bootstrap-insert"})
@@ -46,16 +43,16 @@ class CanalJson:
 
     _wires: dict[tuple[tuple[str, str], ...], Mapping[str, WireType]] = field(default_factory=dict)
 
-    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> Told:  # noqa: ARG002 - the key says nothing
+    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> ChangeEvent:  # noqa: ARG002 - the key says nothing
         """As MessageReader."""
         if value is None:
-            return Told(ignored=TOMBSTONE)
+            return ChangeEvent(ignored=TOMBSTONE)
         message = object_of(parse_json(value), "the message")
         kind, table = message["type"], _table(message)
         if kind == "TRUNCATE":
-            return Told(is_truncate=True, table=table)
+            return ChangeEvent(is_truncate=True, table=table)
         if message.get("isDdl"):
-            return Told(ignored=SCHEMA_CHANGE, table=table)
+            return ChangeEvent(ignored=SCHEMA_CHANGE, table=table)
         rows = _rows(message["data"], "data")
         if kind == "UPDATE":
             changes = self._updates(rows, message.get("old"), names)
@@ -64,7 +61,9 @@ class CanalJson:
         else:
             raise ValueError(f"unknown type {kind!r}")
         wires = self._types(message.get("mysqlType"))
-        return Told(changes, wires=wires, table=table, key=_names_of(message.get("pkNames"), "pkNames"))
+        return ChangeEvent(
+            changes, wires=wires, table=table, key=_names_of(message.get("pkNames"), "pkNames")
+        )
 
     @staticmethod
     def _updates(
@@ -104,19 +103,21 @@ def _table(message: Mapping[str, Any]) -> str | None:
 class MaxwellJson:
     """Its values carry no types."""
 
-    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> Told:
+    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> ChangeEvent:
         """As MessageReader."""
         if value is None:
             return _maxwell_tombstone(key, names)
         message = object_of(parse_json(value), "the message")
         kind, table = message["type"], _table(message)
         if kind == "heartbeat":
-            return Told(ignored=HEARTBEAT)
+            return ChangeEvent(ignored=HEARTBEAT)
         if kind in _MAXWELL_MARKS:
-            return Told(ignored=MARK, table=table)
+            return ChangeEvent(ignored=MARK, table=table)
         if kind.startswith(_MAXWELL_DDL):
             is_truncate = str(message.get("sql", "")).lstrip().lower().startswith("truncate")
-            return Told(ignored=None if is_truncate else SCHEMA_CHANGE, is_truncate=is_truncate, table=table)
+            return ChangeEvent(
+                ignored=None if is_truncate else SCHEMA_CHANGE, is_truncate=is_truncate, table=table
+            )
         row = object_of(message["data"], "data")
         if kind == "delete":
             changes: tuple[Change, ...] = (Change(row, is_put=False),)
@@ -126,35 +127,35 @@ class MaxwellJson:
             changes = key_changes(before, row, names)
         else:
             raise ValueError(f"unknown type {kind!r}")
-        return Told(
+        return ChangeEvent(
             changes, table=table, key=_names_of(message.get("primary_key_columns"), "primary_key_columns")
         )
 
 
-def _maxwell_tombstone(key: bytes | None, names: tuple[str, ...]) -> Told:
+def _maxwell_tombstone(key: bytes | None, names: tuple[str, ...]) -> ChangeEvent:
     """Its keys are {database, table, pk.NAME: value}."""
     if key is None or not key.startswith(b"{"):
-        return Told(ignored=TOMBSTONE)
+        return ChangeEvent(ignored=TOMBSTONE)
     said = object_of(parse_json(key), "the key")
     row = {name.removeprefix("pk."): one for name, one in said.items() if name.startswith("pk.")}
     if not row or any(row.get(name) is None for name in names):
-        return Told(ignored=TOMBSTONE)
-    return Told((Change(row, is_put=False),), table=_table(said))
+        return ChangeEvent(ignored=TOMBSTONE)
+    return ChangeEvent((Change(row, is_put=False),), table=_table(said))
 
 
 @dataclass
 class OggJson:
     """Its values carry no types."""
 
-    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> Told:  # noqa: ARG002 - the key says nothing
+    def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> ChangeEvent:  # noqa: ARG002 - the key says nothing
         """As MessageReader."""
         if value is None:
-            return Told(ignored=TOMBSTONE)
+            return ChangeEvent(ignored=TOMBSTONE)
         message = object_of(parse_json(value), "the message")
         kind, table = message["op_type"], message.get("table")
         told = _names_of(message.get("primary_keys"), "primary_keys")
         if kind == "T":
-            return Told(is_truncate=True, table=table)
+            return ChangeEvent(is_truncate=True, table=table)
         if kind == "I":
             changes: tuple[Change, ...] = (Change(object_of(message["after"], "after"), is_put=True),)
         elif kind == "D":
@@ -165,4 +166,4 @@ class OggJson:
             changes = key_changes(before, {**before, **after}, names, is_whole=False)
         else:
             raise ValueError(f"unknown op_type {kind!r}")
-        return Told(changes, table=table, key=told)
+        return ChangeEvent(changes, table=table, key=told)

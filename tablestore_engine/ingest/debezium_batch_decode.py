@@ -1,4 +1,4 @@
-"""Many messages of Debezium's JSON at once, by Arrow's parser, or none: then they are read one by one (decode.py).
+"""Many messages of Debezium's JSON at once, by Arrow's parser, or none: then they are read one by one.
 
 Rule       None for whatever is not plain: another op, a missing row, nested columns, a value that the parser refuses, a
            placeholder, a column that nobody has described. So this file is about speed alone.
@@ -22,12 +22,18 @@ import pyarrow.json as pj
 
 from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataType
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.ingest.changes import Changes, Part
-from tablestore_engine.ingest.debezium import DebeziumJson
+from tablestore_engine.ingest.change_event import (
+    OTHER_TABLE,
+    UNREADABLE,
+    MessageReader,
+    ReadRules,
+    parse_json,
+)
+from tablestore_engine.ingest.debezium import DebeziumJson, group_by_schema
+from tablestore_engine.ingest.decoded_messages import DecodedMessages, DecodedRows
 from tablestore_engine.ingest.message_keys import key_names
 from tablestore_engine.ingest.plain_values import BASE64, counted, plain_column
-from tablestore_engine.ingest.told import OTHER_TABLE, UNREADABLE, MessageReader, ReadRules, parse_json
-from tablestore_engine.ingest.unchanged import UNCHANGED_TEXTS
+from tablestore_engine.ingest.toast_placeholder import PLACEHOLDER_TEXTS
 from tablestore_engine.ingest.wire_types import (
     Reading,
     WireType,
@@ -64,13 +70,13 @@ class _Column:
 
 def read_at_once(
     raw: RawMessages, begin: int, end: int, reader: MessageReader, rules: ReadRules
-) -> tuple[Changes | None, Sequence[int]]:
+) -> tuple[DecodedMessages | None, Sequence[int]]:
     """Messages `begin` to `end`; tombstones are among those to read one by one."""
     if not isinstance(reader, DebeziumJson):
         return None, ()
     alone = [number for number in range(begin, end) if raw.values[number] is None]
-    groups = _groups(raw, begin, end, reader)
-    changes = Changes()
+    groups = group_by_schema(raw, begin, end, reader)
+    changes = DecodedMessages()
     try:
         for wires, numbers, texts in groups.values():
             group = _Group(rules, changes, np.array(numbers, dtype=np.int64))
@@ -83,32 +89,12 @@ def read_at_once(
     return changes, alone
 
 
-def _groups(
-    raw: RawMessages, begin: int, end: int, reader: DebeziumJson
-) -> Mapping[int, tuple[Mapping[str, WireType] | None, list[int], list[bytes]]]:
-    """Messages by their schema, and what is left of their texts."""
-    if not reader.known:
-        there = [(at, one) for at, one in enumerate(raw.values[begin:end], begin) if one is not None]
-        return {0: (None, [at for at, _ in there], [one for _, one in there])} if there else {}
-    groups: dict[int, tuple[Mapping[str, WireType] | None, list[int], list[bytes]]] = {}
-    for number in range(begin, end):
-        value = raw.values[number]
-        if value is None:
-            continue
-        known = reader.split(value)
-        wires, text = (None, value) if known is None else known
-        _, numbers, texts = groups.setdefault(id(wires), (wires, [], []))
-        numbers.append(number)
-        texts.append(text)
-    return groups
-
-
 @dataclass(frozen=True)
 class _Group:
     """Messages of one schema, or without any."""
 
     rules: ReadRules
-    changes: Changes
+    changes: DecodedMessages
     numbers: npt.NDArray[np.int64]
 
     def read(self, texts: Sequence[bytes], wires: Mapping[str, WireType] | None) -> npt.NDArray[np.bool_]:
@@ -212,7 +198,7 @@ class _Group:
         is_put = np.concatenate([np.zeros(len(old), bool), np.ones(len(new), bool)])[order]
         numbers = self.numbers[np.concatenate([old, new])[order]]
         types = {column.name: column.type for column in columns}
-        self.changes.parts.append(Part(made, types, is_put, numbers))
+        self.changes.parts.append(DecodedRows(made, types, is_put, numbers))
 
 
 def _sample(texts: Sequence[bytes]) -> dict[str, Any]:
@@ -249,7 +235,7 @@ def _differ(before: pa.StructArray, after: pa.StructArray, keys: Sequence[str]) 
 def _refuse_hidden(columns: Sequence[_Column], after: pa.StructArray, put: npt.NDArray[np.bool_]) -> None:
     for column in columns:
         if pa.types.is_string(column.read):
-            hidden = np.asarray(pc.is_in(after.field(column.name), value_set=pa.array(UNCHANGED_TEXTS)))
+            hidden = np.asarray(pc.is_in(after.field(column.name), value_set=pa.array(PLACEHOLDER_TEXTS)))
             if (hidden & put).any():
                 raise _StrangeError
 

@@ -1,10 +1,4 @@
-"""Messages as columns: rows that are put and taken, and what cannot be read.
-
-Names      Part      rows whose columns were written with one meaning
-           Dead      a message that cannot be read, and why
-           Changes   all that a batch of messages says
-           note, refusal   a reason in one line
-"""
+"""Messages as columns: rows that are put and taken, and what cannot be read."""
 
 from __future__ import annotations
 
@@ -26,7 +20,7 @@ _SHOWN_MAX = 80
 
 
 @dataclass(frozen=True)
-class Part:
+class DecodedRows:
     """`columns`: in the types of `types`, which are the messages'; of a row that is taken only its key has a meaning.
     `numbers`: the message of each row, rising.
     """
@@ -36,13 +30,13 @@ class Part:
     is_put: npt.NDArray[np.bool_]
     numbers: npt.NDArray[np.int64]
 
-    def without(self, numbers: npt.NDArray[np.int64]) -> Part:
+    def without(self, numbers: npt.NDArray[np.int64]) -> DecodedRows:
         """No rows of these messages."""
         keep = ~np.isin(self.numbers, numbers)
         if keep.all():
             return self
         mask = pa.array(keep)
-        return Part(
+        return DecodedRows(
             {name: one.filter(mask) for name, one in self.columns.items()},
             self.types,
             self.is_put[keep],
@@ -51,7 +45,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Dead:
+class UnreadableMessage:
     """Message `number` of the batch."""
 
     number: int
@@ -59,14 +53,14 @@ class Dead:
 
 
 @dataclass
-class Changes:
+class DecodedMessages:
     """`tables`: names of source tables → the first message of each. `keys`: what messages say the key is → the first
     one. `untyped`: columns that nobody has described → the first message with each. `truncates`: messages that empty
     the table.
     """
 
-    parts: list[Part] = field(default_factory=list)
-    dead: list[Dead] = field(default_factory=list)
+    parts: list[DecodedRows] = field(default_factory=list)
+    dead: list[UnreadableMessage] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     truncates: list[int] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
@@ -83,7 +77,7 @@ class Changes:
         if names:
             self.keys[names] = min(number, self.keys.get(names, number))
 
-    def add(self, other: Changes) -> None:
+    def add(self, other: DecodedMessages) -> None:
         """Of other messages of the batch."""
         self.parts += other.parts
         self.dead += other.dead
@@ -111,7 +105,7 @@ def refusal(name: str, kind: DataType, value: object, error: BaseException) -> s
     return f"column {name}: {shown!r} is no {type_to_text(kind)}{why}"[:_REASON_MAX]
 
 
-def first_numbers(parts: Sequence[Part]) -> dict[str, int]:
+def first_numbers(parts: Sequence[DecodedRows]) -> dict[str, int]:
     """Column in lower case → the first message that has it."""
     found: dict[str, int] = {}
     for part in parts:

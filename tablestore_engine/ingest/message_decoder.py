@@ -1,8 +1,6 @@
-"""A batch of raw messages → Changes: many at once where they are plain, one by one where they are not.
+"""A batch of raw messages → DecodedMessages: many at once where they are plain, one by one where they are not.
 
-Names      BatchDecoder   one format, one set of rules
-           find_key       the key that messages say, for a table that is still to be made
-Steps      1 a chunk at once (fast_rows.py); where that does not answer, halves of it; small ones are read one by one
+Steps      1 a chunk at once (debezium_batch_decode.py); where that does not answer, halves of it; small ones one by one
            2 what was read one by one becomes columns, all messages with one meaning together
            3 a column that cannot be made: its values are tried each, their messages are dead, the others stand
 INVARIANT  what is read at once is what would be read one by one (tests/laws/test_ingest_fast_laws.py).
@@ -19,10 +17,16 @@ import pyarrow as pa
 
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.ingest.changes import Changes, Dead, Part, note, refusal
-from tablestore_engine.ingest.fast_rows import read_at_once
+from tablestore_engine.ingest.change_event import UNREADABLE, Change, ChangeEvent, MessageReader, ReadRules
+from tablestore_engine.ingest.debezium_batch_decode import read_at_once
+from tablestore_engine.ingest.decoded_messages import (
+    DecodedMessages,
+    DecodedRows,
+    UnreadableMessage,
+    note,
+    refusal,
+)
 from tablestore_engine.ingest.plain_values import inferred_type, plain_column
-from tablestore_engine.ingest.told import UNREADABLE, Change, MessageReader, ReadRules, Told
 from tablestore_engine.ingest.wire_types import RefusedError, WireType, wire_column
 from tablestore_engine.log.message_source import RawMessages
 
@@ -50,24 +54,24 @@ def find_key(raw: RawMessages, reader: MessageReader, rules: ReadRules) -> tuple
     """Of the first message that says it; () when none does."""
     for key, value in zip(raw.keys, raw.values, strict=True):
         try:
-            told = reader.read(key, value, ())
+            event = reader.read(key, value, ())
         except UNREADABLE:
             continue
-        if told.key and told.changes and rules.takes(told.table):
-            return told.key
+        if event.key and event.changes and rules.takes(event.table):
+            return event.key
     return ()
 
 
 @dataclass
-class BatchDecoder:
+class MessageDecoder:
     """`rules.key` must be known."""
 
     reader: MessageReader
     rules: ReadRules
 
-    def decode(self, raw: RawMessages) -> Changes:
+    def decode(self, raw: RawMessages) -> DecodedMessages:
         """All messages of a batch."""
-        changes = Changes()
+        changes = DecodedMessages()
         groups: dict[int, _Group] = {}
         self._chunk(raw, 0, len(raw), changes, groups)
         for group in groups.values():
@@ -76,7 +80,7 @@ class BatchDecoder:
         return changes
 
     def _chunk(
-        self, raw: RawMessages, begin: int, end: int, changes: Changes, groups: dict[int, _Group]
+        self, raw: RawMessages, begin: int, end: int, changes: DecodedMessages, groups: dict[int, _Group]
     ) -> None:
         if end - begin <= _SMALL:
             for number in range(begin, end):
@@ -92,34 +96,36 @@ class BatchDecoder:
         for number in left:
             self._one(raw, number, changes, groups)
 
-    def _one(self, raw: RawMessages, number: int, changes: Changes, groups: dict[int, _Group]) -> None:
+    def _one(
+        self, raw: RawMessages, number: int, changes: DecodedMessages, groups: dict[int, _Group]
+    ) -> None:
         try:
-            told = self.reader.read(raw.keys[number], raw.values[number], self.rules.key)
+            event = self.reader.read(raw.keys[number], raw.values[number], self.rules.key)
         except UNREADABLE as error:
-            changes.dead.append(Dead(number, note(error)))
+            changes.dead.append(UnreadableMessage(number, note(error)))
             return
-        if not self.rules.takes(told.table):
-            told = told.of_other_table()
-        elif told.unreadable is not None:
-            changes.dead.append(Dead(number, told.unreadable))
+        if not self.rules.takes(event.table):
+            event = event.of_other_table()
+        elif event.unreadable is not None:
+            changes.dead.append(UnreadableMessage(number, event.unreadable))
             return
         else:
-            changes.meet(told.table, number)
-        if told.ignored is not None:
-            changes.ignored[told.ignored] += 1
-        elif told.is_truncate:
+            changes.meet(event.table, number)
+        if event.ignored is not None:
+            changes.ignored[event.ignored] += 1
+        elif event.is_truncate:
             changes.truncates.append(number)
         else:
-            if self.rules.finds_keys and told.changes:
-                changes.meet_key(told.key, number)
-            self._keep(number, told, groups)
+            if self.rules.finds_keys and event.changes:
+                changes.meet_key(event.key, number)
+            self._keep(number, event, groups)
 
     @staticmethod
-    def _keep(number: int, told: Told, groups: dict[int, _Group]) -> None:
-        group = groups.setdefault(id(told.wires), _Group(told.wires))
-        group.rows += [_Row(number, change) for change in told.changes]
+    def _keep(number: int, event: ChangeEvent, groups: dict[int, _Group]) -> None:
+        group = groups.setdefault(id(event.wires), _Group(event.wires))
+        group.rows += [_Row(number, change) for change in event.changes]
 
-    def _columns(self, group: _Group, changes: Changes) -> None:
+    def _columns(self, group: _Group, changes: DecodedMessages) -> None:
         """Columns of a group; messages with values that cannot be read are left out."""
         rows = self._whole(group.rows, changes)
         keys = {name.lower() for name in self.rules.key}
@@ -137,8 +143,8 @@ class BatchDecoder:
                 continue
             types[name], convert = made
             columns[name] = _column(name, raw, convert, rows, dead, types[name])
-        changes.dead += [Dead(number, reason) for number, reason in dead.items()]
-        part = Part(
+        changes.dead += [UnreadableMessage(number, reason) for number, reason in dead.items()]
+        part = DecodedRows(
             columns,
             types,
             np.array([row.change.is_put for row in rows], dtype=bool),
@@ -146,7 +152,7 @@ class BatchDecoder:
         )
         changes.parts.append(part.without(np.array(list(dead), dtype=np.int64)))
 
-    def _whole(self, rows: list[_Row], changes: Changes) -> list[_Row]:
+    def _whole(self, rows: list[_Row], changes: DecodedMessages) -> list[_Row]:
         """Without rows that lack a column which the table has, or which came before, and do not say what it is."""
         if all(row.change.is_whole for row in rows):
             return rows
@@ -158,14 +164,16 @@ class BatchDecoder:
             if row.change.is_put and not row.change.is_whole and missing:
                 lacking.add(row.number)
                 changes.dead.append(
-                    Dead(row.number, f"column {missing[0]} is neither in before nor in after of an update")
+                    UnreadableMessage(
+                        row.number, f"column {missing[0]} is neither in before nor in after of an update"
+                    )
                 )
             elif row.change.is_put:
                 known |= {name.lower(): name for name in row.change.row}
         return [row for row in rows if row.number not in lacking] if lacking else rows
 
     def _convert(
-        self, name: str, raw: Sequence[Any], group: _Group, changes: Changes, rows: Sequence[_Row]
+        self, name: str, raw: Sequence[Any], group: _Group, changes: DecodedMessages, rows: Sequence[_Row]
     ) -> tuple[DataType, _Convert] | None:
         """Type of a column and how its values are read; None when it has neither values nor a type."""
         wire: WireType | None = None if group.wires is None else group.wires.get(name)
