@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import database_location
-from tablestore_engine.format.seal import check_seal, sealed_json
 
 _SUFFIX = ".json"
 _AGAIN = "create the view again (dbt run --select <model>)"
@@ -42,12 +42,12 @@ def encode_view(view: ViewDefinition) -> bytes:
         "columns": dict(view.column_comments),
         "timeMillis": view.time_millis,
     }
-    return sealed_json(content)
+    return checksummed_json(content)
 
 
 def decode_view(data: bytes, path: str) -> ViewDefinition:
     """Back from JSON. Raises FixData TS1403, TS1160 (damaged)."""
-    check_seal(data, "view", path, again=_AGAIN)
+    verify_checksum(data, "view", path, again=_AGAIN)
     try:
         content = parse_object(data)
         sql, comment, columns = content["sql"], content["comment"], content["columns"]

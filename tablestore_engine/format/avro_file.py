@@ -2,7 +2,7 @@
 
 Names      AvroCodec     parsed schema + write, write_rolled, read
            optional      ["null", X] with default null: the only union order that Java's decoder takes
-Steps      read: seal → avro_blocks unpacks and bounds it → is the compression known → records → the caller's objects
+Steps      read: checksum → avro_blocks unpacks and bounds it → known compression? → records → the caller's objects
 PAIMON     record names are Java's; the codec `zstd` is called zstandard in Avro, its level is 1.
 INVARIANT  unions are ["null", X], in that order.
 INVARIANT  whatever the bytes are, reading gives objects, FixData TS1131, TS1160 or Unsupported TS1134.
@@ -24,7 +24,12 @@ from fastavro.write import Writer
 
 from tablestore_engine.errors import FixData, FixRequest, Unsupported
 from tablestore_engine.format.avro_blocks import open_container
-from tablestore_engine.format.seal import SEAL, UNSEALED, check_seal, stamp
+from tablestore_engine.format.checksum import (
+    CHECKSUM_KEY,
+    CHECKSUM_PLACEHOLDER,
+    insert_checksum,
+    verify_checksum,
+)
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError
@@ -42,7 +47,9 @@ _WRITTEN = {
 _HAS_SNAPPY = importlib.util.find_spec("cramjam") is not None  # what fastavro decodes snappy with
 _READ = {"null", "deflate", "zstandard", *(["snappy"] if _HAS_SNAPPY else [])}
 _ZSTD_LEVEL = 1
-_UNSEALED = {SEAL: UNSEALED}  # in the header, beside the schema: user metadata as Avro has it
+_PLACEHOLDER = {
+    CHECKSUM_KEY: CHECKSUM_PLACEHOLDER
+}  # in the header, beside the schema: user metadata as Avro has it
 _DAMAGE = (
     ValueError, EOFError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
     zlib.error, ZstdError, SchemaParseException,
@@ -74,9 +81,14 @@ class AvroCodec:
         sink = io.BytesIO()
         codec, level = _settings(compression)
         fastavro.writer(
-            sink, self.parsed, records, codec=codec, codec_compression_level=level, metadata=dict(_UNSEALED)
+            sink,
+            self.parsed,
+            records,
+            codec=codec,
+            codec_compression_level=level,
+            metadata=dict(_PLACEHOLDER),
         )
-        return stamp(sink.getvalue())
+        return insert_checksum(sink.getvalue())
 
     def write_rolled(
         self,
@@ -93,17 +105,17 @@ class AvroCodec:
             if writer is None:
                 sink = io.BytesIO()
                 writer = Writer(
-                    sink, self.parsed, codec=codec, compression_level=level, metadata=dict(_UNSEALED)
+                    sink, self.parsed, codec=codec, compression_level=level, metadata=dict(_PLACEHOLDER)
                 )
             writer.write(to_record(item))
             held.append(item)
             if sink.tell() >= target_bytes:  # grows block by block, so a file may be one block too large
                 writer.flush()
-                yield stamp(sink.getvalue()), tuple(held)
+                yield insert_checksum(sink.getvalue()), tuple(held)
                 held, writer = [], None
         if writer is not None:
             writer.flush()
-            yield stamp(sink.getvalue()), tuple(held)
+            yield insert_checksum(sink.getvalue()), tuple(held)
 
     def read(self, data: bytes, build: Callable[[Record], T], name: str = "") -> list[T]:
         """One object per record; `build` gets records as the writer's schema has them, unknown fields missing.
@@ -111,7 +123,7 @@ class AvroCodec:
         Raises FixData TS1160 for damaged bytes, TS1131 naming the file when the bytes are no such Avro file,
         Unsupported TS1134 when they are compressed in a way that cannot be read here.
         """
-        check_seal(data, self.what, name)
+        verify_checksum(data, self.what, name)
         try:
             codec, plain = open_container(data, dict.fromkeys(_READ))
             if codec in _READ:

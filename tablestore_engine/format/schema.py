@@ -18,9 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore_engine.errors import FixData, FixRequest, NotFound, TablestoreError
+from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.json_file import DAMAGE, parse_object
-from tablestore_engine.format.seal import check_seal, sealed_json
 from tablestore_engine.format.type_arrow import field_to_arrow, type_from_arrow
 from tablestore_engine.format.type_text import field_from_json, field_to_json, type_to_text
 
@@ -117,7 +117,7 @@ def encode_schema(schema: TableSchema) -> bytes:
     out["timeMillis"] = schema.time_millis
     if schema.claim is not None:
         out[CLAIM_KEY] = schema.claim
-    return sealed_json(out)
+    return checksummed_json(out)
 
 
 def decode_schema(data: bytes, name: str = "") -> TableSchema:
@@ -125,7 +125,7 @@ def decode_schema(data: bytes, name: str = "") -> TableSchema:
 
     Raises FixData TS1160 for damaged bytes, TS1111 when the text is no schema, or its version is newer than 3.
     """
-    check_seal(data, "schema", name)
+    verify_checksum(data, "schema", name)
     try:
         schema = _decode(parse_object(data))
         if not isinstance(schema.comment, str | None):

@@ -17,8 +17,8 @@ from decimal import Decimal
 from enum import StrEnum
 
 from tablestore_engine.errors import FixData
+from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.json_file import DAMAGE, parse_object
-from tablestore_engine.format.seal import check_seal, sealed_json
 
 SNAPSHOT_VERSION = 3
 BATCH_COMMIT_IDENTIFIER = 9223372036854775807  # Long.MAX_VALUE: what batch writers use
@@ -80,7 +80,7 @@ class Tag:
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """UTF-8 JSON of a snapshot; None and empty maps are left out (format.md#snapshots)."""
-    return sealed_json(_snapshot_to_json(snapshot))
+    return checksummed_json(_snapshot_to_json(snapshot))
 
 
 def decode_snapshot(data: bytes, name: str = "") -> Snapshot:
@@ -89,7 +89,7 @@ def decode_snapshot(data: bytes, name: str = "") -> Snapshot:
     Raises FixData TS1160 for damaged bytes, TS1109 when the text is no JSON object or a key without a default
     is missing.
     """
-    check_seal(data, "snapshot", name)
+    verify_checksum(data, "snapshot", name)
     return _snapshot_from_json(_load(data, "snapshot"))
 
 
@@ -111,12 +111,12 @@ def encode_tag(tag: Tag) -> bytes:
         micros = tag.time_retained // timedelta(microseconds=1)
         seconds, rest = divmod(micros, 1_000_000)
         out["tagTimeRetained"] = seconds if rest == 0 else micros / 1e6
-    return sealed_json(out)
+    return checksummed_json(out)
 
 
 def decode_tag(data: bytes, name: str = "") -> Tag:
     """A tag from its file; missing trailing parts of `tagCreateTime` are 0. Raises FixData TS1109, TS1160."""
-    check_seal(data, "tag", name)
+    verify_checksum(data, "tag", name)
     value = _load(data, "tag")
     created, retained = value.get("tagCreateTime"), value.get("tagTimeRetained")
     snapshot = _snapshot_from_json(value)

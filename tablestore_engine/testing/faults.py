@@ -5,7 +5,7 @@ Names      FaultyFileIO    wraps any FileIO; each fault names an operation, a pa
            DyingFileIO     dies before its n-th change; a tree is removed file by file
            SimulatedCrash  a BaseException: no `except Exception` and no clean-up for errors sees it as an error
            crashing        a Runtime that crashes at the n-th hit of a crash point
-           without_seal, resealed   bytes whose damage is not seen by their checksum
+           without_checksum, with_new_checksum   bytes whose damage is not seen by their checksum
            seeded_runtime  clock, ids and randomness from a seed; sleeping takes no time
 INVARIANT  everything is decided by arguments and seeds: a failing test replays exactly.
 """
@@ -25,11 +25,16 @@ from typing import TypeVar
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO, FileStatus
-from tablestore_engine.format.seal import SEAL, SEALED, UNSEALED, stamp
+from tablestore_engine.format.checksum import (
+    CHECKSUM_KEY,
+    CHECKSUM_PLACEHOLDER,
+    HAS_CHECKSUM_KEY,
+    insert_checksum,
+)
 from tablestore_engine.runtime.outside_world import Runtime
 
 T = TypeVar("T")
-_SEAL_OF_JSON = re.compile(rb'("' + re.escape(SEAL.encode()) + rb'": ?")[0-9a-f]{8}')
+_CHECKSUM_OF_JSON = re.compile(rb'("' + re.escape(CHECKSUM_KEY.encode()) + rb'": ?")[0-9a-f]{8}')
 _CHANGES = frozenset(
     {"write", "copy", "create_exclusive", "replace", "mkdirs", "delete", "delete_tree", "rename"}
 )
@@ -250,14 +255,14 @@ def crashing(runtime: Runtime, point: str, nth: int = 1) -> Runtime:
     return replace(runtime, on_crash_point=crash)
 
 
-def without_seal(data: bytes) -> bytes:
-    """The same file as a writer without seals makes it: damage in it reaches the code behind the check."""
-    for key in (SEAL, SEALED):
+def without_checksum(data: bytes) -> bytes:
+    """The same file as a writer without checksums makes it: damage in it reaches the code behind the check."""
+    for key in (CHECKSUM_KEY, HAS_CHECKSUM_KEY):
         data = data.replace(key.encode(), b"x" * len(key), 1)
     return data
 
 
-def resealed(data: bytes) -> bytes:
-    """A changed JSON file with the seal that fits it, as somebody makes it who knows how; as it is without a seal."""
-    plain, found = _SEAL_OF_JSON.subn(rb"\g<1>" + UNSEALED.encode(), data, count=1)
-    return stamp(plain) if found else data
+def with_new_checksum(data: bytes) -> bytes:
+    """A changed JSON file with the checksum that fits it; unchanged when it has none."""
+    plain, found = _CHECKSUM_OF_JSON.subn(rb"\g<1>" + CHECKSUM_PLACEHOLDER.encode(), data, count=1)
+    return insert_checksum(plain) if found else data

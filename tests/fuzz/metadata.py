@@ -8,7 +8,7 @@ Steps      change one file → read everything with a fresh engine → put the f
 Usage      python -m tests.fuzz.metadata [mutations per kind and writer] [seed]   (make fuzz)
 INVARIANT  an exception that is none of ours fails the run, with the seed that makes it again.
 INVARIANT  a file of ours that chance changed never gives other rows: that fails the run too. One of another writer may
-           say something else; what no other engine writes (view, audit) has a seal that fits then.
+           say something else; what no other engine writes (view, audit) has a checksum that fits then.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ import pyarrow as pa
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import EngineBug, TablestoreError
 from tablestore_engine.format.avro_blocks import open_container
-from tablestore_engine.format.seal import SEAL
+from tablestore_engine.format.checksum import CHECKSUM_KEY
 from tablestore_engine.store.metadata import manifests
-from tablestore_engine.testing.faults import resealed, without_seal
+from tablestore_engine.testing.faults import with_new_checksum, without_checksum
 
 NAME = "demo.t"
 KINDS: dict[str, str] = {
@@ -74,7 +74,7 @@ class World:
         if writer is Writer.OURS:
             self._make()
         else:
-            with patch.object(manifests, "summed_name", lambda stem, _: f"{stem}-0"):
+            with patch.object(manifests, "name_with_checksum", lambda stem, _: f"{stem}-0"):
                 self._make()
         self.expected = self.read()
 
@@ -123,11 +123,11 @@ def mutate(data: bytes, kind: str, writer: Writer, dice: random.Random) -> bytes
     """A changed version: damage to the bytes, to the values, or well-formed nonsense."""
     if writer is Writer.OTHER:
         if kind not in _ONLY_OURS:
-            data = without_seal(data)
+            data = without_checksum(data)
         if kind in _AVRO and dice.random() < 0.75:  # below the compression, where the records are
             data = open_container(data, {"zstandard": None, "null": None})[1]
-    elif dice.random() < 0.3:  # damage to the name of the seal, and then to something else
-        data = data.replace(SEAL.encode(), SEAL.upper().encode(), 1)
+    elif dice.random() < 0.3:  # damage to the name of the checksum, and then to something else
+        data = data.replace(CHECKSUM_KEY.encode(), CHECKSUM_KEY.upper().encode(), 1)
     ways: list[Callable[[bytes, random.Random], bytes]] = [
         _flip,
         _flip,
@@ -141,7 +141,7 @@ def mutate(data: bytes, kind: str, writer: Writer, dice: random.Random) -> bytes
     for _ in range(dice.choice((1, 1, 1, 2, 4))):
         changed = dice.choice(ways)(changed, dice)
     if writer is Writer.OTHER and kind in _ONLY_OURS:
-        return resealed(changed)
+        return with_new_checksum(changed)
     return _with_checksum(changed) if kind == "deletion vectors" and dice.random() < 0.7 else changed
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tablestore_engine.errors import FixData
-from tablestore_engine.format.seal import SEAL
-from tablestore_engine.testing.faults import without_seal
+from tablestore_engine.format.checksum import CHECKSUM_KEY
+from tablestore_engine.testing.faults import without_checksum
 from tests.fuzz.metadata import KINDS, World, Writer, fuzz
 
 MUTATIONS = {Writer.OURS: 20, Writer.OTHER: 45}
@@ -34,7 +34,7 @@ def test_changed_metadata_is_refused_or_means_the_same(
 
 @pytest.mark.parametrize("kind", ["manifest list", "manifest", "index manifest", "deletion vectors"])
 def test_another_file_of_ours_under_the_name(kind: str, worlds: dict[Writer, World]) -> None:
-    """Whole, sealed and of the right kind, but not the one that was named: TS1160, by the checksum in the name."""
+    """Whole, of the right kind and with a right checksum, not the named one: TS1160, by the checksum in the name."""
     world, refusals = worlds[Writer.OURS], []
     files = world.files(kind)
     for path, other in zip(files, [*files[1:], files[0]], strict=True):
@@ -51,14 +51,14 @@ def test_another_file_of_ours_under_the_name(kind: str, worlds: dict[Writer, Wor
 
 
 @pytest.mark.parametrize("kind", ["snapshot", "schema", "tag", "view", "audit"])
-def test_a_lost_seal_is_damage(kind: str, worlds: dict[Writer, World]) -> None:
-    """Damage that hits the name of the seal does not make the file one of another engine."""
+def test_a_lost_checksum_is_damage(kind: str, worlds: dict[Writer, World]) -> None:
+    """Damage that hits the name of the checksum does not make the file one of another engine."""
     world = worlds[Writer.OURS]
     (path, *_) = world.files(kind)
     good = path.read_bytes()
-    changes = [good.replace(SEAL.encode(), b"tablestore.crc33")]
+    changes = [good.replace(CHECKSUM_KEY.encode(), b"tablestore.crc33")]
     if kind in ("view", "audit"):  # which no other engine writes
-        changes.append(without_seal(good))
+        changes.append(without_checksum(good))
     for changed in changes:
         assert changed != good
         path.write_bytes(changed)

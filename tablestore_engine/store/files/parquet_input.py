@@ -4,7 +4,7 @@ Names      ParquetInput   an open file: row group starts, metadata, rows of some
            portions       row groups → neighbours that are read together
            FooterChecks   footers only: for readers that decode pages themselves (Spark)
            verify_parquet everything in it, page by page
-Steps      footer → its seal → of the chunks that are wanted, the sums → decode; page checksums where there is no seal
+Steps      footer → its checksum → checksums of the wanted chunks → decode; page checksums where it has none
 INVARIANT  a flipped bit in a file that we wrote is TS1160 or TS1360, or changes no row.
 LIMIT      files of other engines have page checksums at most: their page headers and footers are taken as they are.
 """
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from tablestore_engine.errors import FixData
 from tablestore_engine.fileio.base import FileIO
-from tablestore_engine.format.seal import ChunkSums, check_seal, damaged, is_sealed, runs_of
+from tablestore_engine.format.checksum import ChunkChecksums, damaged, has_checksum, runs_of, verify_checksum
 from tablestore_engine.store.files.parquet_output import leaf_count
 
 _TAIL = 8  # length of the footer, and the magic word
@@ -39,8 +39,8 @@ class ParquetInput:
         self._source = fileio.open_input(path)
         try:
             footer = _footer(self._source, path)
-            check_seal(footer, _WHAT, path)
-            self._parquet = pq.ParquetFile(self._source, page_checksum_verification=not is_sealed(footer))
+            verify_checksum(footer, _WHAT, path)
+            self._parquet = pq.ParquetFile(self._source, page_checksum_verification=not has_checksum(footer))
         except (pa.ArrowException, OSError) as error:
             self._source.close()
             raise _unreadable(path, error) from error
@@ -115,9 +115,9 @@ class ParquetInput:
         return pa.concat_tables(self._decode([group], columns, parallel=parallel) for group in groups)
 
     @cached_property
-    def _sums(self) -> ChunkSums | None:
+    def _sums(self) -> ChunkChecksums | None:
         metadata = self.metadata
-        return ChunkSums.find(metadata.metadata, metadata.num_row_groups * metadata.num_columns)
+        return ChunkChecksums.find(metadata.metadata, metadata.num_row_groups * metadata.num_columns)
 
     def _check_chunks(self, groups: Sequence[int], columns: Sequence[str] | None) -> None:
         """The sums of all chunks that will be decoded; neighbours are read as one."""
@@ -161,7 +161,7 @@ def portions(sizes: Sequence[int], rows_max: int) -> list[range]:
 
 
 class FooterChecks:
-    """Seals of footers, each file's once: for readers that decode pages themselves and check those alone (Spark).
+    """Checksums of footers, each file's once: for readers that decode pages themselves and check those alone (Spark).
 
     Files never change, so a path is remembered as good; threads may share it.
     """
@@ -175,7 +175,7 @@ class FooterChecks:
         for path in paths:
             if path not in self._good:
                 with self._fileio.open_input(path) as source:
-                    check_seal(_footer(source, path), _WHAT, path)
+                    verify_checksum(_footer(source, path), _WHAT, path)
                 if len(self._good) >= _REMEMBERED_MAX:
                     self._good.clear()
                 self._good.add(path)

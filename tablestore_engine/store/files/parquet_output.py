@@ -1,11 +1,11 @@
 """Writing one Parquet file with checksums over everything in it.
 
-Names      ParquetOutput   rows in, a sealed file out
+Names      ParquetOutput   rows in, a file with checksums out
            chunk_offsets, leaf_count   where column chunks lie; how many an Arrow column has
 Steps      row groups go to the sink as they come, each write adds to the running sum → the footer is held back →
            running sums at the borders of column chunks → into the footer → the footer's own sum → sink
 INVARIANT  no byte of a file is without a checksum: pages have Parquet's own (any reader can check them), page headers
-           and pages our running sums, the footer its seal.
+           and pages our running sums, the footer its checksum.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore_engine.errors import EngineBug
-from tablestore_engine.format.seal import CHUNK_SUMS, SEAL, UNSEALED, ChunkSums, chunk_text_length, stamp
+from tablestore_engine.format.checksum import (
+    CHECKSUM_KEY,
+    CHECKSUM_PLACEHOLDER,
+    CHUNK_CHECKSUMS_KEY,
+    ChunkChecksums,
+    chunk_text_length,
+    insert_checksum,
+)
 
 
 class _Tap:
@@ -95,14 +102,16 @@ class ParquetOutput:
     def _finish(self) -> None:
         tap, chunks = self._tap, self._groups * sum(leaf_count(field.type) for field in self._schema)
         unknown = "0" * chunk_text_length(chunks)
-        self._writer.add_key_value_metadata({CHUNK_SUMS: unknown, SEAL: UNSEALED})
+        self._writer.add_key_value_metadata(
+            {CHUNK_CHECKSUMS_KEY: unknown, CHECKSUM_KEY: CHECKSUM_PLACEHOLDER}
+        )
         tap.sums[tap.tell()] = tap.sum
         tap.held = []
         self._writer.close()
         footer = b"".join(tap.held)
         at = footer.rindex(unknown.encode())
         text = _chunk_sums(self._writer.writer.metadata, tap).to_text()
-        self._sink.write(stamp(footer[:at] + text.encode() + footer[at + len(text) :]))
+        self._sink.write(insert_checksum(footer[:at] + text.encode() + footer[at + len(text) :]))
 
 
 def chunk_offsets(metadata: pq.FileMetaData) -> list[int]:
@@ -116,7 +125,7 @@ def chunk_offsets(metadata: pq.FileMetaData) -> list[int]:
     return offsets
 
 
-def _chunk_sums(metadata: pq.FileMetaData, tap: _Tap) -> ChunkSums:
+def _chunk_sums(metadata: pq.FileMetaData, tap: _Tap) -> ChunkChecksums:
     """Running sums at the borders of the chunks. Raises EngineBug TS1361 when pyarrow writes in another way."""
     offsets = [*chunk_offsets(metadata), max(tap.sums)]
     unknown = [offset for offset in offsets if offset not in tap.sums]
@@ -127,7 +136,7 @@ def _chunk_sums(metadata: pq.FileMetaData, tap: _Tap) -> ChunkSums:
             why=f"no write began at {unknown[:3]}; the installed pyarrow is {pa.__version__}",
             fix="install the pyarrow of constraints.txt, and report this",
         )
-    return ChunkSums(np.array(offsets, np.int64), np.array([tap.sums[o] for o in offsets], np.uint32))
+    return ChunkChecksums(np.array(offsets, np.int64), np.array([tap.sums[o] for o in offsets], np.uint32))
 
 
 def leaf_count(type_: pa.DataType) -> int:

@@ -19,6 +19,7 @@ from pyroaring import BitMap
 
 from tablestore_engine.errors import StorageError
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.checksum import name_with_checksum, verify_name_checksum
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.deletion_vector import decode_deletion_vector, encode_deletion_vectors
 from tablestore_engine.format.index_manifest import (
@@ -35,7 +36,6 @@ from tablestore_engine.format.manifest_list import (
     describe_manifest,
     encode_manifest_list,
 )
-from tablestore_engine.format.seal import check_name, summed_name
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.outside_world import Runtime
@@ -123,12 +123,12 @@ class ManifestStore:
     def _read_named(self, what: str, name: str) -> bytes:
         """The bytes of a file of the manifest folder. Raises FixData TS1160."""
         data = self.fileio.read(self.layout.manifest_path(name))
-        check_name(data, what, name)
+        verify_name_checksum(data, what, name)
         return data
 
     def _decode_vectors(self, entry: IndexEntry) -> dict[str, BitMap]:
         data = self.fileio.read(self.layout.index_path(entry.file_name))
-        check_name(data, "index file", entry.file_name)
+        verify_name_checksum(data, "index file", entry.file_name)
         return {
             where.data_file: decode_deletion_vector(data, where, entry.file_name) for where in entry.dv_ranges
         }
@@ -162,7 +162,7 @@ class ManifestStore:
         """New manifests with these entries in order, each but the last of the target size; no entries, no manifest."""
         metas = []
         for data, held in encode_rolled(entries, target_bytes=target_bytes, compression=compression):
-            name = summed_name(f"manifest-{self.runtime.new_uuid()}", data)
+            name = name_with_checksum(f"manifest-{self.runtime.new_uuid()}", data)
             self._write(self.layout.manifest_path(name), data)
             self.memory.put(name, held, len(held) + 1)
             metas.append(describe_manifest(name, len(data), held, partition_types))
@@ -172,7 +172,7 @@ class ManifestStore:
         """(name, exact bytes) of a new manifest list."""
         listed = tuple(metas)
         data = encode_manifest_list(listed, compression)
-        name = summed_name(f"manifest-list-{self.runtime.new_uuid()}", data)
+        name = name_with_checksum(f"manifest-list-{self.runtime.new_uuid()}", data)
         self._write(self.layout.manifest_path(name), data)
         self.memory.put(name, listed, len(listed) + 1)
         return name, len(data)
@@ -181,7 +181,7 @@ class ManifestStore:
         """The name of a new index manifest."""
         listed = tuple(entries)
         data = encode_index_manifest(listed, compression)
-        name = summed_name(f"index-manifest-{self.runtime.new_uuid()}", data)
+        name = name_with_checksum(f"index-manifest-{self.runtime.new_uuid()}", data)
         self._write(self.layout.manifest_path(name), data)
         self.memory.put(name, listed, len(listed) + 1)
         return name
@@ -189,7 +189,7 @@ class ManifestStore:
     def write_vectors(self, partition: bytes, bucket: int, vectors: Mapping[str, BitMap]) -> IndexEntry:
         """A new index file with all vectors of one bucket; without vectors it holds the version byte only."""
         data, ranges = encode_deletion_vectors(vectors)
-        name = summed_name(f"index-{self.runtime.new_uuid()}", data)
+        name = name_with_checksum(f"index-{self.runtime.new_uuid()}", data)
         self._write(self.layout.index_path(name), data)
         self.memory.put(name, dict(vectors), len(vectors) + 1)
         return IndexEntry(

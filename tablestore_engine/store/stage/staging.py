@@ -29,10 +29,10 @@ from dataclasses import dataclass
 
 from tablestore_engine.errors import FixData, NotFound, RetryError
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.seal import check_seal, sealed_json
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import Committer
@@ -226,7 +226,7 @@ class Staging:
         }
         folder = _audit_folder(self.parts.layout, name)
         path = f"{folder}/{hashlib.sha256(test_id.encode()).hexdigest()[:32]}"
-        fileio.replace(path, sealed_json(made))
+        fileio.replace(path, checksummed_json(made))
 
     def read_outcomes(self, name: str) -> tuple[Outcome, ...]:
         """Outcomes by test id."""
@@ -341,7 +341,7 @@ def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[Outc
     for file in fileio.list(_audit_folder(layout, name)):
         try:
             data = fileio.read(file.path)
-            check_seal(data, "outcome file", file.path, again=_TEST_AGAIN)
+            verify_checksum(data, "outcome file", file.path, again=_TEST_AGAIN)
             value = parse_object(data)
             test, status, details = (str(value[key]) for key in ("test", "status", "details"))
             outcome = Outcome(test, status, details, int(value["timeMillis"]))

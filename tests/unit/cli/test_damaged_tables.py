@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.api import Engine, WriteMode, WriteSpec
-from tablestore_engine.format.seal import sealed_json
+from tablestore_engine.format.checksum import checksummed_json
 
 from .conftest import KEYED, Run, orders
 
@@ -65,7 +65,7 @@ def test_show_goes_on(run: Run, damaged: str) -> None:
 
 def test_a_damaged_view_is_named(run: Run, warehouse: Path) -> None:
     """A view file of nobody's making: tables are listed, the view is a problem."""
-    (warehouse / "demo.db/.tablestore/views/big.json").write_bytes(sealed_json({"sql": 1}))
+    (warehouse / "demo.db/.tablestore/views/big.json").write_bytes(checksummed_json({"sql": 1}))
     done = run("show", "--json")
     assert done.status == 1
     assert {one["name"] for one in done.json if one["problem"] is None} == {"demo.orders", "demo.events"}

@@ -10,7 +10,7 @@ import pytest
 from tablestore_engine.errors import FixData, FixRequest, Unsupported
 from tablestore_engine.format.avro_file import ROOT_NAME, AvroCodec, optional
 from tablestore_engine.options import OPTIONS
-from tablestore_engine.testing.faults import without_seal
+from tablestore_engine.testing.faults import without_checksum
 from tests.unit.format.manifest_samples import writer_schema
 
 CODEC = AvroCodec.of("sample", [{"name": "n", "type": "long"}, optional("t", "string")])
@@ -54,7 +54,7 @@ def test_an_unknown_compression_is_refused_before_writing(option: str) -> None:
 
 def test_a_compression_that_cannot_be_read_is_named() -> None:
     """A file of a codec we lack is no damage: the error names codec and file."""
-    data = without_seal(CODEC.write(ROWS, "null")).replace(
+    data = without_checksum(CODEC.write(ROWS, "null")).replace(
         b"\x14avro.codec\x08null", b"\x14avro.codec\x08lz44"
     )
     with pytest.raises(Unsupported, match="'lz44'") as caught:
@@ -90,7 +90,7 @@ def test_what_is_no_avro_is_named(data: bytes) -> None:
 @pytest.mark.parametrize("option", ["zstd", "deflate"])
 def test_damaged_blocks_are_our_error(option: str) -> None:
     """Any byte of a compressed block changed gives rows or FixData, never an exception of the compression library."""
-    good = without_seal(CODEC.write(ROWS[:50], option))
+    good = without_checksum(CODEC.write(ROWS[:50], option))
     block = good.index(good[-16:]) + 16  # the header ends with the sync marker that ends the file, too
     refused = 0
     for place in range(block, len(good)):

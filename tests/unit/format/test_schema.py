@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import FixData, FixRequest, NotFound
+from tablestore_engine.format.checksum import CHECKSUM_KEY, HAS_CHECKSUM_KEY
 from tablestore_engine.format.data_type import BIGINT, STRING, DataField, DataType
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema, new_schema
-from tablestore_engine.format.seal import SEAL, SEALED
 from tablestore_engine.format.type_text import type_to_text
 
 ARROW = pa.schema([
@@ -70,8 +70,8 @@ def test_file_round_trip_and_exact_keys() -> None:
     assert decode_schema(encode_schema(SCHEMA)) == SCHEMA
     plain = json.loads(encode_schema(new_schema(ARROW)))
     assert set(plain) == {
-        SEAL,
-        SEALED,
+        CHECKSUM_KEY,
+        HAS_CHECKSUM_KEY,
         "version",
         "id",
         "fields",

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from tablestore_engine.errors import FixData
-from tablestore_engine.format.seal import SEAL, SEALED
+from tablestore_engine.format.checksum import CHECKSUM_KEY, HAS_CHECKSUM_KEY
 from tablestore_engine.format.snapshot import (
     CommitKind,
     Snapshot,
@@ -34,10 +34,10 @@ FULL = dataclasses.replace(
 
 
 def plain(snapshot: Snapshot) -> dict[str, object]:
-    """The keys of a snapshot file without its seal."""
+    """The keys of a snapshot file without its checksum."""
     value: dict[str, object] = json.loads(encode_snapshot(snapshot))
-    assert (next(iter(value)), list(value)[-1]) == (SEAL, SEALED)
-    return {key: one for key, one in value.items() if key not in (SEAL, SEALED)}
+    assert (next(iter(value)), list(value)[-1]) == (CHECKSUM_KEY, HAS_CHECKSUM_KEY)
+    return {key: one for key, one in value.items() if key not in (CHECKSUM_KEY, HAS_CHECKSUM_KEY)}
 
 
 def test_only_the_safe_minimum_is_written_without_extras() -> None:

@@ -124,7 +124,7 @@ def test_value_counts_in_page_headers_are_covered(tmp_path: Path) -> None:
 
 
 def test_pages_have_parquets_own_checksum(tmp_path: Path) -> None:
-    """A reader that knows nothing of our seals finds a flipped bit of a page that is not compressed."""
+    """A reader that knows nothing of our checksums finds a flipped bit of a page that is not compressed."""
     make(tmp_path)
     path = max((tmp_path / "demo.db/t").glob("bucket-0/data-*"), key=lambda file: file.stat().st_size)
     before = path.read_bytes()

@@ -1,15 +1,8 @@
-"""Seals: a checksum inside a file that tells damaged bytes from written ones, and that other readers ignore.
+"""A checksum inside each file that tells damaged bytes from written ones, and that other readers ignore.
 
-Names      SEAL            the key it stands under: a Parquet or Avro metadata entry, a key of a JSON object
-           UNSEALED        its value while the bytes are made; `stamp` replaces it in place
-           stamp, is_sealed, check_seal   bytes of a whole metadata file, or of a Parquet footer
-           sealed_json     an object as JSON with its seal, and behind it the word that there is one
-           summed_name, check_name        the checksum of manifests, lists and index files stands in their name too
-           damaged         the error for a file whose bytes changed
-           ChunkSums       checksums of the column chunks of a Parquet file, kept in its sealed footer
-Steps      bytes with UNSEALED → CRC-32 over all of them → its eight digits in the place of UNSEALED
-INVARIANT  a file of another engine, which has no seal, is read as it is; one with a wrong seal is refused, and so is
-           one that lost its seal: only we write it, its name has the checksum, or its last key says that it was sealed.
+Steps      bytes with CHECKSUM_PLACEHOLDER → CRC-32 over all of them → its eight digits in the place of the placeholder
+INVARIANT  a file of another engine, which has no checksum, is read as it is; one with a wrong checksum is refused, and
+           so is one that lost it: only we write it, its name has the checksum, or its last key says that it had one.
 WHY        page checksums of Parquet leave out page headers and the footer, Avro and JSON have none: a flipped bit in a
            statistic, a value count or a file name gives wrong rows, not an error.
 Cost       1 GB/s: 1.5 % of writing a file, 5 % of reading one.
@@ -30,55 +23,55 @@ import numpy.typing as npt
 
 from tablestore_engine.errors import FixData
 
-SEAL = "tablestore.crc32"
-UNSEALED = "00000000"
-CHUNK_SUMS = "tablestore.chunk-crc32"
-SEALED = "tablestore.sealed"  # the last key of our JSON files: damage to the seal's own name is seen by it
-_LAST_KEY = re.compile(rb'"' + re.escape(SEALED.encode()) + rb'": true\s*\}\s*\Z')
+CHECKSUM_KEY = "tablestore.crc32"
+CHECKSUM_PLACEHOLDER = "00000000"
+CHUNK_CHECKSUMS_KEY = "tablestore.chunk-crc32"
+HAS_CHECKSUM_KEY = "tablestore.sealed"  # last key of our JSON files: shows damage to the first key
+_LAST_KEY = re.compile(rb'"' + re.escape(HAS_CHECKSUM_KEY.encode()) + rb'": true\s*\}\s*\Z')
 _SUM_IN_NAME = re.compile(r"-crc32-([0-9a-f]{8})\Z")
 # the key, then how Parquet's thrift, Avro and JSON begin a text of eight bytes
-_STAMP = re.compile(re.escape(SEAL.encode()) + rb'(?:\x18\x08|\x10|": ?")([0-9a-f]{8})')
+_CHECKSUM = re.compile(re.escape(CHECKSUM_KEY.encode()) + rb'(?:\x18\x08|\x10|": ?")([0-9a-f]{8})')
 
 
-def stamp(data: bytes) -> bytes:
-    """The bytes with their checksum at the first place that has UNSEALED under SEAL."""
-    place = _STAMP.search(data)
-    assert place is not None, "nothing to stamp: write UNSEALED under SEAL"
+def insert_checksum(data: bytes) -> bytes:
+    """The bytes with their checksum at the first place that has CHECKSUM_PLACEHOLDER under CHECKSUM_KEY."""
+    place = _CHECKSUM.search(data)
+    assert place is not None, "nothing to insert_checksum: write CHECKSUM_PLACEHOLDER under CHECKSUM_KEY"
     return data[: place.start(1)] + b"%08x" % zlib.crc32(data) + data[place.end(1) :]
 
 
-def sealed_json(value: Mapping[str, object]) -> bytes:
-    """UTF-8 JSON of an object with its seal in front."""
-    sealed = {SEAL: UNSEALED, **value, SEALED: True}
-    return stamp(json.dumps(sealed, indent=2, ensure_ascii=False).encode())
+def checksummed_json(value: Mapping[str, object]) -> bytes:
+    """UTF-8 JSON of an object, with its checksum as the first key and HAS_CHECKSUM_KEY as the last."""
+    content = {CHECKSUM_KEY: CHECKSUM_PLACEHOLDER, **value, HAS_CHECKSUM_KEY: True}
+    return insert_checksum(json.dumps(content, indent=2, ensure_ascii=False).encode())
 
 
-def is_sealed(data: bytes) -> bool:
-    """Whether the bytes carry a seal, fitting or not."""
-    return _STAMP.search(data) is not None
+def has_checksum(data: bytes) -> bool:
+    """Whether the bytes have a checksum, right or wrong."""
+    return _CHECKSUM.search(data) is not None
 
 
-def check_seal(data: bytes, what: str, name: str, *, again: str | None = None) -> None:
-    """Raises FixData TS1160 when the bytes have a seal that does not fit them, or lost the one they had.
+def verify_checksum(data: bytes, what: str, name: str, *, again: str | None = None) -> None:
+    """Raises FixData TS1160 when the bytes do not match their checksum, or lost it.
 
-    `again`: how to make a file anew that no other engine writes; such a file always has a seal.
+    `again`: how to make a file anew that no other engine writes; such a file always has a checksum.
     """
-    place = _STAMP.search(data)
+    place = _CHECKSUM.search(data)
     if place is None:
         if again is not None or _LAST_KEY.search(data):
             raise damaged(what, name, "the checksum that was written with its bytes is gone", again)
         return
-    plain = data[: place.start(1)] + UNSEALED.encode() + data[place.end(1) :]
+    plain = data[: place.start(1)] + CHECKSUM_PLACEHOLDER.encode() + data[place.end(1) :]
     if place[1] != b"%08x" % zlib.crc32(plain):
         raise damaged(what, name, "its bytes do not fit the checksum that was written with them", again)
 
 
-def summed_name(stem: str, data: bytes) -> str:
+def name_with_checksum(stem: str, data: bytes) -> str:
     """The name of a file that never changes: whoever names it, also another engine's manifest, names its bytes."""
     return f"{stem}-crc32-{zlib.crc32(data):08x}"
 
 
-def check_name(data: bytes, what: str, name: str) -> None:
+def verify_name_checksum(data: bytes, what: str, name: str) -> None:
     """Raises FixData TS1160 when the name has a checksum that does not fit the bytes."""
     told = _SUM_IN_NAME.search(name)
     if told is not None and told[1] != f"{zlib.crc32(data):08x}":
@@ -98,7 +91,7 @@ def damaged(what: str, name: str, why: str, again: str | None = None) -> FixData
 
 
 @dataclass(frozen=True)
-class ChunkSums:
+class ChunkChecksums:
     """Chunk i lies at offsets[i] … offsets[i + 1]; sums[i] is the CRC-32 of the file up to offsets[i].
 
     Running sums: those of any neighbouring chunks are checked in one go.
@@ -114,9 +107,9 @@ class ChunkSums:
         ).decode()
 
     @classmethod
-    def find(cls, metadata: Mapping[bytes, bytes] | None, chunks: int) -> ChunkSums | None:
+    def find(cls, metadata: Mapping[bytes, bytes] | None, chunks: int) -> ChunkChecksums | None:
         """Those of a footer's metadata, None for a file without. REQUIRES a checked footer."""
-        text = (metadata or {}).get(CHUNK_SUMS.encode())
+        text = (metadata or {}).get(CHUNK_CHECKSUMS_KEY.encode())
         if text is None:
             return None
         try:
@@ -134,7 +127,7 @@ class ChunkSums:
 
 
 def chunk_text_length(chunks: int) -> int:
-    """Characters of ChunkSums.to_text."""
+    """Characters of ChunkChecksums.to_text."""
     return len(base64.b64encode(bytes(12 * (chunks + 1))))
 
 
