@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.kafka.marker import Marker
+from tablestore_engine.log.kafka.commit_marker import CommitMarker
 from tablestore_engine.log.kafka.reader import read_log_markers, read_messages
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 from tablestore_engine.runtime.outside_world import Runtime
@@ -86,7 +86,7 @@ def topic_rows(settings: LogSettings) -> Rows:
     return fold(read_messages(settings))
 
 
-def rows_at(messages: Iterable[LogMessage], marker: Marker) -> Rows:
+def rows_at(messages: Iterable[LogMessage], marker: CommitMarker) -> Rows:
     """The promise of a marker."""
 
     def counts(message: LogMessage) -> bool:

@@ -22,10 +22,10 @@ from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.decode import decode_rows
 from tablestore_engine.log.kafka import log_lifecycle as lifecycle
+from tablestore_engine.log.kafka.commit_marker import read_markers
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log, reset_log
-from tablestore_engine.log.kafka.marker import read_markers
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import SYSTEM

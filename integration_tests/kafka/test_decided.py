@@ -10,9 +10,9 @@ import pytest
 from integration_tests.kafka.source import Source, expected, new_table, published
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, encode_marker
 from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log, reset_log
-from tablestore_engine.log.kafka.marker import Marker, encode_marker
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.reader import read_log_markers
 from tablestore_engine.log.kafka.settings import LogSettings
@@ -39,7 +39,7 @@ def open_transaction(
     offsets = dict(producer.settle())
     if marker:
         topic_id = read_log_markers(settings)[-1].topic_id
-        record = Marker(settings.table_uuid, 1, changes.commit, topic_id, offsets=offsets)
+        record = CommitMarker(settings.table_uuid, 1, changes.commit, topic_id, offsets=offsets)
         producer.send_marker(*encode_marker(record))
     return producer
 
@@ -108,7 +108,9 @@ def test_rows_of_another_publisher_are_no_contradiction(broker: BrokerInfo) -> N
     late.begin()
     commit = source.read(1)
     assert commit is not None
-    late.send_marker(*encode_marker(Marker(settings.table_uuid, 1, commit.commit, topic_id, offsets=offsets)))
+    late.send_marker(
+        *encode_marker(CommitMarker(settings.table_uuid, 1, commit.commit, topic_id, offsets=offsets))
+    )
     with Publisher(settings, runtime=on_first_sleep(late.commit)) as publisher:
         assert publisher.publish_pending(2, source.read).snapshots == (2,)
     assert published(source, settings) == expected(source)
@@ -154,7 +156,7 @@ def test_rows_that_a_marker_counts_and_nobody_sees_are_not_dropped(
     offsets = {**left.settle(), **seen.settle()}
     counts = {partition: following - first for partition, (first, following) in offsets.items()}
     topic_id = read_log_markers(settings)[-1].topic_id
-    marker = Marker(settings.table_uuid, 1, changes.commit, topic_id, counts=counts, offsets=offsets)
+    marker = CommitMarker(settings.table_uuid, 1, changes.commit, topic_id, counts=counts, offsets=offsets)
     seen.send_marker(*encode_marker(marker))
     seen.commit()
     abort, asked, lives = LogProducer.abort_leftovers, [], [not dies]

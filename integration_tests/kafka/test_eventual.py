@@ -121,7 +121,7 @@ def test_what_waits_is_not_visible(engine: Engine, broker: BrokerInfo) -> None:
 def test_a_lost_claim_is_planned_again(
     engine: Engine, broker: BrokerInfo, points: Points, tmp_path: Path
 ) -> None:
-    """Another writer takes key 1 away before the claim: the first attempt's rows are phantoms, set right behind it."""
+    """Another writer takes key 1 away before the claim: the first attempt's rows are unconfirmed and repaired."""
     settings = _new_table(engine, broker.url)
     with open_engine(tmp_path, broker.url) as other:
 

@@ -20,7 +20,7 @@ from integration_tests.kafka.source import (
 )
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.log.changes import SnapshotChanges
-from tablestore_engine.log.kafka.marker import Marker
+from tablestore_engine.log.kafka.commit_marker import CommitMarker
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.reader import read_log_markers
 from tablestore_engine.log.kafka.settings import LogSettings
@@ -214,7 +214,7 @@ def test_markers_survive_a_chunked_snapshot(broker: BrokerInfo) -> None:
     small = dataclasses.replace(settings, chunk_rows=1)
     with Publisher(small) as publisher:
         publisher.publish_pending(1, source.read)
-    markers: tuple[Marker, ...] = read_log_markers(settings)
+    markers: tuple[CommitMarker, ...] = read_log_markers(settings)
     assert [(m.chunk, m.last) for m in markers] == [(0, True), (0, False), (1, False), (2, True)]
     assert [dict(m.counts) for m in markers[1:]] == [{0: 4}, {0: 4, 1: 4}, {0: 4, 1: 4}]
     assert published(source, settings) == expected(source)

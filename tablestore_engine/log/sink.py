@@ -8,7 +8,7 @@ Names      ChangelogSystem   the logs of a warehouse: whether a table has one, a
            LogPosition       where the rows of one call lie in a log
            SentChanges       what one call of publish did; merge_sent(): what those of all shards did
            ReceiveEarly      takes rows of a write before its snapshot exists; picklable: it goes to Spark tasks
-           EarlyCommit       what it answered for the rows of one commit
+           PrepublishedCommit       what it answered for the rows of one commit
            LogState          where a log stands, for people; LogWriter: who may write it; EarlyState: what it shows
                              before its snapshots; ShardState: one of those that share it
            RowLimit          how large a row a log can carry; picklable, without secrets: it goes to Spark tasks
@@ -162,7 +162,7 @@ class ReceiveEarly(Protocol):
 
 
 @dataclass(frozen=True)
-class EarlyCommit:
+class PrepublishedCommit:
     """A commit of this process whose rows were all taken: `answers` in no order, for the sink that gave them."""
 
     commit: str
@@ -181,7 +181,7 @@ class ChangelogShard(Protocol):
         read_changes: ReadChanges,
         find_commit: FindCommit,
         read_state: ReadState,
-        early: Mapping[int, EarlyCommit],
+        early: Mapping[int, PrepublishedCommit],
     ) -> SentChanges:
         """Send of every snapshot up to this one what the log lacks; `early`: what it got before, by snapshot.
 

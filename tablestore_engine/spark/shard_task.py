@@ -22,7 +22,7 @@ from types import MappingProxyType
 from tablestore_engine.errors import EngineBug, TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.log.changes import SnapshotChanges, TableState
-from tablestore_engine.log.sink import ChangelogShard, EarlyCommit, SentChanges
+from tablestore_engine.log.sink import ChangelogShard, PrepublishedCommit, SentChanges
 from tablestore_engine.spark.task_outcomes import Outcome, decode_outcome, encode_failure
 from tablestore_engine.store.metadata.identity import table_gone
 from tablestore_engine.store.table_store import TableStore
@@ -33,7 +33,7 @@ def send_shard(
     shard: ChangelogShard,
     store: TableStore,
     latest_id: int,
-    early: Mapping[int, EarlyCommit] = MappingProxyType({}),
+    early: Mapping[int, PrepublishedCommit] = MappingProxyType({}),
 ) -> SentChanges:
     """Every committed snapshot that the shard lacks. Raises TS17xx."""
     return shard.publish(

@@ -22,7 +22,7 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.files.bucket_state import BucketChange
-from tablestore_engine.store.tasks.early_rows import TaskReceiver
+from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
 
 Outcome = tuple[int, bytes]  # place in the answer, and what was encoded
 

@@ -29,7 +29,7 @@ from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.read.scan import Scanner
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
-from tablestore_engine.store.tasks.early_rows import TaskReceiver
+from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
 from tablestore_engine.store.tasks.task_runner import FileAccess, RunTasks, run_tasks
 
 

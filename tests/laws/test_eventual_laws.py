@@ -72,7 +72,7 @@ class Chaos:
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=60, deadline=None)
 def test_every_marker_keeps_its_promise(wild: float, deadly: float, seed: int) -> None:
-    """Up to three processes, in the middle of each other, killed anywhere, chunks of one row, phantoms one by one."""
+    """Up to three processes, interleaved, killed anywhere, chunks of one row, portions of one record."""
     with pytest.MonkeyPatch.context() as patch:
         chaos = Chaos(seed, wild=wild, deadly=deadly)
         install(patch, chaos.world)

@@ -32,7 +32,7 @@ class History:
         self.rng, self.buckets = rng, rng.choice([1, 2])
         self.store: TableStore = make_table(root, options={"bucket": str(self.buckets), "num-levels": "3"})
         self.log = MemoryLog(self.store, is_eventual=is_eventual, partitions=self.buckets)
-        self.phantoms: dict[int, set[int]] = {}
+        self.unconfirmed: dict[int, set[int]] = {}
 
     def step(self) -> None:
         """One thing happens."""
@@ -67,7 +67,7 @@ class History:
                 ROW_KIND_COLUMN, pa.array(np.full(one.rows.num_rows, int(kind), np.int8))
             )
             self.log.send(sent, self.store.schema, one.bucket)
-            self.phantoms.setdefault(one.bucket, set()).update(one.rows.column("id").to_pylist())
+            self.unconfirmed.setdefault(one.bucket, set()).update(one.rows.column("id").to_pylist())
 
     def _doubled(self) -> None:
         """The rows of the newest snapshot, before the publisher sends them."""
@@ -80,15 +80,15 @@ class History:
         self.store.compact(full=True)
 
     def publish(self) -> None:
-        """What is pending, then the true values of phantoms' keys. Only the last border of an eventual log is exact:
-        rows of later snapshots may lie before the others.
+        """What is pending, then the true values of the keys of unconfirmed records. Only the last border of an eventual
+        log is exact: rows of later snapshots may lie before the others.
         """
         before = len(self.log.known)
         self.log.publish(is_exact=not self.log.is_eventual)
         if len(self.log.known) > before:
-            for bucket, numbers in self.phantoms.items():
+            for bucket, numbers in self.unconfirmed.items():
                 self.log.repair(keys_of(sorted(numbers)), bucket)
-            self.phantoms.clear()
+            self.unconfirmed.clear()
             self.log.known.append(LogBorder(self.log.known.pop().snapshot_id, self.log.ends()))
 
 
@@ -112,7 +112,7 @@ def _read(history: History, rng: random.Random, begin: dict[str, object]) -> tup
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=40, deadline=None)
 def test_every_reader_folds_to_the_table(seed: int, is_eventual: bool) -> None:
-    """From each border to each later one, over messages twice, phantoms and folds, portions of a few messages."""
+    """From each border to each later one, over repeated messages, unconfirmed records and folds, in small portions."""
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_changes, "PORTION_ROWS", rng.choice([1, 3, 1000]))

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore_engine.log.kafka.marker import Marker, Progress, decode_marker, encode_marker, plan_progress
+from tablestore_engine.log.kafka.commit_marker import (
+    CommitMarker,
+    Progress,
+    decode_marker,
+    encode_marker,
+    plan_progress,
+)
 from tablestore_engine.log.kafka.reader import plan_hybrid_start
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.shard_borders import merge_shards
@@ -29,7 +35,7 @@ class Topics:
     """Snapshot of every message by partition, and every marker, in the order in which they were written."""
 
     rows: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    markers: list[Marker] = field(default_factory=list)
+    markers: list[CommitMarker] = field(default_factory=list)
 
     def progress(self, shard: int) -> Progress:
         """As a publisher reads it."""
@@ -50,7 +56,7 @@ class Topics:
             counts[partition] = counts.get(partition, 0) + now
             left, whole = left - now, whole and now == missing
         ends = {one: (0, len(self.rows[one])) for one in settings.own_partitions}
-        marker = Marker(
+        marker = CommitMarker(
             "u",
             progress.published + 1,
             "me:1",
@@ -105,7 +111,7 @@ def test_the_position_of_a_log(
     """
     settings, topics = settings_of(6, shards).all_shards(), Topics()
     topics.markers += [
-        Marker(
+        CommitMarker(
             "u",
             0,
             "",
@@ -148,11 +154,12 @@ def test_a_new_beginning_in_part(bases: list[int], data: st.DataObject) -> None:
     of = len(bases)
     shards = []
     for number, base in enumerate(bases):
-        old = [Marker("u", one, "me:1", "id", offsets={number: (0, one)}) for one in range(1, 5)]
-        new = Marker("u", base, "", "id", offsets={number: (4, 4)}, shard=number, shards=of)
+        old = [CommitMarker("u", one, "me:1", "id", offsets={number: (0, one)}) for one in range(1, 5)]
+        new = CommitMarker("u", base, "", "id", offsets={number: (4, 4)}, shard=number, shards=of)
         since = data.draw(st.integers(0, 3))
         later = [
-            Marker("u", base + n, "me:1", "id", offsets={number: (4, 4 + n)}) for n in range(1, since + 1)
+            CommitMarker("u", base + n, "me:1", "id", offsets={number: (4, 4 + n)})
+            for n in range(1, since + 1)
         ]
         shards.append([*old, new, *later])
     borders = merge_shards(shards, "id")

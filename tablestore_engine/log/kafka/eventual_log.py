@@ -3,9 +3,9 @@
 Names      publish_eventual()  one call: snapshots P+1 … latest
            EventualCall        what it is told: the newest snapshot, how to look into the table, what this process sent
 Steps      1 how far is the topic decided 2 are the pending snapshots there, as this process knows (find_trusted)
-           3 what else lies there is read: keys of phantoms, a portion at a time 4 snapshots that are not there are sent
-           from their changelogs, as a transactional log does 5 phantoms get what the table says at `latest`, the row or
-           a tombstone 6 a marker answers for all of it
+           3 what else lies there is read: keys of unconfirmed records, a portion at a time 4 snapshots that are not
+           there are sent from their changelogs, as a transactional log does 5 unconfirmed keys get what the table says
+           at `latest`, the row or a tombstone 6 a marker answers for all of it
 Marker     before it, rows without header `s` from `unchecked` on left out, the topic folded by key is the table at its
            snapshot; of every later snapshot each row has a copy behind it (decision 0034).
 Cost       alone and undisturbed: one look at the ends, one transaction with a marker, no row.
@@ -27,27 +27,27 @@ import pyarrow as pa
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.log.changes import ReadChanges, ReadState, TableState
 from tablestore_engine.log.decode import decode_keys
-from tablestore_engine.log.kafka.early_rows import EarlySpan
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress
 from tablestore_engine.log.kafka.kafka_producer import RowHeaders
-from tablestore_engine.log.kafka.marker import Marker, Progress
-from tablestore_engine.log.kafka.phantoms import (
-    EarlyTopic,
+from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
+from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.log.kafka.transactional_publish import (
+    Forget,
+    Session,
+    Tally,
+    publish_marker,
+    send_marker_and_commit,
+)
+from tablestore_engine.log.kafka.unconfirmed_records import (
     OwnOffsets,
-    Phantoms,
+    PrepublishedTopic,
+    UnconfirmedRecords,
     find_trusted,
     gather,
     plan_reads,
 )
-from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.log.kafka.snapshot_transactions import (
-    Forget,
-    Session,
-    Tally,
-    commit_marker,
-    publish_marker,
-)
 from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
-from tablestore_engine.log.sink import EarlyCommit, FindCommit
+from tablestore_engine.log.sink import FindCommit, PrepublishedCommit
 from tablestore_engine.runtime.outside_world import Runtime
 
 KEYS_MAX = 20_000
@@ -62,7 +62,7 @@ class EventualCall:
     read_state: ReadState
     find_commit: FindCommit | None
     outbox: Callable[[Forget], None]
-    early: Mapping[int, EarlyCommit] = field(default_factory=dict)
+    early: Mapping[int, PrepublishedCommit] = field(default_factory=dict)
     keys_max: int = KEYS_MAX
 
     @property
@@ -73,7 +73,7 @@ class EventualCall:
 
 def publish_eventual(
     session: Session,
-    topic: EarlyTopic,
+    topic: PrepublishedTopic,
     call: EventualCall,
     settings: LogSettings,
     runtime: Runtime,
@@ -109,7 +109,7 @@ class _Work:
     """One call on its way; `schema_id`: of the newest snapshot that changed rows."""
 
     session: Session
-    topic: EarlyTopic
+    topic: PrepublishedTopic
     call: EventualCall
     settings: LogSettings
     runtime: Runtime
@@ -117,15 +117,15 @@ class _Work:
     ends: Mapping[int, int]
     schema_id: int
 
-    def stay(self, trusted: Sequence[EarlySpan], pending: Sequence[int]) -> bool:
-        """All pending rows stay where they lie; False when there are too many phantoms among them."""
+    def stay(self, trusted: Sequence[PrepublishedSpan], pending: Sequence[int]) -> bool:
+        """All pending rows stay where they lie; False when there are too many unconfirmed records among them."""
         progress = self.session.progress
         reads = plan_reads(progress, self.ends, trusted)
-        phantoms = self._gather(reads, trusted)
-        if not phantoms.is_all:
+        unconfirmed = self._gather(reads, trusted)
+        if not unconfirmed.is_all:
             return False
-        if len(phantoms):
-            self._repair(phantoms, dict(self.ends))
+        if len(unconfirmed):
+            self._repair(unconfirmed, dict(self.ends))
         elif progress.published < self.call.latest_id:
             self._check(self.ends)
             self._marker()
@@ -133,23 +133,23 @@ class _Work:
         return True
 
     def send_all(self) -> None:
-        """Every pending snapshot from its changelog; then phantoms, a portion at a time."""
+        """Every pending snapshot from its changelog; then unconfirmed records, a portion at a time."""
         reads = plan_reads(self.session.progress, self.ends, ())
-        phantoms = self._gather(reads, ())
-        if not phantoms.keys:
+        unconfirmed = self._gather(reads, ())
+        if not unconfirmed.keys:
             self._check(self.ends)
-        self.call.outbox(phantoms.forget)
-        while phantoms.keys:
-            until = dict(self.ends) if phantoms.is_all else phantoms.until
-            self._repair(phantoms, until)
-            if phantoms.is_all:
+        self.call.outbox(unconfirmed.forget)
+        while unconfirmed.keys:
+            until = dict(self.ends) if unconfirmed.is_all else unconfirmed.until
+            self._repair(unconfirmed, until)
+            if unconfirmed.is_all:
                 return
             reads = plan_reads(self.session.progress, self.ends, ())
-            phantoms = self._gather(reads, ())
+            unconfirmed = self._gather(reads, ())
 
     def _gather(
-        self, reads: Mapping[int, Sequence[tuple[int, int]]], trusted: Sequence[EarlySpan]
-    ) -> Phantoms:
+        self, reads: Mapping[int, Sequence[tuple[int, int]]], trusted: Sequence[PrepublishedSpan]
+    ) -> UnconfirmedRecords:
         found = gather(self.topic, reads, trusted, keys_max=self.call.keys_max)
         found.keys = {partition: keys for partition, keys in found.keys.items() if keys}
         return found
@@ -164,23 +164,23 @@ class _Work:
             self.session, call.latest_id, call.commit, self.settings, self.runtime, schema_id=self.schema_id
         )
 
-    def _repair(self, phantoms: Phantoms, until: Mapping[int, int]) -> None:
+    def _repair(self, unconfirmed: UnconfirmedRecords, until: Mapping[int, int]) -> None:
         """One transaction: what the table has under these keys, and the marker of `latest`."""
         before = self.session.progress
         self._check(until)
-        if not len(phantoms):  # all of them were sent with their snapshots
+        if not len(unconfirmed):  # all of them were sent with their snapshots
             self._marker()
             return
         state, producer = self.call.read_state(self.call.latest_id), self.session.producer
         headers, counts = RowHeaders(self.call.latest_id, self.call.commit), {}
         producer.begin()
-        for partition, keys in sorted(phantoms.keys.items()):
+        for partition, keys in sorted(unconfirmed.keys.items()):
             if keys:
                 encoded = repairs_of(list(keys), state, self.settings)
                 producer.send(encoded, partition, headers, span=range(len(encoded)), first=0)
                 counts[partition] = len(encoded)
         self.runtime.crash_point("log.repairs")
-        marker = Marker(
+        marker = CommitMarker(
             table_uuid=self.settings.table_uuid,
             snapshot_id=self.call.latest_id,
             commit=self.call.commit,
@@ -191,7 +191,7 @@ class _Work:
             before=before.published,
             since={partition: before.checked(partition) for partition in self.ends},
         )
-        commit_marker(self.session, marker, self.settings, self.runtime, self.tally)
+        send_marker_and_commit(self.session, marker, self.settings, self.runtime, self.tally)
 
 
 def checked_until(progress: Progress, until: Mapping[int, int]) -> Progress:

@@ -17,7 +17,7 @@ Cure       no reader has seen rows behind the LSO, so they may be dropped: a new
            The marker's own partition may have its end while a data partition has lost it: then P counts rows that
            nobody sees, and they are taken out of the marker before they are aborted. (Seen 80 lost in 50 kills.)
 INVARIANT  the committed end is asked first, the log end after it: equal means decided, whatever happened between.
-INVARIANT  a transaction is begun only when readers see the one before (snapshot_transactions): its abort would take
+INVARIANT  a transaction is begun only when readers see the one before (transactional_publish): its abort would take
            hidden rows of that one with it, and only the newest marker can be set right.
 INVARIANT  nothing is committed while something else is undecided in its partitions: it would come with it.
 INVARIANT  nothing is aborted while a partition shows rows that no marker covers: half of that transaction is
@@ -34,9 +34,9 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, encode_marker, read_range
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
-from tablestore_engine.log.kafka.marker import Marker, Progress, encode_marker, read_range
 from tablestore_engine.log.kafka.partition_ends import Place, find_ends
 from tablestore_engine.log.kafka.reader import to_message
 from tablestore_engine.log.kafka.settings import LogSettings
@@ -91,7 +91,7 @@ def settle_topics(
     producer: LogProducer,
     settings: LogSettings,
     runtime: Runtime,
-    read_newest: Callable[[], Marker | None],
+    read_newest: Callable[[], CommitMarker | None],
 ) -> None:
     """Behind the producer's init: every record of both topics is decided. Raises TS1730, TS1731, KafkaException.
 
@@ -134,7 +134,7 @@ def drop_hidden(admin: AdminClient, producer: LogProducer, settings: LogSettings
     return rows
 
 
-def take_out(newest: Marker, hidden: Mapping[int, tuple[int, int]]) -> Marker:
+def take_out(newest: CommitMarker, hidden: Mapping[int, tuple[int, int]]) -> CommitMarker:
     """The marker without the messages of its snapshot from number `first` on that lie from `offset` on.
 
     `hidden`: {partition: (first, offset)}. Its snapshot is visible in part then, as after a chunk. Of a marker with
@@ -165,7 +165,7 @@ def take_out(newest: Marker, hidden: Mapping[int, tuple[int, int]]) -> Marker:
 
 
 def _find_hidden(
-    newest: Marker, undecided: Mapping[Place, tuple[int, int]], settings: LogSettings, runtime: Runtime
+    newest: CommitMarker, undecided: Mapping[Place, tuple[int, int]], settings: LogSettings, runtime: Runtime
 ) -> Mapping[int, tuple[int, int]]:
     """{partition: (number of the first hidden message, its offset)} where the marker counts what is undecided.
 

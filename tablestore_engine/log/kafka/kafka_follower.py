@@ -26,9 +26,9 @@ from confluent_kafka.admin import AdminClient
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.followed_log import LogBorder, Messages, Place
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, decode_marker, read_range, read_span
 from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer, translate
 from tablestore_engine.log.kafka.kafka_topic import check_shards, check_topic_id, find_topics, missing_topic
-from tablestore_engine.log.kafka.marker import Marker, decode_marker, read_range, read_span
 from tablestore_engine.log.kafka.message_runs import MessageRun, to_columns
 from tablestore_engine.log.kafka.partition_ends import find_beginnings, find_ends
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
@@ -112,7 +112,7 @@ class KafkaFollower:
         self._data, self._met = topics.data, topics.data.partitions
         self._follow: _Follow | None = None
         self._marker_consumer: Consumer | None = None
-        self._markers: tuple[list[Marker], ...] = tuple([] for _ in range(settings.shards))
+        self._markers: tuple[list[CommitMarker], ...] = tuple([] for _ in range(settings.shards))
         self._markers_end = [0] * settings.shards
         self._borders: tuple[LogBorder, ...] = ()
         self._registry: SchemaRegistry | None = None

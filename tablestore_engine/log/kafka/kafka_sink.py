@@ -21,22 +21,22 @@ from tablestore_engine.log.avro_schema import avro_schemas
 from tablestore_engine.log.changes import ReadChanges, ReadState
 from tablestore_engine.log.decode import LogMessage, decode_rows
 from tablestore_engine.log.kafka.broker_check import check_brokers, check_registry
-from tablestore_engine.log.kafka.early_rows import EarlyProducer, EarlyRows
 from tablestore_engine.log.kafka.kafka_follower import KafkaFollower
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.log_state import read_log_state
 from tablestore_engine.log.kafka.message_limit import MessageLimit, message_limit
+from tablestore_engine.log.kafka.prepublish_producer import PrepublishProducer, PrepublishRows
 from tablestore_engine.log.kafka.publish_progress import silent
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import REGISTRY_PREFIX, LogSettings, resolve_log
 from tablestore_engine.log.sink import (
-    EarlyCommit,
     FindCommit,
     LoggedTable,
     LogPosition,
     LogState,
+    PrepublishedCommit,
     SentChanges,
 )
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
@@ -55,7 +55,7 @@ class KafkaSink:
     runtime: Runtime = field(compare=False)
     say: Callable[[str], None] = field(default=silent, compare=False)
     _publisher: Publisher | None = field(default=None, compare=False)
-    _early: EarlyProducer | None = field(default=None, compare=False)
+    _early: PrepublishProducer | None = field(default=None, compare=False)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _in_worker, (self.settings,)
@@ -90,7 +90,7 @@ class KafkaSink:
         read_changes: ReadChanges,
         find_commit: FindCommit,
         read_state: ReadState,
-        early: Mapping[int, EarlyCommit],
+        early: Mapping[int, PrepublishedCommit],
     ) -> SentChanges:
         """As Publisher.publish_pending; offsets by topic partition."""
         report = self._open().publish_pending(
@@ -98,13 +98,13 @@ class KafkaSink:
         )
         return SentChanges(report.published, LogPosition(_SYSTEM, self.settings.topic, report.offsets))
 
-    def receive_early(self) -> EarlyRows | None:
+    def receive_early(self) -> PrepublishRows | None:
         """Of an eventual log; its producer is kept for the next write."""
         if not self.settings.is_eventual:
             return None
         if self._early is None:
-            self._early = EarlyProducer(self.settings)
-        return EarlyRows(self.settings, self._early, self.runtime)
+            self._early = PrepublishProducer(self.settings)
+        return PrepublishRows(self.settings, self._early, self.runtime)
 
     def _open(self) -> Publisher:
         if self._publisher is None:

@@ -19,11 +19,17 @@ from dataclasses import dataclass, replace
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from tablestore_engine.log.kafka.commit_marker import (
+    CommitMarker,
+    Progress,
+    encode_marker,
+    plan_progress,
+    read_markers,
+)
 from tablestore_engine.log.kafka.hanging_transactions import data_places
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import TopicFacts
-from tablestore_engine.log.kafka.marker import Marker, Progress, encode_marker, plan_progress, read_markers
 from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime
@@ -37,7 +43,7 @@ class Claim:
 
     is_ours: bool = False
     behind: Mapping[int, int] | None = None
-    over: Marker | None = None
+    over: CommitMarker | None = None
 
 
 def write_base(
@@ -78,9 +84,9 @@ def _base_of(
     after_snapshot: int,
     claim: Claim,
     runtime: Runtime,
-) -> Marker:
+) -> CommitMarker:
     ends = find_ends(admin, data_places(settings), settings, IsolationLevel.READ_COMMITTED, runtime)
-    marker = Marker(
+    marker = CommitMarker(
         settings.table_uuid,
         after_snapshot,
         "",
@@ -95,21 +101,21 @@ def _base_of(
     return replace(marker, unchecked=_still_unchecked(marker, claim.over)) if marker.early else marker
 
 
-def _still_unchecked(base: Marker, over: Marker | None) -> Mapping[int, int]:
+def _still_unchecked(base: CommitMarker, over: CommitMarker | None) -> Mapping[int, int]:
     """Of a marker that begins a log anew: from where the one before it answers; from the beginning if that is lost."""
     known = Progress(0, None, "") if over is None or over.topic_id != base.topic_id else plan_progress(over)
     found = {partition: known.checked(partition) for partition in base.offsets}
     return {partition: at for partition, at in found.items() if at < base.offsets[partition][1]}
 
 
-def newest_marker(settings: LogSettings, runtime: Runtime) -> Marker | None:
+def newest_marker(settings: LogSettings, runtime: Runtime) -> CommitMarker | None:
     """None when there is none, or no reader sees it yet. Raises KafkaException."""
     with closing(make_consumer(settings)) as consumer:
         markers = read_markers(consumer, settings, runtime)
     return markers[-1] if markers else None
 
 
-def is_left_claim(settings: LogSettings, newest: Marker) -> bool:
+def is_left_claim(settings: LogSettings, newest: CommitMarker) -> bool:
     """Whether the newest marker only claims the topic, for another table at the place of this one."""
     is_same_place = bool(newest.place) and newest.place == place_hash(settings)
     return newest.is_claim and is_same_place and newest.table_uuid != settings.table_uuid

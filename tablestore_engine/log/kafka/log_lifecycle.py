@@ -31,6 +31,7 @@ from confluent_kafka import IsolationLevel, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import Fenced, FixRequest, TablestoreError
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, plan_progress
 from tablestore_engine.log.kafka.hanging_transactions import (
     await_decided,
     check_covered,
@@ -55,7 +56,6 @@ from tablestore_engine.log.kafka.kafka_topic import (
     reach_partitions,
 )
 from tablestore_engine.log.kafka.log_base import Claim, is_left_claim, newest_marker, write_base
-from tablestore_engine.log.kafka.marker import Marker, Progress, plan_progress
 from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.reader import find_tails
 from tablestore_engine.log.kafka.settings import LogSettings
@@ -174,7 +174,7 @@ def drop_log(settings: LogSettings, runtime: Runtime = SYSTEM) -> None:
     delete_topics(admin, settings, plan_drop(settings, topics, newest), topics, runtime)
 
 
-def plan_drop(settings: LogSettings, topics: LogTopics, newest: Marker | None) -> tuple[str, ...]:
+def plan_drop(settings: LogSettings, topics: LogTopics, newest: CommitMarker | None) -> tuple[str, ...]:
     """What goes with the table. A topic of the same name that somebody else made meanwhile, or that no marker calls
     this table's any more, is not ours to delete; what was made for a table stays with it until then.
     """
@@ -189,7 +189,7 @@ def plan_drop(settings: LogSettings, topics: LogTopics, newest: Marker | None) -
 
 def open_progress(
     admin: AdminClient, producer: LogProducer, settings: LogSettings, runtime: Runtime
-) -> tuple[Progress, Marker | None]:
+) -> tuple[Progress, CommitMarker | None]:
     """Fence older publishers, let the topics be decided, then P and the newest marker (None when it was lost).
 
     Raises KafkaException, NotFound TS1705, RetryError TS1730, FixRequest TS1703, TS1704, TS1706, TS1707, TS1731.
@@ -228,7 +228,7 @@ def _reached_topics(admin: AdminClient, settings: LogSettings, runtime: Runtime)
 
 def read_progress(
     admin: AdminClient, settings: LogSettings, runtime: Runtime
-) -> tuple[Progress, Marker | None]:
+) -> tuple[Progress, CommitMarker | None]:
     """P and the newest marker (None when it was lost). REQUIRES that the publisher's init is done: only then is the
     last transaction decided. Raises KafkaException, NotFound TS1705, FixRequest TS1703, TS1704, TS1706, TS1707, TS1731.
     """
@@ -253,7 +253,7 @@ def read_progress(
     return progress, None
 
 
-def check_owner(settings: LogSettings, newest: Marker) -> None:
+def check_owner(settings: LogSettings, newest: CommitMarker) -> None:
     """One topic, one table; the claim of a table that never came to this place may be taken over. Raises TS1704."""
     if newest.table_uuid != settings.table_uuid and not is_left_claim(settings, newest):
         raise _taken(settings, f"its markers belong to the table with uuid {newest.table_uuid}")
@@ -306,7 +306,7 @@ def _claim(
     return is_ours
 
 
-def _await_marker(settings: LogSettings, runtime: Runtime, *, before: Marker | None) -> None:
+def _await_marker(settings: LogSettings, runtime: Runtime, *, before: CommitMarker | None) -> None:
     """A commit is answered a moment before readers see it, and the publisher has another transactional id: without
     waiting it could find no marker yet. What does not appear in time is found (or missed) by the next command.
     """

@@ -18,6 +18,7 @@ from confluent_kafka import IsolationLevel, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import TablestoreError
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, plan_progress
 from tablestore_engine.log.kafka.hanging_transactions import (
     data_places,
     find_undecided,
@@ -27,7 +28,6 @@ from tablestore_engine.log.kafka.kafka_client import make_admin, translate
 from tablestore_engine.log.kafka.kafka_topic import LogTopics, check_topics, find_topics
 from tablestore_engine.log.kafka.log_base import newest_marker
 from tablestore_engine.log.kafka.log_lifecycle import check_owner
-from tablestore_engine.log.kafka.marker import Marker, Progress, plan_progress
 from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.topic_settings import check_fit, read_configs
@@ -84,7 +84,7 @@ def _read(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> LogSta
 class _Shard:
     """What one publisher's part of the topics looks like."""
 
-    newest: Marker | None
+    newest: CommitMarker | None
     ends: Mapping[int, int]
     unseen: Mapping[str, tuple[int, int]]
     writer: LogWriter
@@ -166,7 +166,7 @@ def _facts(
 def _find_trouble(
     settings: LogSettings,
     topics: LogTopics,
-    newest: Sequence[Marker | None],
+    newest: Sequence[CommitMarker | None],
     configs: Mapping[str, Mapping[str, str]],
 ) -> str | None:
     """The first thing that publishing would meet."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
 
+from tablestore_engine.log.kafka.commit_marker import NEW_TOPIC_SECONDS, PASSING
 from tablestore_engine.log.kafka.kafka_client import code_of
-from tablestore_engine.log.kafka.marker import NEW_TOPIC_SECONDS, PASSING
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime
 

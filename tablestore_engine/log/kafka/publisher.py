@@ -27,17 +27,16 @@ from tablestore_engine.errors import FixRequest, OutcomeUnknown, RetryError, Tab
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.avro_schema import SchemaIds, avro_schemas
 from tablestore_engine.log.changes import PublishReport, ReadChanges, ReadState, SnapshotChanges
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress
 from tablestore_engine.log.kafka.eventual_log import EventualCall, publish_eventual
 from tablestore_engine.log.kafka.kafka_client import FENCED, code_of, make_admin, translate
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import check_topics, check_use, find_topics
 from tablestore_engine.log.kafka.log_lifecycle import open_progress
-from tablestore_engine.log.kafka.marker import Marker, Progress
-from tablestore_engine.log.kafka.phantoms import KafkaTopic
 from tablestore_engine.log.kafka.publish_progress import PublishProgress, silent
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.log.kafka.snapshot_transactions import (
+from tablestore_engine.log.kafka.transactional_publish import (
     Forget,
     Session,
     Tally,
@@ -45,7 +44,8 @@ from tablestore_engine.log.kafka.snapshot_transactions import (
     publish_marker,
     publish_snapshot,
 )
-from tablestore_engine.log.sink import EarlyCommit, FindCommit
+from tablestore_engine.log.kafka.unconfirmed_records import KafkaTopic
+from tablestore_engine.log.sink import FindCommit, PrepublishedCommit
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _TROUBLES_MAX = 3
@@ -86,7 +86,7 @@ class Publisher:
         *,
         find_commit: FindCommit | None = None,
         read_state: ReadState | None = None,
-        early: Mapping[int, EarlyCommit] = MappingProxyType({}),
+        early: Mapping[int, PrepublishedCommit] = MappingProxyType({}),
     ) -> PublishReport:
         """Publish every snapshot up to `latest_id` that is not in the log yet.
 
@@ -277,7 +277,7 @@ def _check_history(
         )
 
 
-def _outcome_unknown(settings: LogSettings, marker: Marker, why: str) -> OutcomeUnknown:
+def _outcome_unknown(settings: LogSettings, marker: CommitMarker, why: str) -> OutcomeUnknown:
     return OutcomeUnknown(
         "TS1712",
         f"whether snapshot {marker.snapshot_id} of {settings.table} is in topic {settings.topic} is not known",

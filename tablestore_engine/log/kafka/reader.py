@@ -20,8 +20,8 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, read_markers, read_range, read_span
 from tablestore_engine.log.kafka.kafka_client import make_consumer, translate
-from tablestore_engine.log.kafka.marker import Marker, read_markers, read_range, read_span
 from tablestore_engine.log.kafka.message_runs import KIND_OF_HEADER
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
@@ -52,7 +52,7 @@ def read_messages(
             raise translate(error, settings, doing="reading the topic") from error
 
 
-def read_log_markers(settings: LogSettings, *, runtime: Runtime = SYSTEM) -> tuple[Marker, ...]:
+def read_log_markers(settings: LogSettings, *, runtime: Runtime = SYSTEM) -> tuple[CommitMarker, ...]:
     """Every marker that compaction left, oldest first; one shard after the other."""
     with closing(make_consumer(settings)) as consumer:
         try:
@@ -72,7 +72,7 @@ def read_after(settings: LogSettings, snapshot_id: int, *, runtime: Runtime = SY
             yield message
 
 
-def plan_hybrid_start(markers: Sequence[Marker], snapshot_id: int) -> Mapping[int, int]:
+def plan_hybrid_start(markers: Sequence[CommitMarker], snapshot_id: int) -> Mapping[int, int]:
     """Offsets behind each shard's newest complete marker up to `snapshot_id`; what has none begins at the beginning."""
     start: dict[int, int] = {}
     for shard in {marker.shard for marker in markers}:

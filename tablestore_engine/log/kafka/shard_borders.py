@@ -15,10 +15,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from tablestore_engine.log.followed_log import LogBorder
-from tablestore_engine.log.kafka.marker import Marker, plan_progress
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, plan_progress
 
 
-def to_borders(markers: Iterable[Marker], topic_id: str) -> tuple[LogBorder, ...]:
+def to_borders(markers: Iterable[CommitMarker], topic_id: str) -> tuple[LogBorder, ...]:
     """Of the markers of this very topic; a chunk of a snapshot is none."""
     return tuple(
         LogBorder(
@@ -33,7 +33,7 @@ def to_borders(markers: Iterable[Marker], topic_id: str) -> tuple[LogBorder, ...
     )
 
 
-def merge_shards(shards: Sequence[Sequence[Marker]], topic_id: str) -> tuple[LogBorder, ...]:
+def merge_shards(shards: Sequence[Sequence[CommitMarker]], topic_id: str) -> tuple[LogBorder, ...]:
     """The markers of each shard, oldest first → borders since the newest beginning, in the order of snapshots."""
     parts = [to_borders(_since_beginning(markers), topic_id) for markers in shards]
     if not all(parts):
@@ -53,7 +53,7 @@ def merge_shards(shards: Sequence[Sequence[Marker]], topic_id: str) -> tuple[Log
     )
 
 
-def _since_beginning(markers: Sequence[Marker]) -> Sequence[Marker]:
+def _since_beginning(markers: Sequence[CommitMarker]) -> Sequence[CommitMarker]:
     starts = [number for number, one in enumerate(markers) if one.last and not one.commit]
     return markers[starts[-1] :] if starts else markers
 

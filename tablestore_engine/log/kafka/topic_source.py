@@ -30,8 +30,8 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.log.kafka.access_errors import RIGHTS
+from tablestore_engine.log.kafka.commit_marker import read_span
 from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer, said
-from tablestore_engine.log.kafka.marker import read_span
 from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings, reader_settings

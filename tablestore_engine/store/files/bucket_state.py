@@ -49,7 +49,7 @@ class BucketState:
 class BucketChange:
     """What one operation did to one bucket. Counts are of keys, as the user sees them.
 
-    `early`: what the receiver of its changelog rows answered, before the commit (tasks.early_rows); None: nothing was
+    `early`: the answer of the receiver of its changelog rows (tasks.prepublish_rows); None: nothing was
     handed on, or not everything arrived.
     """
 

@@ -48,7 +48,7 @@ from tablestore_engine.store.tasks.bucket_task import (
     TakeIn,
     Upsert,
 )
-from tablestore_engine.store.tasks.early_rows import TaskReceiver, changelog_rows
+from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver, changelog_rows
 from tablestore_engine.store.tasks.task_size import is_tiny
 
 THREADS_MAX = 4

@@ -27,7 +27,7 @@ from tablestore_engine.store.rows.routing import RoutedRows, route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter, SameKeys
 from tablestore_engine.store.tasks.bucket_plan import plan_replaced, plan_rows, plan_write
 from tablestore_engine.store.tasks.bucket_task import TaskTable
-from tablestore_engine.store.tasks.early_rows import TaskReceiver
+from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
 from tablestore_engine.store.write.compaction_step import preparing_step
 from tablestore_engine.store.write.write_checks import (
     check_bucket_count,

@@ -28,7 +28,7 @@ from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter, RowPositions, check_filter
-from tablestore_engine.store.tasks.early_rows import ReceiveRows
+from tablestore_engine.store.tasks.prepublish_rows import ReceiveRows
 
 
 class WriteMode(StrEnum):

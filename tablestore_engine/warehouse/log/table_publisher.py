@@ -17,7 +17,7 @@ import pyarrow as pa
 from tablestore_engine.errors import PublishPending, RetryError, TablestoreError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.sink import ChangelogSink, EarlyCommit, LogPosition, merge_sent
+from tablestore_engine.log.sink import ChangelogSink, LogPosition, PrepublishedCommit, merge_sent
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.shard_executors import RunShards, ShardExecutors
 from tablestore_engine.spark.shard_task import ShardTask, find_commit, send_shard
@@ -35,7 +35,7 @@ class TablePublisher:
 
     sink: ChangelogSink
     reached: int | None = None
-    _early: dict[int, EarlyCommit] = field(default_factory=dict)
+    _early: dict[int, PrepublishedCommit] = field(default_factory=dict)
     _lock: OrderedLock = field(default_factory=lambda: OrderedLock("publisher", Rank.PUBLISHER))
 
     def reset(self, after_snapshot: int) -> int:
@@ -99,7 +99,7 @@ class TablePublisher:
         """What a commit of this process gave to the log before: it need not be sent again."""
         if report.early is not None and report.snapshot_id is not None and not report.is_empty:
             commit = f"{report.commit_user}:{report.commit_identifier}"
-            self._early[report.snapshot_id] = EarlyCommit(commit, report.early)
+            self._early[report.snapshot_id] = PrepublishedCommit(commit, report.early)
 
     def look(self, table: str, store: TableStore, now_ms: int) -> LogStatus:
         """Where the log stands; asks under no lock, so that it can be seen while this process publishes."""

@@ -54,7 +54,7 @@ from tablestore_engine.store.metadata.identity import identity_of
 from tablestore_engine.store.metadata.source_positions import encode_steps
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter, SameKeys
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.tasks.early_rows import TaskReceiver
+from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.relations.relations import Relations

@@ -3,8 +3,8 @@
 Names      World        topic, markers and table; `pause` is called wherever others could act
            Process      one process: its publisher, what it remembers of its early rows
            Dead         raised at a pause to end a process there
-WHY        publisher.py, eventual_log.py, phantoms.py and snapshot_transactions.py run as they are; only the brokers are
-           made of lists. So thousands of interleavings fit into a second.
+WHY        publisher.py, eventual_log.py, unconfirmed_records.py and transactional_publish.py run as they are; only the
+           brokers are made of lists. So thousands of interleavings fit into a second.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log.changes import ChangeBatch, SnapshotChanges, TableState
 from tablestore_engine.log.kafka import publisher as publisher_module
-from tablestore_engine.log.kafka import snapshot_transactions
-from tablestore_engine.log.kafka.early_rows import EarlySpan
+from tablestore_engine.log.kafka import transactional_publish
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, decode_marker, plan_progress
 from tablestore_engine.log.kafka.eventual_log import EventualCall
 from tablestore_engine.log.kafka.kafka_client import Reasons
 from tablestore_engine.log.kafka.kafka_producer import RowHeaders
 from tablestore_engine.log.kafka.kafka_topic import LogTopics, TopicFacts
-from tablestore_engine.log.kafka.marker import Marker, Progress, decode_marker, plan_progress
-from tablestore_engine.log.kafka.phantoms import EarlyMessage
+from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.log.kafka.unconfirmed_records import PrepublishedMessage
 from tablestore_engine.log.message_envelope import ChangelogMode, EncodedRows
-from tablestore_engine.log.sink import EarlyCommit
+from tablestore_engine.log.sink import PrepublishedCommit
 from tablestore_engine.runtime.outside_world import Runtime
 
 SCHEMA = new_schema(
@@ -75,7 +75,7 @@ class World:
     buckets: int = 2
     pause: Callable[[str], None] = lambda _: None
     topic: list[list[Record]] = field(default_factory=list)
-    markers: list[Marker] = field(default_factory=list)
+    markers: list[CommitMarker] = field(default_factory=list)
     history: list[dict[int, str]] = field(default_factory=lambda: [{}])
     commits: list[str] = field(default_factory=lambda: [""])
     epoch: int = 0
@@ -87,7 +87,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.topic = [[] for _ in range(self.buckets)]
-        base = Marker("u", 0, "", "t", offsets=dict.fromkeys(range(self.buckets), (0, 0)), early=True)
+        base = CommitMarker("u", 0, "", "t", offsets=dict.fromkeys(range(self.buckets), (0, 0)), early=True)
         self.markers.append(base)
 
     @property
@@ -166,13 +166,13 @@ class World:
             for bucket, log in enumerate(self.topic)
         }
 
-    def read_early(self, partition: int, span: tuple[int, int]) -> Iterator[EarlyMessage]:
+    def read_early(self, partition: int, span: tuple[int, int]) -> Iterator[PrepublishedMessage]:
         """As KafkaTopic."""
         self.pause("read")
         for at in range(*span):
             one = self.topic[partition][at]
             if one.token is not None and one.key is not None:
-                yield EarlyMessage(at, one.key, one.token)
+                yield PrepublishedMessage(at, one.key, one.token)
 
     def visible(self) -> Iterator[tuple[int, int, Record]]:
         """(partition, offset, record) of what read_committed consumers see."""
@@ -205,7 +205,7 @@ class World:
 
     # ---- what must hold ----------------------------------------------------------------------------------------
 
-    def check_marker(self, marker: Marker) -> None:
+    def check_marker(self, marker: CommitMarker) -> None:
         """Before it the topic is the table at its snapshot; behind it lies all that came later."""
         following = {bucket: end for bucket, (_, end) in marker.offsets.items()}
 
@@ -265,7 +265,7 @@ class MemoryProducer:
         self.rows = 0
         self.arrived: dict[int, int] = {}
         self._spans: dict[int, tuple[int, int]] = {}
-        self._marker: Marker | None = None
+        self._marker: CommitMarker | None = None
 
     def _check(self, what: str) -> None:
         self.world.pause(what)
@@ -320,12 +320,14 @@ class Process:
 
     world: World
     name: str
-    known: dict[int, EarlyCommit] = field(default_factory=dict)
+    known: dict[int, PrepublishedCommit] = field(default_factory=dict)
     commits: int = 0
     publisher: Publisher | None = None
     is_publishing: bool = False
 
-    def attempt(self, changed: Mapping[int, str | None], token_of: Mapping[int, str]) -> list[EarlySpan]:
+    def attempt(
+        self, changed: Mapping[int, str | None], token_of: Mapping[int, str]
+    ) -> list[PrepublishedSpan]:
         """Send the rows of one attempt early, one after the other; a call for each bucket, in turns."""
         offsets: dict[str, list[int]] = {}
         for key, value in changed.items():
@@ -336,7 +338,7 @@ class Process:
             token = token_of[key % self.world.buckets]
             offsets.setdefault(token, []).append(self.world.send_early(key, value, token))
         return [
-            EarlySpan(token, bucket, min(offsets[token]), max(offsets[token]) + 1, len(offsets[token]))
+            PrepublishedSpan(token, bucket, min(offsets[token]), max(offsets[token]) + 1, len(offsets[token]))
             for bucket, token in token_of.items()
             if token in offsets
         ]
@@ -361,7 +363,7 @@ class Process:
         snapshot_id = self.world.claim(after, commit)
         self.world.pause("claimed")
         if is_acknowledged and is_whole and spans:
-            self.known[snapshot_id] = EarlyCommit(commit, tuple(spans))
+            self.known[snapshot_id] = PrepublishedCommit(commit, tuple(spans))
 
     def publish(self) -> None:
         """As the warehouse does behind a commit; one thread at a time, the next one would wait."""
@@ -390,7 +392,7 @@ class Process:
 def install(patch: pytest.MonkeyPatch, world: World) -> None:
     """Put the world in the place of the brokers."""
 
-    def opened(_: object, __: object, *___: object) -> tuple[Progress, Marker]:
+    def opened(_: object, __: object, *___: object) -> tuple[Progress, CommitMarker]:
         world.abort_open()
         return plan_progress(world.markers[-1]), world.markers[-1]
 
@@ -405,5 +407,5 @@ def install(patch: pytest.MonkeyPatch, world: World) -> None:
         patch.setattr(module, name, nothing)
     patch.setattr(module, "KafkaTopic", lambda *_: world)
     patch.setattr(module, "EventualCall", functools.partial(EventualCall, keys_max=world.keys_max))
-    patch.setattr(snapshot_transactions, "check_alone", nothing)
-    patch.setattr(snapshot_transactions, "await_visible", nothing)
+    patch.setattr(transactional_publish, "check_alone", nothing)
+    patch.setattr(transactional_publish, "await_visible", nothing)

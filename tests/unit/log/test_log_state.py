@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, plan_progress
 from tablestore_engine.log.kafka.log_state import plan_early
-from tablestore_engine.log.kafka.marker import Marker, Progress, plan_progress
-from tablestore_engine.log.kafka.phantoms import plan_reads
+from tablestore_engine.log.kafka.unconfirmed_records import plan_reads
 from tablestore_engine.log.sink import EarlyState
 
 SPANS = st.dictionaries(st.integers(0, 3), st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5)))
@@ -26,7 +26,7 @@ def test_what_is_shown_is_what_the_next_publication_reads(
     offsets = {part: (first, first + rows) for part, (first, rows, _) in spans.items()}
     ends = {part: offsets[part][1] + more for part, (_, _, more) in spans.items()}
     known = {part: at for part, at in unchecked.items() if part in offsets and at < offsets[part][1]}
-    marker = Marker("u", 3, "me:3", "t", offsets=offsets, early=True, unchecked=known)
+    marker = CommitMarker("u", 3, "me:3", "t", offsets=offsets, early=True, unchecked=known)
     progress = plan_progress(marker)
     shown = plan_early(progress, ends)
     assert set(shown.ahead) | set(shown.unchecked) == set(plan_reads(progress, ends, ()))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, plan_progress
 from tablestore_engine.log.kafka.hanging_transactions import take_out
-from tablestore_engine.log.kafka.marker import Marker, plan_progress
-from tablestore_engine.log.kafka.snapshot_transactions import Tally
+from tablestore_engine.log.kafka.transactional_publish import Tally
 
-SENT = Marker("u", 7, "me:7", "t", counts={0: 30, 1: 50}, offsets={0: (100, 130), 1: (200, 250)})
+SENT = CommitMarker("u", 7, "me:7", "t", counts={0: 30, 1: 50}, offsets={0: (100, 130), 1: (200, 250)})
 
 
 def test_what_was_taken_out_of_a_marker_is_still_to_be_sent() -> None:
@@ -23,6 +23,6 @@ def test_a_snapshot_that_is_sent_in_part_again_counts_once() -> None:
     short = take_out(SENT, {1: (20, 220)})
     tally.settle(short)
     assert (tally.rows, tally.snapshots) == (50, ())
-    tally.add(Marker("u", 7, "me:7", "t", chunk=1, counts={0: 30, 1: 50}, offsets={1: (260, 290)}), 30)
+    tally.add(CommitMarker("u", 7, "me:7", "t", chunk=1, counts={0: 30, 1: 50}, offsets={1: (260, 290)}), 30)
     assert (tally.rows, tally.snapshots) == (80, (7,))
     assert tally.offsets[1] == (260, 290)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablestore_engine.log.kafka.commit_marker import CommitMarker
 from tablestore_engine.log.kafka.kafka_topic import LogTopics, TopicFacts
 from tablestore_engine.log.kafka.log_base import place_hash
 from tablestore_engine.log.kafka.log_lifecycle import plan_drop
-from tablestore_engine.log.kafka.marker import Marker
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.topic_settings import data_config, find_misfits, marker_config
 from tablestore_engine.log.message_envelope import ChangelogMode
@@ -20,7 +20,7 @@ SETTINGS = LogSettings(
     "d.t", "u1", "t", 2, ChangelogMode.UPSERT, {"bootstrap.servers": "a:1"}, place="/w/d.db/t"
 )
 DATA, MARKER = TopicFacts("one", 2), TopicFacts("two", 1)
-OURS = Marker("u1", 7, "me:1", "one")
+OURS = CommitMarker("u1", 7, "me:1", "one")
 
 
 @given(st.integers(1, 9), st.none() | st.integers(1, 2**40))
@@ -71,16 +71,16 @@ def test_what_is_told_to_be_changed_fits_then(
         (LogTopics(DATA, MARKER), replace(OURS, table_uuid="u2"), set()),
         (
             LogTopics(DATA, MARKER),
-            Marker("u2", 0, "", "one", place=place_hash(SETTINGS)),
+            CommitMarker("u2", 0, "", "one", place=place_hash(SETTINGS)),
             {"t", "t__snapshots"},
         ),
-        (LogTopics(DATA, MARKER), Marker("u2", 0, "", "one", place="elsewhere"), set()),
+        (LogTopics(DATA, MARKER), CommitMarker("u2", 0, "", "one", place="elsewhere"), set()),
         (LogTopics(DATA, MARKER), None, set()),
         (LogTopics(DATA, None), None, set()),
         (LogTopics(None, MARKER), None, {"t__snapshots"}),
         (LogTopics(None, None), None, set()),
     ],
 )
-def test_what_goes_with_a_table(topics: LogTopics, newest: Marker | None, goes: set[str]) -> None:
+def test_what_goes_with_a_table(topics: LogTopics, newest: CommitMarker | None, goes: set[str]) -> None:
     """Only what the newest marker calls this table's, and the very topic that it speaks of."""
     assert set(plan_drop(SETTINGS, topics, newest)) == goes

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tablestore_engine.errors import EngineBug, RetryError
 from tablestore_engine.log.changes import ReadChanges, ReadState
-from tablestore_engine.log.sink import EarlyCommit, FindCommit, LogPosition, SentChanges
+from tablestore_engine.log.sink import FindCommit, LogPosition, PrepublishedCommit, SentChanges
 from tablestore_engine.spark.shard_task import ShardTask, decode_sent, encode_task, run_task, send_shard
 from tablestore_engine.store.table_store import TableStore
 from tests.unit.store.table_world import make_table, put, row
@@ -42,7 +42,7 @@ class Share:
         read_changes: ReadChanges,
         find_commit: FindCommit,
         read_state: ReadState,
-        early: Mapping[int, EarlyCommit],
+        early: Mapping[int, PrepublishedCommit],
     ) -> SentChanges:
         """As ChangelogShard."""
         for snapshot_id in range(self.behind + 1, latest_id + 1):

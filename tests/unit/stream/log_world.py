@@ -80,7 +80,7 @@ class MemoryLog:
             self.parts[max(bucket, 0)].append((key, value, kind, snapshot))
 
     def repair(self, keys: pa.Table, bucket: int) -> None:
-        """What the table says of these keys now, as the publisher sends it behind phantoms."""
+        """What the table says of these keys now, as the publisher sends it after unconfirmed records."""
         snapshot, schema = self.store.latest(), self.store.schema
         assert snapshot is not None
         found = find_rows(self.store.fileio, self.store.plan_scan(snapshot), keys)

@@ -17,12 +17,12 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.changes import ReadChanges, ReadState
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.sink import (
-    EarlyCommit,
     FindCommit,
     LoggedTable,
     LogPosition,
     LogState,
     LogWriter,
+    PrepublishedCommit,
     SentChanges,
 )
 
@@ -88,7 +88,7 @@ class MemorySink:
         read_changes: ReadChanges,
         find_commit: FindCommit,
         read_state: ReadState,
-        early: Mapping[int, EarlyCommit],
+        early: Mapping[int, PrepublishedCommit],
     ) -> SentChanges:
         """As ChangelogSink."""
         log, first = self.system.logs[self.name], len(self.system.logs[self.name].messages)

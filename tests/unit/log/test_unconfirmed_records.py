@@ -8,22 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore_engine.log.kafka.early_rows import EarlySpan
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, plan_progress
 from tablestore_engine.log.kafka.hanging_transactions import take_out
-from tablestore_engine.log.kafka.marker import Marker, Progress, plan_progress
-from tablestore_engine.log.kafka.phantoms import (
-    EarlyMessage,
+from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
+from tablestore_engine.log.kafka.unconfirmed_records import (
     OwnOffsets,
+    PrepublishedMessage,
     find_trusted,
     gather,
     plan_reads,
     plan_unchecked,
 )
-from tablestore_engine.log.sink import EarlyCommit
+from tablestore_engine.log.sink import PrepublishedCommit
 
 P10 = Progress(5, "me:5", "t", {0: 10, 1: 20}, early=True)
-SPAN = EarlySpan("a", 0, 10, 13, 3)
-KNOWN = {6: EarlyCommit("me:6", (SPAN,)), 7: EarlyCommit("me:7", (EarlySpan("b", 1, 20, 21, 1),))}
+SPAN = PrepublishedSpan("a", 0, 10, 13, 3)
+KNOWN = {
+    6: PrepublishedCommit("me:6", (SPAN,)),
+    7: PrepublishedCommit("me:7", (PrepublishedSpan("b", 1, 20, 21, 1),)),
+}
 ENDS = {0: 13, 1: 21}
 
 
@@ -61,16 +64,19 @@ def test_one_that_is_not_makes_none_of_them_trusted(
     ("spans", "reads"),
     [
         ([SPAN], {}),
-        ([EarlySpan("a", 0, 11, 13, 2)], {0: [(10, 11)]}),
-        ([EarlySpan("a", 0, 10, 12, 2)], {0: [(12, 13)]}),
-        ([EarlySpan("a", 0, 10, 13, 2)], {0: [(10, 13)]}),  # somebody's row lies among them
-        ([EarlySpan("a", 0, 10, 13, 2), EarlySpan("b", 0, 11, 12, 1)], {}),  # two tasks share the partition
-        ([EarlySpan("a", 0, 10, 10, 0)], {0: [(10, 13)]}),
+        ([PrepublishedSpan("a", 0, 11, 13, 2)], {0: [(10, 11)]}),
+        ([PrepublishedSpan("a", 0, 10, 12, 2)], {0: [(12, 13)]}),
+        ([PrepublishedSpan("a", 0, 10, 13, 2)], {0: [(10, 13)]}),  # somebody's row lies among them
+        (
+            [PrepublishedSpan("a", 0, 10, 13, 2), PrepublishedSpan("b", 0, 11, 12, 1)],
+            {},
+        ),  # two tasks share the partition
+        ([PrepublishedSpan("a", 0, 10, 10, 0)], {0: [(10, 13)]}),
         ([], {0: [(10, 13)]}),
     ],
 )
 def test_what_is_not_filled_exactly_is_read(
-    spans: list[EarlySpan], reads: dict[int, list[tuple[int, int]]]
+    spans: list[PrepublishedSpan], reads: dict[int, list[tuple[int, int]]]
 ) -> None:
     """As many acknowledged rows as offsets leave no place for others."""
     assert plan_reads(P10, {0: 13, 1: 20}, spans) == reads
@@ -102,7 +108,7 @@ def test_what_is_read_and_what_is_known_is_everything(data: st.DataObject) -> No
     for token in "ab":
         places = [first + at for at, owner in enumerate(owners) if owner == token]
         if places:
-            spans.append(EarlySpan(token, 0, places[0], places[-1] + 1, len(places)))
+            spans.append(PrepublishedSpan(token, 0, places[0], places[-1] + 1, len(places)))
     progress = Progress(1, "", "t", {0: first})
     reads = plan_reads(progress, {0: first + len(owners)}, spans).get(0, ())
     read = {at for begin, end in reads for at in range(begin, end)}
@@ -135,10 +141,10 @@ def test_a_marker_answers_for_what_its_publisher_knows(
 class _Topic:
     """Partition 0 has a row of `a` and `b` in turns, partition 1 has none."""
 
-    def read_early(self, partition: int, span: tuple[int, int]) -> Iterator[EarlyMessage]:
-        """As EarlyTopic."""
+    def read_early(self, partition: int, span: tuple[int, int]) -> Iterator[PrepublishedMessage]:
+        """As PrepublishedTopic."""
         for at in range(*span) if partition == 0 else ():
-            yield EarlyMessage(at, b"k%d" % at, "ab"[at % 2])
+            yield PrepublishedMessage(at, b"k%d" % at, "ab"[at % 2])
 
     def find_ends(self) -> dict[int, int]:
         """Not asked."""
@@ -148,7 +154,7 @@ class _Topic:
 def test_a_phantom_is_a_row_that_no_trusted_call_has_there() -> None:
     """The same call's token outside of its acknowledged offsets is one too: a request that was taken twice."""
     reads = {0: [(0, 8)], 1: [(0, 3)]}
-    found = gather(_Topic(), reads, [EarlySpan("a", 0, 2, 7, 3)], keys_max=99)
+    found = gather(_Topic(), reads, [PrepublishedSpan("a", 0, 2, 7, 3)], keys_max=99)
     assert list(found.keys[0]) == [b"k0", b"k1", b"k3", b"k5", b"k7"]
     assert (found.is_all, found.until) == (True, {0: 8, 1: 3})
 
@@ -164,7 +170,7 @@ def test_many_phantoms_come_in_portions() -> None:
 
 def test_repairs_that_a_broker_lost_are_made_again() -> None:
     """P is what it was before them, nothing of the next snapshot counts as sent, rows are looked for from there on."""
-    marker = Marker(
+    marker = CommitMarker(
         "u", 9, "me:9", "t", chunk=1, counts={0: 4, 1: 2}, offsets={0: (30, 34), 1: (50, 52), 2: (7, 7)},
         early=True, before=7, since={0: 25, 1: 50, 2: 7},
     )  # fmt: skip

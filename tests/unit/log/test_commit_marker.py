@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.kafka.marker import Marker, decode_marker, encode_marker, plan_progress, read_span
+from tablestore_engine.log.kafka.commit_marker import (
+    CommitMarker,
+    decode_marker,
+    encode_marker,
+    plan_progress,
+    read_span,
+)
 from tablestore_engine.log.kafka.reader import fold_messages, plan_hybrid_start
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode
@@ -20,7 +26,7 @@ from tablestore_engine.runtime.outside_world import Runtime
 
 _IDS = st.integers(0, 2**31 - 1)
 _MARKERS = st.builds(
-    Marker,
+    CommitMarker,
     table_uuid=st.text(),
     snapshot_id=st.integers(0, 2**62),
     commit=st.text(),
@@ -33,7 +39,7 @@ _MARKERS = st.builds(
 )
 _SHARDED = st.builds(replace, _MARKERS, shard=_IDS, shards=st.integers(2, 2**31))
 _EARLY = st.builds(
-    Marker,
+    CommitMarker,
     table_uuid=st.text(),
     snapshot_id=_IDS,
     commit=st.text(),
@@ -45,7 +51,7 @@ _REPAIRS = st.builds(replace, _EARLY, before=_IDS, since=st.dictionaries(_IDS, _
 
 
 @given(marker=st.one_of(_MARKERS, _SHARDED, _EARLY, _REPAIRS))
-def test_decode_gives_back_the_marker(marker: Marker) -> None:
+def test_decode_gives_back_the_marker(marker: CommitMarker) -> None:
     """decode(encode(marker)) = marker, whatever the texts are."""
     key, value = encode_marker(marker)
     assert key == f"s-{marker.snapshot_id}".encode()
@@ -61,19 +67,21 @@ def test_a_foreign_record_is_refused(value: bytes) -> None:
 
 def test_progress_after_a_complete_snapshot() -> None:
     """P is the snapshot itself, and nothing of the next one is visible."""
-    progress = plan_progress(Marker("u", 7, "me:1", "topic", chunk=2, counts={0: 5}, offsets={0: (10, 15)}))
+    progress = plan_progress(
+        CommitMarker("u", 7, "me:1", "topic", chunk=2, counts={0: 5}, offsets={0: (10, 15)})
+    )
     assert (progress.published, progress.commit, progress.partial, progress.chunks) == (7, "me:1", {}, 0)
     assert progress.next_offsets == {0: 15}
 
 
 def test_progress_inside_a_snapshot() -> None:
     """After a chunk that is not the last, P is the snapshot before, and the counts say what to leave out."""
-    progress = plan_progress(Marker("u", 7, "me:1", "topic", chunk=2, last=False, counts={0: 5, 1: 1}))
+    progress = plan_progress(CommitMarker("u", 7, "me:1", "topic", chunk=2, last=False, counts={0: 5, 1: 1}))
     assert (progress.published, progress.partial, progress.chunks) == (6, {0: 5, 1: 1}, 3)
 
 
-def _marker(snapshot_id: int, end: int, *, last: bool = True, topic: str = "t") -> Marker:
-    return Marker("u", snapshot_id, "", topic, last=last, offsets={0: (0, end)})
+def _marker(snapshot_id: int, end: int, *, last: bool = True, topic: str = "t") -> CommitMarker:
+    return CommitMarker("u", snapshot_id, "", topic, last=last, offsets={0: (0, end)})
 
 
 def test_hybrid_start_is_behind_the_newest_complete_marker() -> None:

@@ -1,16 +1,13 @@
 """The producer half of an eventual log: rows of a change on their way to the topic before their snapshot exists.
 
-Names      EarlyRows   takes the changelog rows of one write, from whichever thread or Spark task made them
-           EarlySpan   where the rows of one call lie: what goes back to the driver with the change
-           EarlyProducer   an idempotent producer without transactions, kept between the writes of a process
 Headers    c commit user:identifier · a which call sent it · k row kind · q number of the message in its call, from 0.
            No `s`: there is no snapshot yet
-Steps      rows → messages (log/message_envelope.py), a slice at a time → produce → every report is in → EarlySpan
+Steps      rows → messages (log/message_envelope.py), a slice at a time → produce → all reports → PrepublishedSpan
 INVARIANT  `a` is new for every call. The number of an attempt would not do: a command is run again under the
            same identity after a kill, and Spark runs tasks twice; rows of a call that nobody knows are told apart.
 INVARIANT  trouble here is no failure of the write: the answer is None, and the rows go behind the commit. The first one
            ends it for the whole write: a snapshot that is not wholly here is sent wholly there.
-CRASH      log.early: some are out, and nobody will know which: log/kafka/phantoms.py finds them
+CRASH      log.early: some are out, and nobody knows which: log/kafka/unconfirmed_records.py finds them
 DANGER     a request that was given up may reach the broker late: what it brings lies behind what is known, and is
            found.
 """
@@ -40,7 +37,7 @@ _Report = Callable[[KafkaError | None, Message], None]
 
 
 @dataclass(frozen=True)
-class EarlySpan:
+class PrepublishedSpan:
     """`rows` messages with header a = `token` lie in [first, following) of a partition, maybe others between them."""
 
     token: str
@@ -81,7 +78,7 @@ class _Reports:
 
 
 @dataclass
-class EarlyProducer:
+class PrepublishProducer:
     """Shared by the threads of a process; thrown away after trouble, so that nothing of it is sent later."""
 
     settings: LogSettings
@@ -109,11 +106,11 @@ def _unasked(_: KafkaError | None, __: Message) -> None:
 
 
 @dataclass
-class EarlyRows:
+class PrepublishRows:
     """Of one write; goes to Spark workers by pickle, where it makes a producer of its own. A ReceiveRows."""
 
     settings: LogSettings
-    producer: EarlyProducer
+    producer: PrepublishProducer
     runtime: Runtime = SYSTEM
     has_failed: bool = False
 
@@ -122,7 +119,7 @@ class EarlyRows:
 
     def __call__(
         self, commit: str, bucket: int, schema: TableSchema, batches: Iterable[pa.Table]
-    ) -> EarlySpan | None:
+    ) -> PrepublishedSpan | None:
         """Where the rows lie; None when not all of them were acknowledged."""
         if self.has_failed or bucket >= self.settings.partitions:
             return None
@@ -135,7 +132,7 @@ class EarlyRows:
 
     def _send(
         self, commit: str, partition: int, schema: TableSchema, batches: Iterable[pa.Table]
-    ) -> EarlySpan:
+    ) -> PrepublishedSpan:
         producer, envelope = (
             self.producer.get(),
             plan_envelope(schema, self.settings.mode, self.settings.formats),
@@ -154,7 +151,7 @@ class EarlyRows:
         while reports.delivered < sent:
             producer.flush(_WAIT_SECONDS)
             reports.check()
-        return EarlySpan(token, partition, reports.first, reports.last + 1, sent)
+        return PrepublishedSpan(token, partition, reports.first, reports.last + 1, sent)
 
     def _produce(
         self,
@@ -189,5 +186,5 @@ class EarlyRows:
                 reports.check()
 
 
-def _in_worker(settings: LogSettings) -> EarlyRows:
-    return EarlyRows(settings, EarlyProducer(settings))
+def _in_worker(settings: LogSettings) -> PrepublishRows:
+    return PrepublishRows(settings, PrepublishProducer(settings))

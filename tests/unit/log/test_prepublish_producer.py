@@ -12,8 +12,12 @@ from confluent_kafka import KafkaError, KafkaException
 
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log.decode import decode_keys
-from tablestore_engine.log.kafka import early_rows as module
-from tablestore_engine.log.kafka.early_rows import EarlyProducer, EarlyRows, EarlySpan
+from tablestore_engine.log.kafka import prepublish_producer as module
+from tablestore_engine.log.kafka.prepublish_producer import (
+    PrepublishedSpan,
+    PrepublishProducer,
+    PrepublishRows,
+)
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.runtime.outside_world import Runtime
@@ -78,16 +82,16 @@ def _rows(*kinds: int) -> pa.Table:
     return pa.table({"id": ids, "v": [f"v{i}" for i in ids], "_ROW_KIND": pa.array(kinds, pa.int8())})
 
 
-def _early() -> EarlyRows:
+def _early() -> PrepublishRows:
     ids = iter("0123456789")
     runtime = Runtime(new_uuid=lambda: next(ids) * 32, on_crash_point=lambda _: None)
-    return EarlyRows(SETTINGS, EarlyProducer(SETTINGS), runtime)
+    return PrepublishRows(SETTINGS, PrepublishProducer(SETTINGS), runtime)
 
 
 def test_rows_go_out_with_who_sent_them(client: _Client) -> None:
     """-U is left out, -D is a tombstone; no header names a snapshot; the answer says where they lie."""
     span = _early()("me:7", 1, SCHEMA, [_rows(0, 1, 2), _rows(3)])
-    assert span == EarlySpan("0" * 16, 1, 100, 105, 3)
+    assert span == PrepublishedSpan("0" * 16, 1, 100, 105, 3)
     assert [one["k"] for one in client.sent] == [b"+I", b"+U", b"-D"]
     assert [one["q"] for one in client.sent] == [b"0", b"1", b"2"]
     assert {one["c"] for one in client.sent} == {b"me:7"}
@@ -112,7 +116,7 @@ def test_every_call_has_its_own_token(client: _Client) -> None:
 
 def test_a_change_without_messages_is_whole(client: _Client) -> None:
     """Nothing to wait for."""
-    assert _early()("me:7", 0, SCHEMA, []) == EarlySpan("0" * 16, 0)
+    assert _early()("me:7", 0, SCHEMA, []) == PrepublishedSpan("0" * 16, 0)
     assert client.sent == []
 
 

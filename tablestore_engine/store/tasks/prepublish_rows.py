@@ -1,8 +1,5 @@
 """Rows of a change, handed on before the change is committed: the store's side of a log that does not wait.
 
-Names      ReceiveRows     the port: rows of one bucket's change → what the receiver wants to have back with the change
-           with_commit     the port, told whose commit the rows are of
-           changelog_rows  what a change wrote into its changelog files, read back a step at a time
 INVARIANT  the store knows nothing of who receives rows: the answer travels with the change to the report of its commit,
            unread. Only a write asks for it, never a step that changes no row, nor what is staged.
 INVARIANT  rows are handed on behind the whole change: all its files are there, and none is named by a snapshot.

@@ -1,16 +1,11 @@
-"""Progress of the log: records of the marker topic, written in the same transaction as the rows they speak of.
+"""Commit markers: records of the marker topic that say which snapshot is sent, in the same transaction as its rows.
 
-Names      Marker           one record: a snapshot, or a chunk of one, is in the log
-           Progress         P and what is needed to go on: read from the newest marker
-           encode_marker(), decode_marker()
-           read_markers()   the newest markers, oldest first; reads back from the end of what is decided
-           plan_progress()  pure: newest marker → Progress
 Record     key `s-<snapshot>` · value {"v":1, table uuid, snapshot, commit, chunk, last, topic_id, schema_id,
            "counts":{partition: messages of this snapshot so far}, "offsets":{partition: [first, next)}}; a claim also
            has "place": a hash of where its table lies, by which a claim without a table is taken over, and "made" when
            the engine made the topic: who takes the claim over may delete the topic with the table
 Shards     of a log whose partitions several publishers share: "shard" [number, of how many]; offsets and counts are
-           of the shard's own partitions, and the record lies in the partition of its number (log/kafka/shards.py)
+           of the shard's own partitions, and the record lies in the partition of that number (own_partitions)
 Early      of a log that had rows before their snapshots (decision 0034; "early"):
            unchecked  {partition: offset}: rows without header `s` from there up to `next` count behind this marker
                       only; a partition that is not named has none
@@ -54,7 +49,7 @@ _POLL_SECONDS = 0.02  # consume() waits for a full batch or this long, even when
 
 
 @dataclass(frozen=True)
-class Marker:
+class CommitMarker:
     """`last` is False for a chunk that more chunks of the same snapshot follow; `place` says whose claim it is."""
 
     table_uuid: str
@@ -104,7 +99,7 @@ class Progress:
         return self.unchecked.get(partition, self.next_offsets.get(partition, 0))
 
 
-def plan_progress(newest: Marker) -> Progress:
+def plan_progress(newest: CommitMarker) -> Progress:
     """What the newest marker says."""
     whole = Progress(
         newest.snapshot_id,
@@ -126,7 +121,7 @@ def plan_progress(newest: Marker) -> Progress:
     )
 
 
-def encode_marker(marker: Marker) -> tuple[bytes, bytes]:
+def encode_marker(marker: CommitMarker) -> tuple[bytes, bytes]:
     """Key and value of the record."""
     value = {
         "v": 1,
@@ -147,7 +142,7 @@ def encode_marker(marker: Marker) -> tuple[bytes, bytes]:
     return f"s-{marker.snapshot_id}".encode(), json.dumps(value, separators=(",", ":")).encode()
 
 
-def _encode_early(marker: Marker) -> Mapping[str, object]:
+def _encode_early(marker: CommitMarker) -> Mapping[str, object]:
     if not marker.early:
         return {}
     repairs = {} if marker.before is None else {"before": marker.before, "since": _texts(marker.since)}
@@ -162,12 +157,12 @@ def _offsets(texts: Mapping[str, int]) -> dict[int, int]:
     return {int(partition): offset for partition, offset in texts.items()}
 
 
-def decode_marker(value: bytes) -> Marker:
+def decode_marker(value: bytes) -> CommitMarker:
     """The marker of a record's value. Raises FixRequest TS1719 for a record that we did not write."""
     try:
         raw = json.loads(value)
         shard, shards = raw.get("shard", (0, 1))
-        return Marker(
+        return CommitMarker(
             table_uuid=raw["table"],
             snapshot_id=raw["snapshot"],
             commit=raw["commit"],
@@ -197,7 +192,7 @@ def decode_marker(value: bytes) -> Marker:
 
 def read_markers(
     consumer: Consumer, settings: LogSettings, runtime: Runtime, *, everything: bool = False
-) -> tuple[Marker, ...]:
+) -> tuple[CommitMarker, ...]:
     """The newest markers of the settings' shard, oldest first; () when there are none. `everything` reads from the
     beginning.
     """

@@ -1,11 +1,5 @@
 """One snapshot as one Kafka transaction, or as several when it is big.
 
-Names      Session            an initialised producer and the progress it knows
-           Forget             told which keys were sent to a partition
-           Tally              what one call of the publisher did, over all its attempts
-           publish_snapshot() rows and marker of one snapshot
-           publish_marker()   a marker alone: the snapshots up to it changed nothing
-           commit_marker()    steps 4 to 7 for whoever has sent rows
 Steps      1 slices of a batch are encoded 2 messages that are visible already are left out 3 the rest is sent
            4 all reports are in, nothing else is undecided there 5 marker 6 commit 7 readers see it
 Partition  = bucket. Of a table without buckets each slice is cut into as many pieces as the topic has partitions.
@@ -25,13 +19,13 @@ from confluent_kafka.admin import AdminClient
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.avro_schema import SchemaIds
 from tablestore_engine.log.changes import ChangelogRows, SnapshotChanges
-from tablestore_engine.log.kafka.early_rows import EarlySpan
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, encode_marker, plan_progress
 from tablestore_engine.log.kafka.hanging_transactions import await_visible, check_alone, marker_place
 from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
-from tablestore_engine.log.kafka.marker import Marker, Progress, encode_marker, plan_progress
-from tablestore_engine.log.kafka.phantoms import OwnOffsets, plan_unchecked
+from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
 from tablestore_engine.log.kafka.publish_progress import PublishProgress
 from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.log.kafka.unconfirmed_records import OwnOffsets, plan_unchecked
 from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
 from tablestore_engine.runtime.outside_world import Runtime
 
@@ -49,7 +43,9 @@ class Session:
     own: OwnOffsets | None = None
     marker_id: str = ""
 
-    def placed(self, marker: Marker, spans: Mapping[int, tuple[int, int]], rows: Mapping[int, int]) -> Marker:
+    def placed(
+        self, marker: CommitMarker, spans: Mapping[int, tuple[int, int]], rows: Mapping[int, int]
+    ) -> CommitMarker:
         """The marker with where its rows lie; of an eventual log also from where it does not answer for early rows."""
         carried = {partition: (end, end) for partition, end in self.progress.next_offsets.items()}
         made = replace(marker, offsets={**carried, **spans}, early=self.own is not None)
@@ -59,7 +55,7 @@ class Session:
         following = {partition: end for partition, (_, end) in made.offsets.items()}
         return replace(made, unchecked=plan_unchecked(self.progress, following, self.own))
 
-    def moved(self, marker: Marker) -> None:
+    def moved(self, marker: CommitMarker) -> None:
         """The marker is visible: it is the progress. A transaction leaves a control record behind its rows."""
         before, after = self.progress, plan_progress(marker)
         carried = {
@@ -72,20 +68,20 @@ class Session:
 class Tally:
     """`sent` are committed transactions with their row counts; `in_doubt` is one whose answer was not seen."""
 
-    sent: list[tuple[Marker, int]] = field(default_factory=list)
-    in_doubt: tuple[Marker, int] | None = None
+    sent: list[tuple[CommitMarker, int]] = field(default_factory=list)
+    in_doubt: tuple[CommitMarker, int] | None = None
     troubles: int = 0
     fences: int = 0
-    early: list[EarlySpan] = field(default_factory=list)
+    early: list[PrepublishedSpan] = field(default_factory=list)
     stayed: list[int] = field(default_factory=list)
     progress: PublishProgress = field(default_factory=lambda: PublishProgress("", lambda: 0))
 
-    def add_early(self, snapshots: Iterable[int], spans: Iterable[EarlySpan]) -> None:
+    def add_early(self, snapshots: Iterable[int], spans: Iterable[PrepublishedSpan]) -> None:
         """Count snapshots whose rows lay in the topic already."""
         self.stayed += snapshots
         self.early += [one for one in spans if one.rows]
 
-    def settle(self, newest: Marker | None) -> None:
+    def settle(self, newest: CommitMarker | None) -> None:
         """After reading P again: the one in doubt counts if the newest marker is its own, and what the broker
         lost behind that marker (log/kafka/hanging_transactions.py) does not count any more: it will be sent once more.
         """
@@ -96,7 +92,7 @@ class Tally:
             kept = [one for one in self.sent if _place_of(one[0]) <= _place_of(newest)]
             self.sent = [_without_hidden(one, newest) for one in kept]
 
-    def add(self, marker: Marker, rows: int) -> None:
+    def add(self, marker: CommitMarker, rows: int) -> None:
         """Count a committed transaction."""
         self.sent.append((marker, rows))
 
@@ -124,7 +120,7 @@ class Tally:
         return spans
 
 
-def _without_hidden(one: tuple[Marker, int], newest: Marker) -> tuple[Marker, int]:
+def _without_hidden(one: tuple[CommitMarker, int], newest: CommitMarker) -> tuple[CommitMarker, int]:
     """A sent marker that was set right (decided.take_out) counts without what was taken out."""
     marker, rows = one
     if _place_of(marker) != _place_of(newest) or marker == newest or newest.before is not None:
@@ -133,7 +129,7 @@ def _without_hidden(one: tuple[Marker, int], newest: Marker) -> tuple[Marker, in
     return newest, rows - hidden
 
 
-def _place_of(marker: Marker) -> tuple[int, int]:
+def _place_of(marker: CommitMarker) -> tuple[int, int]:
     return marker.snapshot_id, marker.chunk
 
 
@@ -178,7 +174,7 @@ def publish_marker(
     """Move P to `snapshot_id`: neither it nor those before it changed a row, or their rows (of the schema `schema_id`)
     lie there already. Raises KafkaException.
     """
-    bare = Marker(
+    bare = CommitMarker(
         settings.table_uuid,
         snapshot_id,
         commit,
@@ -195,8 +191,8 @@ def publish_marker(
     _await_commit(session, marker, settings, runtime)
 
 
-def commit_marker(
-    session: Session, marker: Marker, settings: LogSettings, runtime: Runtime, tally: Tally
+def send_marker_and_commit(
+    session: Session, marker: CommitMarker, settings: LogSettings, runtime: Runtime, tally: Tally
 ) -> None:
     """Reports, marker, commit; the progress in memory follows. Raises KafkaException, TS1709, TS1714, TS1730."""
     producer = session.producer
@@ -213,7 +209,7 @@ def commit_marker(
     _await_commit(session, placed, settings, runtime)
 
 
-def _await_commit(session: Session, marker: Marker, settings: LogSettings, runtime: Runtime) -> None:
+def _await_commit(session: Session, marker: CommitMarker, settings: LogSettings, runtime: Runtime) -> None:
     """Readers see the transaction before the next one begins: aborting that one could drop what is still hidden."""
     following = {(settings.topic, part): end for part, (first, end) in marker.offsets.items() if first < end}
     following[marker_place(settings)] = session.producer.marker_end
@@ -270,8 +266,8 @@ class _Work:
         return self.session.producer.rows >= self.settings.chunk_rows or is_late
 
     def finish(self, *, last: bool) -> None:
-        """As commit_marker."""
-        marker = Marker(
+        """As send_marker_and_commit."""
+        marker = CommitMarker(
             table_uuid=self.settings.table_uuid,
             snapshot_id=self.changes.snapshot_id,
             commit=self.changes.commit,
@@ -283,7 +279,7 @@ class _Work:
             shard=self.settings.shard,
             shards=self.settings.shards,
         )
-        commit_marker(self.session, marker, self.settings, self.runtime, self.tally)
+        send_marker_and_commit(self.session, marker, self.settings, self.runtime, self.tally)
 
 
 def _slices(batches: Iterable[ChangelogRows], settings: LogSettings) -> Iterator[tuple[int, pa.Table]]:

@@ -1,14 +1,7 @@
-"""What lies in an eventual log that no marker answers for: which rows are right where they are, which have to be read.
+"""Records of an eventual log that no commit marker confirms: which may stay where they are, and which have to be read.
 
-Names      find_trusted()     the rows that this process' commits have in the topic, when they can stay where they are
-           plan_reads()       what else there is: the offsets that have to be read
-           OwnOffsets         offsets that the transactions of one call took
-           plan_unchecked()   from where on the next marker does not answer
-           EarlyTopic         the port to the topic: its ends, its early rows
-           KafkaTopic         that of the brokers
-           gather()           keys of phantoms, a portion of them
-Words      early row: sent before its snapshot. Phantom: an early row that is not trusted: its attempt lost, died, still
-           runs, or belongs to another process. Checked: how far a marker answers for early rows.
+Words      early row: sent before its snapshot. Unconfirmed: an early row that is not trusted: its attempt lost, died,
+           still runs, or belongs to another process. Checked: how far a marker answers for early rows.
 Rule       the rows of snapshots P+1 … latest are trusted when this process sent all of them, all were acknowledged, and
            all lie behind the newest marker's `next`: nothing that was sent for an earlier snapshot lies behind them.
            One that is not makes none of them trusted: sent again, each lies behind the ones before it.
@@ -27,14 +20,14 @@ from typing import Protocol
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.log.kafka.early_rows import EarlySpan
+from tablestore_engine.log.kafka.commit_marker import Progress, read_range
 from tablestore_engine.log.kafka.hanging_transactions import data_places
 from tablestore_engine.log.kafka.kafka_client import make_consumer
-from tablestore_engine.log.kafka.marker import Progress, read_range
 from tablestore_engine.log.kafka.partition_ends import find_ends
+from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
 from tablestore_engine.log.kafka.reader import to_message
 from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.log.sink import EarlyCommit
+from tablestore_engine.log.sink import PrepublishedCommit
 from tablestore_engine.runtime.outside_world import Runtime
 
 Span = tuple[int, int]
@@ -48,17 +41,17 @@ def find_trusted(
     progress: Progress,
     ends: Mapping[int, int],
     pending: Iterable[tuple[int, str]],
-    known: Mapping[int, EarlyCommit],
-) -> tuple[EarlySpan, ...] | None:
+    known: Mapping[int, PrepublishedCommit],
+) -> tuple[PrepublishedSpan, ...] | None:
     """The rows of all `pending` snapshots (id, commit); None when one of them has to be sent."""
     if progress.partial:
         return None
-    found: list[EarlySpan] = []
+    found: list[PrepublishedSpan] = []
     for snapshot_id, commit in pending:
         mine = known.get(snapshot_id)
         if mine is None or mine.commit != commit:
             return None
-        found += [one for one in mine.answers if isinstance(one, EarlySpan)]
+        found += [one for one in mine.answers if isinstance(one, PrepublishedSpan)]
     for one in found:
         begin = progress.next_offsets.get(one.partition, 0)
         if one.rows and not begin <= one.first < one.following <= ends.get(one.partition, 0):
@@ -66,9 +59,9 @@ def find_trusted(
     return tuple(found)
 
 
-def plan_reads(progress: Progress, ends: Mapping[int, int], spans: Iterable[EarlySpan]) -> Reads:
+def plan_reads(progress: Progress, ends: Mapping[int, int], spans: Iterable[PrepublishedSpan]) -> Reads:
     """Offsets from what is checked up to `ends` that trusted rows do not fill exactly; () where none is left."""
-    mine: dict[int, list[EarlySpan]] = {}
+    mine: dict[int, list[PrepublishedSpan]] = {}
     for one in spans:
         if one.rows:
             mine.setdefault(one.partition, []).append(one)
@@ -82,7 +75,7 @@ def plan_reads(progress: Progress, ends: Mapping[int, int], spans: Iterable[Earl
     return reads
 
 
-def _gaps(begin: int, end: int, spans: Iterable[EarlySpan]) -> Iterator[Span]:
+def _gaps(begin: int, end: int, spans: Iterable[PrepublishedSpan]) -> Iterator[Span]:
     """What lies beside groups of spans that overlap and have a row on each of their offsets."""
     at = begin
     for first, following, rows in _groups(spans):
@@ -94,7 +87,7 @@ def _gaps(begin: int, end: int, spans: Iterable[EarlySpan]) -> Iterator[Span]:
         yield at, end
 
 
-def _groups(spans: Iterable[EarlySpan]) -> Iterator[tuple[int, int, int]]:
+def _groups(spans: Iterable[PrepublishedSpan]) -> Iterator[tuple[int, int, int]]:
     """(first, following, rows) of spans that overlap: tasks of one commit may share a partition."""
     group: tuple[int, int, int] | None = None
     for one in sorted(spans, key=lambda span: span.first):
@@ -144,7 +137,7 @@ def plan_unchecked(progress: Progress, following: Mapping[int, int], own: OwnOff
 
 
 @dataclass(frozen=True)
-class EarlyMessage:
+class PrepublishedMessage:
     """A visible early row: where it lies, its key, and header `a`."""
 
     offset: int
@@ -152,13 +145,13 @@ class EarlyMessage:
     token: str
 
 
-class EarlyTopic(Protocol):
+class PrepublishedTopic(Protocol):
     """The data topic."""
 
     def find_ends(self) -> Mapping[int, int]:
         """{partition: the offset behind the last decided record}."""
 
-    def read_early(self, partition: int, span: Span) -> Iterator[EarlyMessage]:
+    def read_early(self, partition: int, span: Span) -> Iterator[PrepublishedMessage]:
         """Visible early rows in a span of offsets, in order."""
 
 
@@ -177,7 +170,7 @@ class KafkaTopic:
         found = find_ends(self.admin, places, self.settings, committed, self.runtime)
         return {partition: end for (_, partition), end in found.items()}
 
-    def read_early(self, partition: int, span: Span) -> Iterator[EarlyMessage]:
+    def read_early(self, partition: int, span: Span) -> Iterator[PrepublishedMessage]:
         """A slice of records in memory at a time."""
         place, (first, end) = TopicPartition(self.settings.topic, partition), span
         with closing(make_consumer(self.settings)) as consumer:
@@ -186,12 +179,12 @@ class KafkaTopic:
                 for record in read_range(consumer, place, part, self.runtime, self.settings.timeout_s):
                     message = to_message(record)
                     if message.early is not None and message.snapshot_id is None and message.key is not None:
-                        yield EarlyMessage(message.offset, message.key, message.early)
+                        yield PrepublishedMessage(message.offset, message.key, message.early)
 
 
 @dataclass
-class Phantoms:
-    """Keys of phantoms by partition; `until`: how far each partition that was read is looked through."""
+class UnconfirmedRecords:
+    """Keys of unconfirmed records by partition; `until`: how far each partition that was read is looked through."""
 
     keys: dict[int, dict[bytes, None]] = field(default_factory=dict)
     until: dict[int, int] = field(default_factory=dict)
@@ -208,9 +201,11 @@ class Phantoms:
                 mine.pop(key, None)
 
 
-def gather(topic: EarlyTopic, reads: Reads, trusted: Sequence[EarlySpan], *, keys_max: int) -> Phantoms:
+def gather(
+    topic: PrepublishedTopic, reads: Reads, trusted: Sequence[PrepublishedSpan], *, keys_max: int
+) -> UnconfirmedRecords:
     """At most so many keys: then `is_all` is False, and the rest begins at `until`."""
-    found, calls = Phantoms(), {one.token: one for one in trusted}
+    found, calls = UnconfirmedRecords(), {one.token: one for one in trusted}
     for partition, spans in reads.items():
         keys = found.keys.setdefault(partition, {})
         for span in spans:
