@@ -27,10 +27,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.lsm.key_order import Index, Mask
 from tablestore_engine.lsm.key_versions import Versions
 from tablestore_engine.lsm.merge_engine import Merged, MergeEngine
-from tablestore_engine.lsm.take_rows import take_rows
 
 Kinds = npt.NDArray[np.int8]
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 from tablestore_engine.format.bucket import bucket_of, hash_rows
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
-from tablestore_engine.lsm.take_rows import take_rows
+from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile

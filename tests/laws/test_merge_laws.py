@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tablestore_engine.lsm.compaction_choice import RUNS_MAX, pick
+from tablestore_engine.lsm.compaction_strategy import RUNS_MAX, pick
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.tasks.bucket_task import Fold
 from tests.unit.store.bucket_world import Row, World, make_schema

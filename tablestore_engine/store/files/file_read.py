@@ -20,7 +20,7 @@ import pyarrow as pa
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.evolution import evolve, plan_columns
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.take_rows import take_rows
+from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.files.stored_file import StoredFile, visible_mask
 

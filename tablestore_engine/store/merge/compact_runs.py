@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tablestore_engine.errors import EngineBug, StorageError
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_COMPACT, DataFileMeta
-from tablestore_engine.lsm.compaction_choice import CompactionUnit
+from tablestore_engine.lsm.compaction_strategy import CompactionUnit
 from tablestore_engine.lsm.key_versions import sort_versions
 from tablestore_engine.lsm.merge import merge_versions, merged_rows
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState

@@ -21,10 +21,10 @@ from pyroaring import BitMap
 from tablestore_engine.errors import StorageError
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_APPEND
 from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.lsm.key_order import Index, Mask, order_columns, order_permutation
 from tablestore_engine.lsm.merge import Decision, Incoming, Met, Stored, changelog_rows, decide, meet_stored
 from tablestore_engine.lsm.sequence_field import stored_newer
-from tablestore_engine.lsm.take_rows import take_rows
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.files.data_files import DataFiles, RunRows
 from tablestore_engine.store.files.rolling_writer import RollingWriter

@@ -22,8 +22,8 @@ from pyroaring import BitMap
 
 from tablestore_engine.errors import StorageError
 from tablestore_engine.format.data_file import DataFileMeta
+from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.lsm.key_order import Mask
-from tablestore_engine.lsm.take_rows import take_rows
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.files.data_files import DataFiles
 from tablestore_engine.store.files.file_read import FileReader

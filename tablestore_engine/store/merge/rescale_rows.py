@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_COMPACT
+from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.lsm.key_order import order_columns, order_permutation
-from tablestore_engine.lsm.take_rows import take_rows
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.files.data_files import DataFiles, RunRows
 from tablestore_engine.store.files.rolling_writer import RollingWriter

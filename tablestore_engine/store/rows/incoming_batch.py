@@ -25,11 +25,11 @@ from tablestore_engine.errors import FixData
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.sql_literal import count_of, sql_row
+from tablestore_engine.lsm.arrow_take import keeps_all, take_rows
 from tablestore_engine.lsm.key_order import Index, Mask, order_columns
 from tablestore_engine.lsm.key_versions import Versions, retracts, sort_versions, without_update_before
 from tablestore_engine.lsm.merge import merge_versions, merged_rows
 from tablestore_engine.lsm.sequence_field import SequenceOrder
-from tablestore_engine.lsm.take_rows import keeps_all, take_rows
 from tablestore_engine.store.rows.conformed_rows import SAMPLES, frame_samples
 from tablestore_engine.store.table_traits import TableTraits
 

@@ -22,8 +22,8 @@ from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.scalar import python_values
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.lsm.key_versions import retracts
-from tablestore_engine.lsm.take_rows import take_rows
 from tablestore_engine.store.rows.conformed_rows import conform
 from tablestore_engine.store.table_traits import TableTraits
 

@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.format.data_file import DataFileMeta
-from tablestore_engine.lsm.compaction_choice import needs_fold, pick, pick_full
+from tablestore_engine.lsm.compaction_strategy import needs_fold, pick, pick_full
 from tablestore_engine.lsm.levels import FileSummary, Levels, get_free_level
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState, empty_bucket
 from tablestore_engine.store.files.stored_file import StoredFile

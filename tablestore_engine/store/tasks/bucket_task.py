@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.compaction_choice import CompactionUnit
+from tablestore_engine.lsm.compaction_strategy import CompactionUnit
 from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.rows.row_filter import RowFilter

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tablestore_engine.errors import EngineBug, FixRequest
-from tablestore_engine.lsm.compaction_choice import (
+from tablestore_engine.lsm.compaction_strategy import (
     BYTES_FLOOR,
     DEAD_ROWS_MIN,
     ROWS_FLOOR,

@@ -16,7 +16,7 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.type_text import parse_type
-from tablestore_engine.lsm.compaction_choice import needs_fold, pick, pick_full
+from tablestore_engine.lsm.compaction_strategy import needs_fold, pick, pick_full
 from tablestore_engine.lsm.levels import Levels
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.errors import EngineBug
-from tablestore_engine.lsm.compaction_choice import CompactionUnit
+from tablestore_engine.lsm.compaction_strategy import CompactionUnit
 from tablestore_engine.store.tasks.bucket_task import Fold
 from tests.unit.store.bucket_world import Row, World, make_schema
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.lsm import take_rows as taking
-from tablestore_engine.lsm.take_rows import take_rows
+from tablestore_engine.lsm import arrow_take as taking
+from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.store.table_store import TableStore
 from tests.unit.store.table_world import changes_of, delete, make_table, put, row, rows_of
 

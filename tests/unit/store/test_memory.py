@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.lsm.compaction_choice import pick_full
+from tablestore_engine.lsm.compaction_strategy import pick_full
 from tablestore_engine.store import difference
 from tablestore_engine.store.files import row_budget
 from tablestore_engine.store.files.parquet_input import portions

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from tablestore_engine.lsm.compaction_choice import CompactionUnit
+from tablestore_engine.lsm.compaction_strategy import CompactionUnit
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowPositions, SameKeys
 from tablestore_engine.store.tasks.bucket_plan import plan_bucket
 from tablestore_engine.store.tasks.bucket_task import Fold, Rescale, Restore

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.lsm.key_order import order_frame
-from tablestore_engine.lsm.take_rows import take_rows
 
 ROW = st.tuples(
     st.integers(0, 9),

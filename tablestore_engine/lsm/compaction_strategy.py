@@ -1,9 +1,5 @@
-"""Choose which sorted runs to fold into one, and which of their files can stay.
+"""Choose which sorted runs to compact into one, and which of their files can stay.
 
-Names      CompactionUnit  groups of files to rewrite, files that only hold dead rows, and the output level
-           pick            the only choice: Levels → CompactionUnit | None
-           pick_full       everything into one run on the top level
-           needs_fold      whether the next run has no free level
 Steps      1 dead rows: a file more than half dead, in a bucket where that matters → fold down to its run
            2 too many runs, or no free level: the newest runs, extended while the next one is not much larger
            3 where the table sets a bound: upper runs too large for the lowest → all runs

@@ -1,7 +1,5 @@
-"""Rows by number, however long their texts are.
+"""Take rows of an Arrow table by number, however long their texts are.
 
-Names      take_rows     rows.take for any amount: a column may hold more than Arrow's 32-bit offsets reach
-           keeps_all     whether taking changes nothing; then take_rows costs nothing
 Steps      columns that fit 32-bit offsets → plain take; else the numbers in blocks, of each block the rows chunk by
            chunk, then in order; a block that is still too large is halved
 INVARIANT  the outcome is `rows.take(at)`, only its chunks differ; input columns are never joined into one array.
