@@ -1,10 +1,9 @@
 """The front door: Engine and Table handles, and the values that go in and come out."""
 
-import warnings
-
 from tablestore_engine.api.changed_keys import ChangedKeys
 from tablestore_engine.api.database_sync import SyncReport, SyncSpec, sync_database
 from tablestore_engine.api.engine import Engine
+from tablestore_engine.api.former_names import warn_former
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, TableFacts
 from tablestore_engine.api.stateful_streams import StatefulRun, StatefulStreams
 from tablestore_engine.api.table import Scan, Table
@@ -190,9 +189,5 @@ def __getattr__(name: str) -> object:
     if name not in _FORMER_NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     now = _FORMER_NAMES[name]
-    warnings.warn(
-        f"{__name__}.{name} is deprecated: import {getattr(now, '__name__', now)}",
-        DeprecationWarning,
-        stacklevel=2,
-    )
+    warn_former(f"{__name__}.{name}", getattr(now, "__name__", str(now)))
     return now

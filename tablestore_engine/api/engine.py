@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api.changed_keys import ChangedKeys
 from tablestore_engine.api.environment_check import check_environment
+from tablestore_engine.api.former_names import former_method
 from tablestore_engine.api.pinned_versions import Versions, to_overrides
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo
 from tablestore_engine.api.running_operations import Operations
@@ -48,7 +49,7 @@ from tablestore_engine.spark.stream_outline import outline_streams
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
-from tablestore_engine.warehouse.gate.successors import Successors
+from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tablestore_engine.warehouse.maintenance.orphans import Orphans
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo
 from tablestore_engine.warehouse.statements.statement_runner import StatementRunner, needs_session
@@ -327,7 +328,7 @@ class Engine:
                 incoming = from_frame(frame, spec.delete_when, spec.checks)
             else:
                 incoming = to_incoming(rows, spec, lambda: self._warehouse.resolver.session)
-            write = Successors(self._warehouse).write if spec.beside else self._warehouse.write_incoming
+            write = StagedTableSwaps(self._warehouse).write if spec.beside else self._warehouse.write_incoming
             return replace(write(identifier, incoming, spec), table=identifier)
 
     def ingest(
@@ -366,18 +367,20 @@ class Engine:
             names = [Identifier.parse(name)]
         else:
             catalog = warehouse.catalog
-            found = {*catalog.list_tables(name), *catalog.list_successors(name)}
+            found = {*catalog.list_tables(name), *catalog.list_replacements(name)}
             names = [Identifier(name, one) for one in sorted(found)]
-        places = [place for one in names for place in (one, one.successor)]
+        places = [place for one in names for place in (one, one.replacement)]
         stores = [(place, warehouse.stores.find(place)) for place in places]
         if "." in name and not any(store for _, store in stores):
             warehouse.stores.get(names[0])
         tables = [Table(warehouse, place, store) for place, store in stores if store is not None]
         return tuple(one for table in tables for one in table.staged())
 
-    def successors(self, database: str) -> tuple[str, ...]:
+    def replacements(self, database: str) -> tuple[str, ...]:
         """Names of tables and views for whose place a staged table waits, as `database.name`."""
-        return tuple(f"{database}.{name}" for name in self._warehouse.catalog.list_successors(database))
+        return tuple(f"{database}.{name}" for name in self._warehouse.catalog.list_replacements(database))
+
+    successors = former_method("successors", replacements)
 
     @property
     def orphans(self) -> Orphans:

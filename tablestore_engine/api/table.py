@@ -44,7 +44,7 @@ from tablestore_engine.stream.consumer_lag import (
 from tablestore_engine.stream.open_stream import StreamRequest, open_stream
 from tablestore_engine.stream.start_rule import parse_request
 from tablestore_engine.stream.table_stream import INTERVAL_S, Pace, TableStream
-from tablestore_engine.warehouse.gate.successors import Successors
+from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tablestore_engine.warehouse.log.log_status import LogStatus
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
 from tablestore_engine.warehouse.snapshot_diff import (
@@ -270,7 +270,7 @@ class Table:
         """Send what is committed and not yet in the log; the report says where they are."""
         newest = WriteReport(self.identifier, self.latest_snapshot_id())
         report = self.warehouse.logs.published(self.identifier, newest)
-        Successors(self.warehouse).finish(self.identifier)
+        StagedTableSwaps(self.warehouse).finish(self.identifier)
         return report
 
     def log_status(self) -> LogStatus | None:

@@ -6,7 +6,7 @@ Steps      create: check -> claim schema-0, with a uuid in it, exclusively · dr
 INVARIANT  a name appears and disappears in one step: the exclusive create of schema-0, one rename; without renames the
            delete of the last schema file. Who still works on the old table works in the folder that was moved away, or
            fails, since its identity is that of the oldest schema (store.metadata.identity).
-INVARIANT  a name is a table or a view, never both. A table may wait beside it to take its place (succession).
+INVARIANT  a name is a table or a view, never both. A table may wait beside it to take its place (table_swap).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tablestore_engine.catalog.identifier import Identifier, check_name
-from tablestore_engine.catalog.succession import Succession, holds_replaced
+from tablestore_engine.catalog.table_swap import TableSwap, holds_replaced
 from tablestore_engine.catalog.views import ViewDefinition, ViewStore
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.fileio.base import FileIO
@@ -25,7 +25,7 @@ from tablestore_engine.format.layout import (
     DROPPED_PREFIX,
     TableLayout,
     database_location,
-    successors_location,
+    replacements_location,
     table_location,
 )
 from tablestore_engine.format.schema import TableSchema
@@ -98,37 +98,37 @@ class FilesystemCatalog:
     def list_tables(self, database: str) -> tuple[str, ...]:
         """Names of tables, sorted; empty when the database is missing."""
         folder = database_location(self.warehouse, check_name("database", database))
-        for name in self.list_successors(database):
+        for name in self.list_replacements(database):
             with suppress(TablestoreError):  # a damaged one is told to whoever asks for its name
-                self.succession(Identifier(database, name)).settle()
+                self.table_swap(Identifier(database, name)).settle()
         found = self.fileio.list(folder)
         return tuple(s.name for s in found if s.is_dir and self.fileio.exists(f"{folder}/{s.name}/schema"))
 
-    def list_successors(self, database: str) -> tuple[str, ...]:
-        """Names of which a successor waits, sorted."""
-        folder = successors_location(self.warehouse, check_name("database", database))
+    def list_replacements(self, database: str) -> tuple[str, ...]:
+        """Names of which a replacement waits, sorted."""
+        folder = replacements_location(self.warehouse, check_name("database", database))
         return tuple(status.name for status in self.fileio.list(folder) if status.is_dir)
 
-    def succession(self, identifier: Identifier) -> Succession:
+    def table_swap(self, identifier: Identifier) -> TableSwap:
         """What has the name, and who waits for it."""
-        return Succession(
+        return TableSwap(
             self.fileio,
             self.runtime,
-            place=self.location(replace(identifier, is_successor=False)),
+            place=self.location(replace(identifier, is_replacement=False)),
             view=self.views.path(identifier),
-            beside=self.location(identifier.successor),
+            beside=self.location(identifier.replacement),
         )
 
     def has_table(self, identifier: Identifier) -> bool:
         """Whether the name is a table's; a change of places that a process died in is finished first."""
         if self.schemas(identifier).list_ids():
             return True
-        return not identifier.is_successor and self.succession(identifier).settle()
+        return not identifier.is_replacement and self.table_swap(identifier).settle()
 
     def location(self, identifier: Identifier) -> str:
         """Folder of a table, whether it exists or not."""
-        if identifier.is_successor:
-            return f"{successors_location(self.warehouse, identifier.database)}/{identifier.name}"
+        if identifier.is_replacement:
+            return f"{replacements_location(self.warehouse, identifier.database)}/{identifier.name}"
         return table_location(self.warehouse, identifier.database, identifier.name)
 
     def schemas(self, identifier: Identifier) -> SchemaStore:
@@ -148,7 +148,7 @@ class FilesystemCatalog:
         """A new table. Raises TS1405 (database), TS1406 (name taken), TS11xx (features)."""
         self._check_database(identifier.database)
         check_writable(schema)
-        if not identifier.is_successor and self.views.find(identifier) is not None:
+        if not identifier.is_replacement and self.views.find(identifier) is not None:
             raise self._taken(identifier, "a view")
         options = {UUID_OPTION: self.runtime.new_uuid(), **schema.options}
         first = replace(schema, id=0, time_millis=self.runtime.now_ms(), options=options, claim=None)
@@ -171,24 +171,24 @@ class FilesystemCatalog:
     def drop_table(self, identifier: Identifier) -> TableSchema | None:
         """Remove a table with its history; its schema, None when it is damaged. Raises NotFound TS1407.
 
-        A successor that is about to take its place holds what it replaces: it goes on, and nothing is dropped.
+        A replacement that is about to take its place holds what it replaces: it goes on, and nothing is dropped.
         """
         self._check_table(identifier)
         place = self.location(identifier)
         if self.fileio.renames_folders:
             place = self._move_aside(place, database_location(self.warehouse, identifier.database))
-        if identifier.is_successor and holds_replaced(self.fileio, place):
+        if identifier.is_replacement and holds_replaced(self.fileio, place):
             if place != self.location(identifier):
                 self.fileio.rename(place, self.location(identifier))
-            if not self.succession(identifier).settle():
+            if not self.table_swap(identifier).settle():
                 self.drop_table(identifier)
             return None
         schema = None
         with suppress(TablestoreError):  # a damaged table can be dropped too
             schema = TableStore(self.fileio, place, self.runtime).schema
         self._delete_table(place)
-        if not identifier.is_successor and self.schemas(identifier.successor).list_ids():
-            self.drop_table(identifier.successor)
+        if not identifier.is_replacement and self.schemas(identifier.replacement).list_ids():
+            self.drop_table(identifier.replacement)
         return schema
 
     def drop_unused(self, identifier: Identifier, identity: str) -> TableSchema | None:

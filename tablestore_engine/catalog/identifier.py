@@ -1,6 +1,6 @@
 """Names of databases, tables and views, checked before they become paths.
 
-Names      Identifier   database and table (or view) name; `successor` is the table that waits to take its place
+Names      Identifier   database and table (or view) name; `replacement` is the table that waits to take its place
 INVARIANT  a name is letters, digits and underscores: it can never leave the warehouse as a path, needs no
            escaping in SQL, and means the same on file systems that ignore case.
 """
@@ -33,7 +33,7 @@ class Identifier:
 
     database: str
     name: str
-    is_successor: bool = False
+    is_replacement: bool = False
 
     def __post_init__(self) -> None:
         check_name("database", self.database)
@@ -56,6 +56,6 @@ class Identifier:
         return f"{self.database}.{self.name}"
 
     @property
-    def successor(self) -> Identifier:
-        """The table that is complete beside what has the name, and takes its place later (catalog.succession)."""
-        return replace(self, is_successor=True)
+    def replacement(self) -> Identifier:
+        """The table that is complete beside what has the name, and takes its place later (catalog.table_swap)."""
+        return replace(self, is_replacement=True)

@@ -63,7 +63,7 @@ class NameLookup:
         if branch is None:
             return store
         if store is None or store.staging.find(branch) is None:
-            beside = self._tables.find(identifier.successor)
+            beside = self._tables.find(identifier.replacement)
             if beside is not None and beside.staging.find(branch) is not None:
                 return beside
         return store

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
-from tablestore_engine.catalog.succession import REPLACED_FOLDER
+from tablestore_engine.catalog.table_swap import REPLACED_FOLDER
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.format.layout import (

@@ -60,7 +60,7 @@ def _reports(
     engine: Engine, grace_ms: int, problems: dict[str, str], *, delete: bool
 ) -> Iterator[tuple[str, OrphanReport]]:
     for identifier in engine.orphans.tables():
-        name = f"{identifier} (staged)" if identifier.is_successor else str(identifier)
+        name = f"{identifier} (staged)" if identifier.is_replacement else str(identifier)
         try:
             yield name, engine.orphans.of_table(identifier, grace_ms=grace_ms, delete=delete)
         except DAMAGED as damage:

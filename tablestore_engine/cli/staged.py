@@ -93,7 +93,7 @@ def _names(engine: Engine, wanted: str | None) -> tuple[str, ...]:
     """Tables, and views for whose place a table waits. Raises TS1414, TS1925."""
     if wanted is not None and "." in wanted:
         return (_relation(engine, wanted),)
-    waiting = [name for database in list_databases(engine, wanted) for name in engine.successors(database)]
+    waiting = [name for database in list_databases(engine, wanted) for name in engine.replacements(database)]
     return tuple(dict.fromkeys((*list_names(engine, wanted), *waiting)))
 
 

@@ -211,7 +211,7 @@ def query_states_location(warehouse: str) -> str:
     return f"{warehouse}/{QUERY_STATES}"
 
 
-def successors_location(warehouse: str, database: str) -> str:
+def replacements_location(warehouse: str, database: str) -> str:
     """``<db>.db/.tablestore/next``: tables that wait to take the place of what has their name, one folder each."""
     return f"{database_location(warehouse, database)}/.tablestore/next"
 

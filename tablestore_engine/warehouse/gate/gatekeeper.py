@@ -28,7 +28,7 @@ from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.stage.staging import Outcome as StoredOutcome
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.gate.gate_rule import GateBook, Outcome, Staged, World
-from tablestore_engine.warehouse.gate.successors import Successors
+from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tablestore_engine.warehouse.log.table_publisher import UNREADY_LOG
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
@@ -90,7 +90,7 @@ class Gatekeeper:
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._warehouse = warehouse
-        self._successors = Successors(warehouse)
+        self._table_swaps = StagedTableSwaps(warehouse)
 
     def read_book(self, *names: str) -> GateBook:
         """Staged snapshots of tables (`db.table`) and databases (`db`), each with its outcomes."""
@@ -98,7 +98,9 @@ class Gatekeeper:
         for name in names:
             database, dot, table = name.partition(".")
             catalog = self._warehouse.catalog
-            tables = {table} if dot else {*catalog.list_tables(database), *catalog.list_successors(database)}
+            tables = (
+                {table} if dot else {*catalog.list_tables(database), *catalog.list_replacements(database)}
+            )
             for one in sorted(tables):
                 identifier = Identifier(database, one)
                 found += self._read_all(identifier)
@@ -107,7 +109,7 @@ class Gatekeeper:
     def _read_all(self, identifier: Identifier) -> list[Staged]:
         """In the table, and in the one that waits beside it."""
         found: list[Staged] = []
-        for place in (identifier, identifier.successor):
+        for place in (identifier, identifier.replacement):
             store = self._warehouse.stores.find(place)
             if store is not None:
                 found += [_read(place, store, staged) for staged in store.staging.list_all()]
@@ -161,13 +163,13 @@ class Gatekeeper:
         """Discard a staged snapshot; one that is gone already is fine."""
         identifier = Identifier.parse(item.table)
         if item.is_beside:
-            self._successors.drop(identifier, item.name)
+            self._table_swaps.drop(identifier, item.name)
         elif self._warehouse.stores.find(identifier) is not None:
             self._warehouse.drop_staged(identifier, item.name)
 
     def finish_replacement(self, table: str) -> None:
         """What a killed write with `beside` has left to do behind the change of places. Raises TS17xx."""
-        self._successors.finish(Identifier.parse(table))
+        self._table_swaps.finish(Identifier.parse(table))
 
     def publish(self, group: tuple[Staged, ...]) -> tuple[Publication, ...]:
         """All members or, when a table has moved or a log is in trouble, none; what happened to each is in the answer,
@@ -198,7 +200,7 @@ class Gatekeeper:
     def _find_unready_log(self, group: tuple[Staged, ...]) -> TablestoreError | None:
         """Step 1 as well: what would be pending behind the claim is refused before it."""
         for item in group:
-            check = self._successors.check_logs if item.is_beside else self._warehouse.logs.check_staged
+            check = self._table_swaps.check_logs if item.is_beside else self._warehouse.logs.check_staged
             try:
                 check(Identifier.parse(item.table), item.name)
             except TablestoreError as error:
@@ -208,7 +210,7 @@ class Gatekeeper:
     def _how_moved(self, item: Staged) -> str | None:
         identifier = Identifier.parse(item.table)
         if item.is_beside:
-            is_same = self._successors.is_awaited(identifier, item.name)
+            is_same = self._table_swaps.is_awaited(identifier, item.name)
             return (
                 None if is_same else f"is another relation than when {item.name} was made to take its place"
             )
@@ -228,7 +230,7 @@ class Gatekeeper:
         identifier = Identifier.parse(item.table)
         try:
             if item.is_beside:
-                return Publication(item, PENDING, self._successors.publish(identifier, item.name))
+                return Publication(item, PENDING, self._table_swaps.publish(identifier, item.name))
             store = self._warehouse.stores.get(identifier)
             staged = store.staging.find(item.name)
             if staged is None and _was_published(store, item.as_read):
@@ -251,7 +253,7 @@ class Gatekeeper:
             report = self._warehouse.logs.published(identifier, one.report)
         except TablestoreError as error:
             return replace(one, error=error)
-        self._successors.clear(identifier)
+        self._table_swaps.clear(identifier)
         self._warehouse.stores.get(identifier).staging.discard(one.staged.name)
         return replace(one, state=PUBLISHED, report=report)
 
@@ -268,7 +270,7 @@ class Gatekeeper:
 
 def _place(item: Staged) -> Identifier:
     """The table in whose folder it lies."""
-    return replace(Identifier.parse(item.table), is_successor=item.is_beside)
+    return replace(Identifier.parse(item.table), is_replacement=item.is_beside)
 
 
 def _written_since(item: Staged, version: str) -> RetryError:
@@ -318,8 +320,8 @@ def _read(identifier: Identifier, store: TableStore, staged: StagedSnapshot) -> 
         gates=tuple(json.loads(properties.get(GATES, "[]"))),
         parents=tuple(TableRead(**one) for one in json.loads(properties.get(PARENTS, "[]"))),
         outcomes=tuple(_outcome(store, one) for one in store.staging.read_outcomes(staged.name)),
-        is_out=_was_published(store, as_read) and not identifier.is_successor,
-        is_beside=identifier.is_successor,
+        is_out=_was_published(store, as_read) and not identifier.is_replacement,
+        is_beside=identifier.is_replacement,
         batches=tuple(json.loads(properties.get(BATCHES, "[]"))),
     )
 

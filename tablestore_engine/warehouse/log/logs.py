@@ -69,7 +69,7 @@ class Logs:
 
     def _table(self, identifier: Identifier, schema: TableSchema) -> LoggedTable:
         """A table that waits for its place claims its log for that place already."""
-        place = replace(identifier, is_successor=False)
+        place = replace(identifier, is_replacement=False)
         return LoggedTable(str(place), self._catalog.location(place), schema)
 
     def find_shared(self, one: TableSchema, options: Mapping[str, str]) -> str | None:

@@ -48,7 +48,10 @@ class Orphans:
             for database in self.catalog.list_databases()
             for identifier in (
                 *(Identifier(database, name) for name in self.catalog.list_tables(database)),
-                *(Identifier(database, name).successor for name in self.catalog.list_successors(database)),
+                *(
+                    Identifier(database, name).replacement
+                    for name in self.catalog.list_replacements(database)
+                ),
             )
         )
 

@@ -72,10 +72,10 @@ class PartitionExpiry:
     def _is_awaited(self, identifier: Identifier) -> bool:
         """Whether something staged lies here, or names this table in what was kept with it (gate/gatekeeper.py)."""
         for database in self.catalog.list_databases():
-            names = {*self.catalog.list_tables(database), *self.catalog.list_successors(database)}
+            names = {*self.catalog.list_tables(database), *self.catalog.list_replacements(database)}
             for name in sorted(names):
                 one = Identifier(database, name)
-                if any(self._awaits(place, identifier) for place in (one, one.successor)):
+                if any(self._awaits(place, identifier) for place in (one, one.replacement)):
                     return True
         return False
 

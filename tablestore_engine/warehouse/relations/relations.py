@@ -129,8 +129,8 @@ class Relations:
     def drop_view(self, identifier: Identifier) -> None:
         """A missing one is fine."""
         self.catalog.views.drop(identifier)
-        if self.catalog.schemas(identifier.successor).list_ids():
-            self.catalog.drop_table(identifier.successor)
+        if self.catalog.schemas(identifier.replacement).list_ids():
+            self.catalog.drop_table(identifier.replacement)
         self.forget(identifier)
 
     def set_comments(self, identifier: Identifier, comment: str | None, columns: Mapping[str, str]) -> None:

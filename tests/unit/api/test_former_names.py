@@ -15,7 +15,7 @@ CHANGELOG = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 def test_former_name_is_imported_warns_and_is_in_the_changelog(former: str) -> None:
     """The warning and CHANGELOG.md have both names."""
     now = api._FORMER_NAMES[former].__name__
-    with pytest.warns(DeprecationWarning, match=f"{former} is deprecated: import {now}"):
+    with pytest.warns(DeprecationWarning, match=f"{former} is deprecated: use {now}"):
         assert getattr(api, former) is getattr(api, now)
     assert former not in api.__all__
     assert f"| `{former}` | `{now}` |" in CHANGELOG.read_text()
@@ -25,3 +25,12 @@ def test_unknown_name_is_an_attribute_error() -> None:
     """Nothing else is answered."""
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = api.Nothing
+
+
+def test_former_method_calls_the_present_one_and_warns(tmp_path: Path) -> None:
+    """Engine.successors is Engine.replacements."""
+    engine = api.Engine(str(tmp_path))
+    engine.create_database("d")
+    with pytest.warns(DeprecationWarning, match="successors is deprecated: use replacements"):
+        assert engine.successors("d") == engine.replacements("d") == ()
+    assert "| `Engine.successors` | `Engine.replacements` |" in CHANGELOG.read_text()

@@ -14,8 +14,8 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, RetryError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.warehouse.gate.successors import Successors
-from tests.unit.warehouse.successor_world import (
+from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
+from tests.unit.warehouse.table_swap_world import (
     NAME,
     NEW,
     OLD,
@@ -56,13 +56,13 @@ def test_a_commit_while_it_is_written_is_not_lost(tmp_path: Path, monkeypatch: p
     """TS1480: the old table stays, with that commit, and nothing waits."""
     engine = Engine(str(tmp_path))
     put_table(engine)
-    publish_it = Successors.publish
+    publish_it = StagedTableSwaps.publish
 
-    def late(self: Successors, *arguments: Any) -> Any:
+    def late(self: StagedTableSwaps, *arguments: Any) -> Any:
         Engine(str(tmp_path)).write(NAME, rows(7), WriteSpec())
         return publish_it(self, *arguments)
 
-    monkeypatch.setattr(Successors, "publish", late)
+    monkeypatch.setattr(StagedTableSwaps, "publish", late)
     with pytest.raises(RetryError, match="TS1480"):
         engine.write(NAME, rows(2, 3), keyed("day", beside=True))
     assert sorted(engine.table(NAME).scan().to_arrow().column("id").to_pylist()) == [1, 7]
@@ -125,7 +125,7 @@ def test_dropping_one_that_is_about_to_take_its_place(
     engine = Engine(str(tmp_path))
     put_table(engine)
     waiting, catalog = (
-        Identifier.parse(NAME).successor,
+        Identifier.parse(NAME).replacement,
         FilesystemCatalog(LocalFileIO(str(tmp_path)), str(tmp_path), SYSTEM),
     )
     between = Between(monkeypatch, lambda: catalog.drop_table(waiting))

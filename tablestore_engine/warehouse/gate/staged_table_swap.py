@@ -1,11 +1,10 @@
-"""A write that has to be a table of its own: complete beside what has the name, it takes its place, at once or later.
+"""A write that has to be a table of its own: complete beside what has the name, swapped in at once or after its tests.
 
-Names      Successors   write one, publish and drop the one that waits for a name
 Steps      the rows as a staged snapshot of the new table → with a stage of the caller's it waits for its tests;
            without, it takes the place, and what it replaced is deleted
 WHY        a branch shares key, partitions and folder with its table; a view has none of these, and another key is
            another table. Its tests read it through the same pins as any staged snapshot (catalog.name_lookup).
-INVARIANT  the old relation stays as it is until the new one has its place (catalog.succession); one waits at most.
+INVARIANT  the old relation stays as it is until the new one has its place (catalog.table_swap); one waits at most.
 INVARIANT  a log belongs to one table (decision 0049): the new table's is made and claimed before its first row is
            written, gets its rows when the table has its place, and is another one than the old table's. The old one
            has all changes of the old table before that, and is deleted behind it when the engine made it.
@@ -19,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.succession import REPLACES
+from tablestore_engine.catalog.table_swap import REPLACES
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError, TablestoreError
 from tablestore_engine.warehouse.log.table_publisher import unready_log
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -31,7 +30,7 @@ _AT_ONCE = "beside-"  # the stage of a change that waits for no test; behind it 
 
 
 @dataclass(frozen=True)
-class Successors:
+class StagedTableSwaps:
     """Of one warehouse."""
 
     warehouse: Warehouse
@@ -42,7 +41,7 @@ class Successors:
         Raises PublishPending TS1070 when the new table has its place and its log is pending.
         """
         place, begun = self._begin(identifier, spec)
-        if spec.stage is not None or not place.is_successor:
+        if spec.stage is not None or not place.is_replacement:
             return self.warehouse.write_incoming(place, incoming, begun)
         stage = f"{_AT_ONCE}{self.warehouse.catalog.runtime.new_uuid()}"  # who replaces it too has another
         try:
@@ -67,7 +66,7 @@ class Successors:
 
     def finish(self, identifier: Identifier) -> None:
         """After a kill behind a change of places at once: the log is sent, what was replaced goes. Raises TS17xx."""
-        if self.warehouse.catalog.succession(identifier).is_cleared():
+        if self.warehouse.catalog.table_swap(identifier).is_cleared():
             return
         store = self.warehouse.stores.find(identifier)
         if store is not None:
@@ -84,7 +83,7 @@ class Successors:
                 staging.discard(staged.name)
 
     def _begin(self, identifier: Identifier, spec: WriteSpec) -> tuple[Identifier, WriteSpec]:
-        """Where and how the write goes; an older successor is dropped. A name that nothing has needs none.
+        """Where and how the write goes; an older replacement is dropped. A name that nothing has needs none.
 
         Raises FixRequest TS1081: a log belongs to one table.
         """
@@ -99,10 +98,10 @@ class Successors:
                 fix="give the new table a log of another name; or drop the old table first, with its log",
             )
         self.drop(identifier)
-        state = self.warehouse.catalog.succession(identifier).state()
+        state = self.warehouse.catalog.table_swap(identifier).state()
         if state is None:
             return identifier, spec
-        return identifier.successor, replace(
+        return identifier.replacement, replace(
             spec, properties={**spec.properties, REPLACES: state}, always=True
         )
 
@@ -119,38 +118,38 @@ class Successors:
             self.finish_old_log(identifier)
         except TablestoreError as error:
             raise unready_log(str(identifier), stage, error) from error
-        self.warehouse.logs.check_staged(identifier.successor, stage)
+        self.warehouse.logs.check_staged(identifier.replacement, stage)
 
     def is_awaited(self, identifier: Identifier, stage: str) -> bool:
-        """Whether the name is still what the successor was made for."""
-        found = self.warehouse.stores.get(identifier.successor).staging.find(stage)
+        """Whether the name is still what the replacement was made for."""
+        found = self.warehouse.stores.get(identifier.replacement).staging.find(stage)
         made_for = None if found is None else (found.snapshot.properties or {}).get(REPLACES)
-        return made_for == self.warehouse.catalog.succession(identifier).state()
+        return made_for == self.warehouse.catalog.table_swap(identifier).state()
 
     def publish(self, identifier: Identifier, stage: str) -> WriteReport:
         """First in itself, where nobody sees it, then it takes the name.
 
         Raises NotFound TS1316, TS1414, RetryError TS1480.
         """
-        store = self.warehouse.stores.get(identifier.successor)
+        store = self.warehouse.stores.get(identifier.replacement)
         report = report_of(identifier, store.staging.publish(stage, keep=True))
-        self.warehouse.catalog.succession(identifier).take_place()
+        self.warehouse.catalog.table_swap(identifier).take_place()
         self.warehouse.relations.forget(identifier)
-        self.warehouse.relations.forget(identifier.successor)
+        self.warehouse.relations.forget(identifier.replacement)
         return report
 
     def clear(self, identifier: Identifier) -> None:
         """Delete what the table of the name has replaced, with its log; one that does not answer stays."""
-        succession = self.warehouse.catalog.succession(identifier)
-        old = succession.replaced_schema()
+        table_swap = self.warehouse.catalog.table_swap(identifier)
+        old = table_swap.replaced_schema()
         self.warehouse.catalog.runtime.crash_point("replace.sent")
         with suppress(TablestoreError):
             self.warehouse.logs.drop(identifier, old)
-        succession.clear()
+        table_swap.clear()
 
     def drop(self, identifier: Identifier, stage: str | None = None) -> None:
         """The one that waits, when `stage` is None or its name; none is fine."""
-        waiting = identifier.successor
+        waiting = identifier.replacement
         store = self.warehouse.stores.find(waiting)
         if store is not None and (stage is None or store.staging.find(stage) is not None):
             dropped = self.warehouse.catalog.drop_table(waiting)

@@ -1,16 +1,15 @@
-"""A table takes the place of the table or view that has its name: complete beside it first, then by two renames.
+"""Swap a table or view for a replacement table: complete beside it first, then in its place by two renames.
 
-    <db>.db/.tablestore/next/<name>/                       the successor: a whole table that no listing shows
+    <db>.db/.tablestore/next/<name>/                       the replacement: a whole table that no listing shows
                                    .tablestore-replaced    what it takes the place of: a table's folder …
                                    .tablestore-replaced.json   … or a view's file
 
-Names      Succession   one name: what is there, who waits beside it, the change of places; holds_replaced: has it begun
-Steps      1 what has the name moves into the successor's folder  2 is it still what the successor was made for? if not
-           it moves back  3 the folder takes the name  4 what was replaced is deleted
+Steps      1 what has the name moves into the replacement's folder  2 is it still what the replacement was made for? if
+           not it moves back  3 the folder takes the name  4 what was replaced is deleted
 INVARIANT  until step 1 the name means the old relation, from step 3 on the new one; who looks it up between them does
            steps 2 and 3 himself first (settle), so that no reader of ours and no later command finds the name empty.
 INVARIANT  what a writer committed to the old table before step 1 is seen by step 2; later claims are refused.
-CRASH      the state is what lies in the successor's folder: behind step 1 the next look-up goes on, behind step 3 the
+CRASH      the state is what lies in the replacement's folder: behind step 1 the next look-up goes on, behind step 3 the
            name is right and the next publication of it deletes what is left over.
 """
 
@@ -28,20 +27,20 @@ from tablestore_engine.store.metadata.identity import find_identity
 from tablestore_engine.store.table_store import TableStore
 
 REPLACES = (
-    "tablestore.stage.replaces"  # snapshot property: Succession.state() that the successor was made for
+    "tablestore.stage.replaces"  # snapshot property: TableSwap.state() that the replacement was made for
 )
 REPLACED_FOLDER = ".tablestore-replaced"
 _TABLE, _VIEW = REPLACED_FOLDER, f"{REPLACED_FOLDER}.json"
 
 
 def holds_replaced(fileio: FileIO, folder: str) -> bool:
-    """Whether the folder of a successor has what it takes the place of: step 1 was done, step 4 was not."""
+    """Whether the folder of a replacement has what it takes the place of: step 1 was done, step 4 was not."""
     return any(fileio.exists(f"{folder}/{name}") for name in (_TABLE, _VIEW))
 
 
 @dataclass(frozen=True)
-class Succession:
-    """`place`: the folder of the name's table, `view`: the file of its view, `beside`: the successor's folder."""
+class TableSwap:
+    """`place`: the folder of the name's table, `view`: the file of its view, `beside`: the replacement's folder."""
 
     fileio: FileIO
     runtime: Runtime
@@ -54,7 +53,7 @@ class Succession:
         return self._table_state(self.place) or self._view_state(self.view)
 
     def take_place(self) -> None:
-        """Steps 1 to 3. Raises RetryError TS1480 when something else has the name than the successor was made for."""
+        """Steps 1 to 3. Raises RetryError TS1480 when something else has the name than the replacement was made for."""
         expected = self._expected()
         if not self._is_begun() and self.state() == expected:
             self._move_out()
@@ -69,7 +68,7 @@ class Succession:
         self.runtime.crash_point("replace.placed")
 
     def settle(self) -> bool:
-        """Steps 2 and 3 of a change of places that has begun; whether the successor has its place now."""
+        """Steps 2 and 3 of a change of places that has begun; whether the replacement has its place now."""
         try:
             if not self._is_begun():
                 return False

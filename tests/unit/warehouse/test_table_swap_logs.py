@@ -20,11 +20,11 @@ from tablestore_engine.api import (
     WriteSpec,
     stage_properties,
 )
-from tablestore_engine.catalog.succession import Succession
+from tablestore_engine.catalog.table_swap import TableSwap
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
 from tests.unit.warehouse.memory_log import MemoryLog, MemorySystem
-from tests.unit.warehouse.successor_world import NAME, NEW, deaths, leftovers, meaning, rows
-from tests.unit.warehouse.test_successors import publish
+from tests.unit.warehouse.table_swap_world import NAME, NEW, deaths, leftovers, meaning, rows
+from tests.unit.warehouse.test_table_swaps import publish
 
 
 @pytest.fixture
@@ -169,13 +169,13 @@ def test_new_log_that_fails_behind_the_change_of_places_is_pending(
     """The name means the new table; its next write sends all of its rows, once. An old log that is away stays."""
     engine = Engine(str(tmp_path))
     old(engine)
-    take_place = Succession.take_place
+    take_place = TableSwap.take_place
 
-    def then_break(place: Succession) -> None:
+    def then_break(place: TableSwap) -> None:
         take_place(place)
         system.broken = {"publish", "drop"}
 
-    monkeypatch.setattr(Succession, "take_place", then_break)
+    monkeypatch.setattr(TableSwap, "take_place", then_break)
     with pytest.raises(PublishPending, match="TS1070"):
         engine.write(NAME, rows(2, 3), spec("day", "b", beside=True))
     assert (meaning(engine), logs_of(system), leftovers(tmp_path)) == (NEW, {"a": [1], "b": []}, [])
