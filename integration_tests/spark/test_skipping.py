@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
-from tablestore_engine.spark import deletion_words, plan_pruning
+from tablestore_engine.spark import deletion_bitmap_literal, plan_pruning
 from tablestore_engine.spark.plan_pruning import PlanPruner
 
 DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(12)]
@@ -225,7 +225,7 @@ def test_words_of_dead_rows_are_a_value_of_the_plan(engine: Engine, monkeypatch:
         subquery=False,
     )
     check(engine.table(name).scan().to_spark(), subquery=False)
-    monkeypatch.setattr(deletion_words, "MAX_WORDS", 3)
+    monkeypatch.setattr(deletion_bitmap_literal, "MAX_WORDS", 3)
     engine.sql(f"insert into {name} values (0, 7)")  # another state: its words are not kept yet
     left = sorted([*left, "0 7"])
     check(engine.query(f"select * from {name}"), subquery=True)
@@ -234,7 +234,7 @@ def test_words_of_dead_rows_are_a_value_of_the_plan(engine: Engine, monkeypatch:
     assert sorted(row.id for row in few.collect()) == [*range(1, 62)]
 
 
-@pytest.mark.parametrize("words_max", [deletion_words.MAX_WORDS, 12, 3])
+@pytest.mark.parametrize("words_max", [deletion_bitmap_literal.MAX_WORDS, 12, 3])
 @pytest.mark.parametrize("paths_max", [plan_pruning._PATHS_MAX, 2])
 def test_files_that_are_left_find_their_words(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, words_max: int, paths_max: int
@@ -242,7 +242,7 @@ def test_files_that_are_left_find_their_words(
     """One by one or as a folder, with the words of the table, with their own, or by the subquery: the same rows."""
     name = f"skipping.words_{words_max}_{paths_max}"
     left = _shapes(engine, name)
-    monkeypatch.setattr(deletion_words, "MAX_WORDS", words_max)
+    monkeypatch.setattr(deletion_bitmap_literal, "MAX_WORDS", words_max)
     monkeypatch.setattr(plan_pruning, "_PATHS_MAX", paths_max)
     for parts in ((3,), (1, 5, 9, 40), (*range(2, 10),)):
         text = ", ".join(str(part) for part in parts)

@@ -1,7 +1,7 @@
 """Bucket tasks where they belong: few bytes in threads of the driver, many in Spark tasks. The store's RunTasks.
 
 Names      Executors   performs tasks for all tables of a warehouse
-Steps      size of the tasks (task_job.plan_place) → threads (store.tasks.task_runner), or: groups → one Spark task
+Steps      size of the tasks (task_sizing) → threads (store.tasks.task_runner), or: groups → one Spark task
            each → outcomes → changes in order
 INVARIANT  small work never starts Spark; the caller cannot tell where its tasks ran, but by the time they took.
 INVARIANT  nothing is committed here. When a task fails, what all of them made is deleted: nobody will name it.
@@ -19,10 +19,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tablestore_engine.spark import ship_package, spark_errors, write
-from tablestore_engine.spark.driver_or_tasks import JobSize, plan_place
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
 from tablestore_engine.spark.task_outcomes import Outcome, discard, dump_receiver, gather
+from tablestore_engine.spark.task_sizing import JobSize, use_spark_tasks
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.tasks.bucket_task import BucketTask
 from tablestore_engine.store.tasks.task_runner import FileAccess, run_tasks
@@ -38,7 +38,7 @@ class Executors:
     def __call__(self, tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChange]:
         """As task_runner.run_tasks. Raises what run_task raises, and TS15xx when Spark fails."""
         size = JobSize.of(tasks)
-        if not plan_place(size, small_bytes=write.SMALL_BYTES, is_started=self.session.is_started):
+        if not use_spark_tasks(size, small_bytes=write.SMALL_BYTES, is_started=self.session.is_started):
             return run_tasks(tasks, access)
         session = self.session.get()
         ship_package.ship(session, self.session.scratch())

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from tablestore_engine.catalog.changes_plan import ChangesPlan
 from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.spark.change_views import ChangeViews
-from tablestore_engine.spark.deletion_words import DeadWords
+from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLiteral
 from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
 from tablestore_engine.spark.plan_pruning import PlanPruner
@@ -55,7 +55,7 @@ class HiddenTables:
         self._queries: dict[str, str] = {}
         self._files: dict[str, LinkedFiles] = {}  # hidden table → what it reads; the oldest are forgotten
         self._inner = SparkInner(session)
-        self._words = DeadWords(self._inner)
+        self._words = DeletionBitmapLiteral(self._inner)
         self._changes = ChangeViews(scratch / "changes", self._create, self._scan)
 
     def register(self, database: str, name: str, table: ResolvedTable) -> None:

@@ -1,9 +1,9 @@
 """A query opens only files that can match: the relations of its plan are put on fewer files.
 
 Names      PlanPruner    pruned(): a frame as it was analysed → the same over the files that can hold rows it asks for
-Steps      the plan's outline (plan_outline): what it reads of us, and whether it asks anything → the words of dead rows
-           as a value (deletion_words) → when it asks: optimize → conditions over each relation (plan_conditions) →
-           files that may match (store.read.file_pruning) → the analysed plan with other file lists, and without the
+Steps      the plan's outline (plan_outline): what it reads of us, and whether it asks anything → deletion bitmaps as
+           literals (deletion_bitmap_literal) → when it asks: optimize → conditions over each relation (plan_conditions)
+           → files that may match (store.read.file_pruning) → the analysed plan with other file lists, and without the
            filter of dead rows where no file has any
 INVARIANT  the analysed plan keeps its columns and their ids; only file lists, words, and filters that change nothing
            differ.
@@ -27,7 +27,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from tablestore_engine.spark.deletion_words import DeadWords, fit
+from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLiteral, fits_literal
 from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import ReadCondition, read_conditions
@@ -50,7 +50,7 @@ class PlanPruner:
     """`tables` are the hidden tables that the session has."""
 
     inner: SparkInner
-    words: DeadWords
+    words: DeletionBitmapLiteral
     tables: Mapping[str, LinkedFiles]
 
     def pruned(self, frame: DataFrame) -> DataFrame:
@@ -111,7 +111,9 @@ class PlanPruner:
             linked, files = self.tables[reading.table], self._left(reading, chosen)
             is_filtered = reading.words is not None and any(file.deleted for file in files)
             is_part = len(files) < len(linked.group.files)
-            owns_words = is_part and is_filtered and not fit(linked.group.files) and fit(files)
+            owns_words = (
+                is_part and is_filtered and not fits_literal(linked.group.files) and fits_literal(files)
+            )
             if is_part:
                 relation = _fetched(analyzed, reading.relation)
                 yield relation, self._on(relation, linked, files, own_words=owns_words)

@@ -2,7 +2,7 @@
 
 Names      ShardExecutors   for all tables of a warehouse
            RunShards        performs tasks; chosen before the publisher's lock is taken, since Spark may have to start
-Steps      size of what is pending (driver_or_tasks.plan_place) → None: the driver sends them, or: one Spark task for
+Steps      size of what is pending (task_sizing) → None: the driver sends them, or: one Spark task for
            each shard → outcomes → sent changes in order
 INVARIANT  small work never starts Spark. Who sends is all the same to the log: the identities are those of the shards.
 INVARIANT  the driver's own producers are given up before: the tasks take their transactional ids over.
@@ -22,9 +22,9 @@ from pyspark.sql import SparkSession
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.log.sink import SentChanges
 from tablestore_engine.spark import ship_package, spark_errors, write
-from tablestore_engine.spark.driver_or_tasks import JobSize, plan_place
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.shard_task import ShardTask, decode_sent, encode_task, run_task
+from tablestore_engine.spark.task_sizing import JobSize, use_spark_tasks
 
 RunShards = Callable[[Sequence[ShardTask]], list[SentChanges | None]]
 
@@ -40,7 +40,7 @@ class ShardExecutors:
         if shards == 1 or self.session is None:
             return None
         size = JobSize(pending_bytes, 0)
-        if not plan_place(size, small_bytes=write.SMALL_BYTES, is_started=self.session.is_started):
+        if not use_spark_tasks(size, small_bytes=write.SMALL_BYTES, is_started=self.session.is_started):
             return None
         try:
             session = self.session.get()

@@ -169,7 +169,7 @@ class SparkInner:
         return self._project(self._to_seq([named]), self._one_row)
 
     def array_value(self, layout: bytes) -> Jvm:
-        """An array of BIGINT from its bytes (deletion_words)."""
+        """An array of BIGINT from its bytes (deletion_bitmap_literal)."""
         array = self._unsafe_array()
         array.pointTo(bytearray(layout), self._bytes_start, len(layout))
         return array

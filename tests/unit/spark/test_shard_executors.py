@@ -9,10 +9,10 @@ import pytest
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import write
-from tablestore_engine.spark.driver_or_tasks import START_FACTOR
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.shard_executors import ShardExecutors
+from tablestore_engine.spark.task_sizing import START_FACTOR
 
 LARGE = START_FACTOR * write.SMALL_BYTES + 1
 

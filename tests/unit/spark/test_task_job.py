@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import EngineBug, FixData
-from tablestore_engine.spark.driver_or_tasks import (
+from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
+from tablestore_engine.spark.task_outcomes import gather
+from tablestore_engine.spark.task_sizing import (
     CARRIED_BYTES_MAX,
     START_FACTOR,
     TASK_BYTES,
     JobSize,
-    plan_place,
+    use_spark_tasks,
 )
-from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
-from tablestore_engine.spark.task_outcomes import gather
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.tasks.bucket_task import Upsert
 from tests.unit.store.test_bucket_task import CASES, _nameless, _rows
@@ -44,7 +44,7 @@ SMALL = 16 << 20
 )
 def test_the_place(size: JobSize, is_started: bool, on_executors: bool) -> None:
     """Bytes and number of tasks decide; starting Spark must pay; rows that fill the driver already do not travel."""
-    assert plan_place(size, small_bytes=SMALL, is_started=is_started) is on_executors
+    assert use_spark_tasks(size, small_bytes=SMALL, is_started=is_started) is on_executors
 
 
 @given(st.lists(st.integers(0, 1 << 40), max_size=60), st.integers(1, 8))

@@ -1,8 +1,5 @@
-"""The words of dead rows as one value of a plan, in the bytes that Spark keeps an array in.
+"""Deletion bitmaps as one literal of an analyzed plan, in the bytes in which Spark keeps an array of 64-bit words.
 
-Names      DeadWords      value_of(): files → their words as an object of the JVM; those of whole tables are kept
-           array_layout   the same in bytes: of the files, one behind the other
-           fit            whether they may be a value: above MAX_WORDS a subquery reads them, as the view has it
 Layout     count (int64), NULL bits in whole words, then BIGINTs. Little-endian.
 WHY        the view's subquery is a job of its own: 50 ms for each query, for the same value each time.
 INVARIANT  a value has the words of all files that its plan reads, each where its folder says (linked_files): another
@@ -23,7 +20,7 @@ MAX_WORDS = 1 << 17  # 1 MiB, 8.4 M rows: it goes with each task
 _KEPT = 8  # values: tables that are asked again and again
 
 
-class DeadWords:
+class DeletionBitmapLiteral:
     """Shared by the queries of a session; what two threads make at once is made twice."""
 
     def __init__(self, inner: SparkInner) -> None:
@@ -35,7 +32,7 @@ class DeadWords:
         kept = self._kept.get(name) if is_whole else None
         if kept is not None:
             return kept
-        if not fit(files):
+        if not fits_literal(files):
             return None
         value = self._inner.array_value(array_layout(files))
         if is_whole:
@@ -45,8 +42,8 @@ class DeadWords:
         return value
 
 
-def fit(files: Sequence[StoredFile]) -> bool:
-    """Whether their words may be a value."""
+def fits_literal(files: Sequence[StoredFile]) -> bool:
+    """Whether their words are few enough for a literal; with more a subquery reads them, as the view does."""
     return sum(word_count(file) for file in files) <= MAX_WORDS
 
 

@@ -1,7 +1,5 @@
 """Where work on stored rows runs: threads of the driver, or Spark tasks. Pure: sizes in, a choice out.
 
-Names      JobSize      how much some bucket tasks read and carry, and how many they are
-           plan_place   whether Spark tasks do it
 WHY        starting tasks costs more than small work, and the driver must not hold or read what is large. A task costs
            something besides its bytes, most of it Python around small files, which threads of one process take in turn.
 """
@@ -41,7 +39,7 @@ class JobSize:
         return cls(sum(one for one, _ in each), sum(one for _, one in each), len(each))
 
 
-def plan_place(size: JobSize, *, small_bytes: int, is_started: bool) -> bool:
+def use_spark_tasks(size: JobSize, *, small_bytes: int, is_started: bool) -> bool:
     """Whether Spark tasks do it. `small_bytes`: of work, that stay in the driver as rows of writes do.
 
     A session that would have to start for it is worth it only for more. Rows that fill the driver already stay there.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 from pyroaring import BitMap
 
-from tablestore_engine.spark import deletion_words
-from tablestore_engine.spark.deletion_words import DeadWords, array_layout
+from tablestore_engine.spark import deletion_bitmap_literal
+from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLiteral, array_layout
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ def test_every_row_of_every_file_has_its_bit(files: int) -> None:
 
 def test_words_of_whole_tables_are_kept_and_those_of_parts_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part has its own numbers; too many words are no value, and the oldest tables are forgotten."""
-    words = DeadWords(_Inner())  # type: ignore[arg-type]
+    words = DeletionBitmapLiteral(_Inner())  # type: ignore[arg-type]
     both, one = [_file("a", 64, 1), _file("b", 64, 2)], [_file("b", 64, 2)]
     whole = words.value_of("f", both, is_whole=True)  # type: ignore[arg-type]
     assert words.value_of("f", one, is_whole=False) == array_layout(one) != whole  # type: ignore[arg-type]
     assert words.value_of("f", both, is_whole=True) is whole  # type: ignore[arg-type]
-    for number in range(deletion_words._KEPT):
+    for number in range(deletion_bitmap_literal._KEPT):
         words.value_of(f"g{number}", one, is_whole=True)  # type: ignore[arg-type]
     assert words.value_of("f", both, is_whole=True) is not whole  # type: ignore[arg-type]
-    monkeypatch.setattr(deletion_words, "MAX_WORDS", 1)
+    monkeypatch.setattr(deletion_bitmap_literal, "MAX_WORDS", 1)
     assert words.value_of("h", both, is_whole=True) is None  # type: ignore[arg-type]
