@@ -74,8 +74,8 @@ from tablestore_engine.warehouse.gate.gatekeeper import (
 )
 from tablestore_engine.warehouse.log.log_status import LogStatus
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
-from tablestore_engine.warehouse.query_states import POSITION as STATE_POSITION
 from tablestore_engine.warehouse.relations.relation_list import DAMAGED, RelationInfo, describe_damage
+from tablestore_engine.warehouse.streaming_state_files import POSITION as STATE_POSITION
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
 

@@ -20,13 +20,13 @@ from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.spark.retractions import Retractions, prove_retractions
 from tablestore_engine.spark.stateful_query import OutputMode, StatefulQuery, name_query, show_rows
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.warehouse.query_states import QueryStates
 from tablestore_engine.warehouse.remembered_columns import (
     check_columns,
     columns_of,
     read_columns,
     write_columns,
 )
+from tablestore_engine.warehouse.streaming_state_files import StreamingStateFiles
 from tablestore_engine.warehouse.warehouse import Warehouse
 
 Running = Callable[[], AbstractContextManager[None]]
@@ -118,7 +118,7 @@ class StatefulStreams:
         the rows of the newest batch count. Raises FixRequest TS1455, TS1456, TS1457.
         """
         identifier = Identifier.parse(table)
-        states = QueryStates(self._warehouse.catalog, identifier)
+        states = StreamingStateFiles(self._warehouse.catalog, identifier)
         folder = self._warehouse.session.scratch() / "queries" / self._warehouse.catalog.runtime.new_uuid()
         checkpoint, rows = folder / "checkpoint", folder / "rows"
         try:

@@ -27,8 +27,8 @@ from tablestore_engine.format.layout import (
     CLONE_PREFIX,
     DROPPED_PREFIX,
     database_location,
-    query_states_location,
     staged_rows_location,
+    streaming_states_location,
     table_location,
 )
 from tablestore_engine.store.orphan_files.table_files import IsStranger, newest_in
@@ -68,7 +68,7 @@ def _candidates(catalog: FilesystemCatalog) -> Iterator[tuple[FileStatus, str, i
     yield from _dropped(catalog, warehouse, "dropped database")
     for status in fileio.list(staged_rows_location(warehouse)):
         yield status, "rows of a query that were never committed", newest_in(fileio, status)[0]
-    for status in fileio.list(query_states_location(warehouse)):
+    for status in fileio.list(streaming_states_location(warehouse)):
         if _is_gone(catalog, status.name):
             yield status, "state of a query without a table", newest_in(fileio, status)[0]
     for database in catalog.list_databases():

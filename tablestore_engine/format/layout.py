@@ -30,7 +30,7 @@ CONSUMER_PREFIX = "consumer-"
 FLOOR_PREFIX, KEEP_PREFIX, SWEEP_PREFIX = "floor-", "keep-", "sweep-"
 DROPPED_PREFIX, CLONE_PREFIX = ".tablestore-dropped-", ".tablestore-clone-"
 STAGED_ROWS = ".tablestore/staged"
-QUERY_STATES = ".tablestore/states"
+STREAMING_STATES = ".tablestore/states"
 POSTPONE_BUCKET = -2
 UNAWARE_BUCKET = -1
 _NAME = re.compile(r"[^/\\\x00-\x1f]+")
@@ -206,9 +206,9 @@ def staged_rows_location(warehouse: str) -> str:
     return f"{warehouse}/{STAGED_ROWS}"
 
 
-def query_states_location(warehouse: str) -> str:
+def streaming_states_location(warehouse: str) -> str:
     """What queries with state remember, a folder for each table that one writes."""
-    return f"{warehouse}/{QUERY_STATES}"
+    return f"{warehouse}/{STREAMING_STATES}"
 
 
 def replacements_location(warehouse: str, database: str) -> str:

@@ -22,9 +22,9 @@ from tablestore_engine.format.layout import CLONE_PREFIX, TableLayout, database_
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.store.clone import clone_table
 from tablestore_engine.warehouse.log.logs import Logs
-from tablestore_engine.warehouse.query_states import QueryStates
 from tablestore_engine.warehouse.relations.comments import set_all_comments
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo, list_relations
+from tablestore_engine.warehouse.streaming_state_files import StreamingStateFiles
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Relations:
     def rename(self, source: Identifier, target: Identifier) -> None:
         """A table or view under a new name."""
         if self.catalog.find_schema(source) is not None:
-            states = QueryStates(self.catalog, source)
+            states = StreamingStateFiles(self.catalog, source)
             states.copy_to(target)
             self.catalog.rename_table(source, target)
             states.drop()
@@ -109,7 +109,7 @@ class Relations:
         try:
             store = self.stores.get(source)
             snapshot = clone_table(store.parts, TableLayout(folder))
-            QueryStates(self.catalog, source).copy_named(target, store, snapshot)
+            StreamingStateFiles(self.catalog, source).copy_named(target, store, snapshot)
         except StorageError:  # a full disk must not stay full of what has no name
             self.catalog.fileio.delete_tree(folder)
             raise

@@ -16,15 +16,17 @@ from tablestore_engine.catalog.orphan_folders import list_orphan_folders
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.warehouse.query_states import KEPT, POSITION, QueryStates
+from tablestore_engine.warehouse.streaming_state_files import KEPT, POSITION, StreamingStateFiles
 
 
 @pytest.fixture
-def states(tmp_path: Path) -> QueryStates:
+def states(tmp_path: Path) -> StreamingStateFiles:
     """Of one table, which is not there."""
     root = str(tmp_path / "warehouse")
     os.mkdir(root)
-    return QueryStates(FilesystemCatalog(LocalFileIO(root), root, SYSTEM), Identifier("demo", "totals"))
+    return StreamingStateFiles(
+        FilesystemCatalog(LocalFileIO(root), root, SYSTEM), Identifier("demo", "totals")
+    )
 
 
 def folder(path: Path, **files: bytes) -> Path:
@@ -36,14 +38,14 @@ def folder(path: Path, **files: bytes) -> Path:
     return path
 
 
-def kept(states: QueryStates) -> list[str]:
+def kept(states: StreamingStateFiles) -> list[str]:
     """Names, the oldest first."""
     place = Path(states.catalog.warehouse) / ".tablestore/states/demo.totals"
     found = sorted(place.iterdir(), key=lambda one: one.stat().st_mtime_ns)
     return [one.name.removesuffix(".tar") for one in found]
 
 
-def test_a_state_comes_back_byte_for_byte(states: QueryStates, tmp_path: Path) -> None:
+def test_a_state_comes_back_byte_for_byte(states: StreamingStateFiles, tmp_path: Path) -> None:
     """Hidden files too; what is done to the folder later changes no state."""
     name = states.pack(folder(tmp_path / "run", a=b"1", b=b"\x00" * 5000))
     (tmp_path / "run/state/0/a").write_bytes(b"2")
@@ -55,14 +57,14 @@ def test_a_state_comes_back_byte_for_byte(states: QueryStates, tmp_path: Path) -
     assert (target / ".metadata.crc").read_bytes() == b"sum"
 
 
-def test_a_state_that_is_gone_is_told(states: QueryStates, tmp_path: Path) -> None:
+def test_a_state_that_is_gone_is_told(states: StreamingStateFiles, tmp_path: Path) -> None:
     """TS1455, and the folder stays empty."""
     with pytest.raises(FixRequest) as error:
         states.unpack("nowhere", tmp_path)
     assert error.value.code == "TS1455"
 
 
-def test_only_the_newest_stay_and_those_that_are_named(states: QueryStates, tmp_path: Path) -> None:
+def test_only_the_newest_stay_and_those_that_are_named(states: StreamingStateFiles, tmp_path: Path) -> None:
     """However old these are."""
     names = []
     for number in range(KEPT + 3):
@@ -86,7 +88,7 @@ def engine(tmp_path: Path) -> Engine:
 
 def remember(engine: Engine, path: Path, table: str = "totals") -> str:
     """A state that nobody has named yet."""
-    return QueryStates(engine._warehouse.catalog, Identifier("demo", table)).pack(folder(path))
+    return StreamingStateFiles(engine._warehouse.catalog, Identifier("demo", table)).pack(folder(path))
 
 
 def write(engine: Engine, number: int, state: str | None, table: str = "totals") -> None:
@@ -99,7 +101,7 @@ def write(engine: Engine, number: int, state: str | None, table: str = "totals")
 def test_runs_that_fail_push_no_state_out(engine: Engine, tmp_path: Path) -> None:
     """Red tests and killed runs leave states that no snapshot names; a fold goes on from the one before."""
     table = engine.table("demo.totals")
-    made = QueryStates(engine._warehouse.catalog, table.identifier)
+    made = StreamingStateFiles(engine._warehouse.catalog, table.identifier)
     found = [table.positions(TableVersion(snapshot=n))[POSITION] for n in table.snapshot_ids()]
     named = list(dict.fromkeys(found))
     write(engine, 8, None)
@@ -115,7 +117,7 @@ def test_runs_that_fail_push_no_state_out(engine: Engine, tmp_path: Path) -> Non
 def test_a_clone_and_a_new_name_remember(engine: Engine) -> None:
     """A clone goes on from the state of its snapshot, and has no other; under a new name all of them are there."""
     catalog, newest = engine._warehouse.catalog, engine.table("demo.totals").positions()[POSITION]
-    everything = kept(QueryStates(catalog, Identifier("demo", "totals")))
+    everything = kept(StreamingStateFiles(catalog, Identifier("demo", "totals")))
     engine.clone("demo.totals", "demo.copy")
     place = Path(engine.warehouse) / ".tablestore/states"
     assert [one.name for one in (place / "demo.copy").iterdir()] == [f"{newest}.tar"]
@@ -125,7 +127,7 @@ def test_a_clone_and_a_new_name_remember(engine: Engine) -> None:
     assert not (place / "demo.totals").exists()
 
 
-def test_an_archive_of_somebody_else_writes_nowhere_else(states: QueryStates, tmp_path: Path) -> None:
+def test_an_archive_of_somebody_else_writes_nowhere_else(states: StreamingStateFiles, tmp_path: Path) -> None:
     """A path that leaves the folder is refused, and so is half a file."""
     name = states.pack(folder(tmp_path / "run"))
     path = Path(states.catalog.warehouse) / f".tablestore/states/demo.totals/{name}.tar"
@@ -142,7 +144,7 @@ def test_an_archive_of_somebody_else_writes_nowhere_else(states: QueryStates, tm
         states.unpack(name, target)
 
 
-def test_states_of_a_table_that_is_gone_are_leftovers(states: QueryStates, tmp_path: Path) -> None:
+def test_states_of_a_table_that_is_gone_are_leftovers(states: StreamingStateFiles, tmp_path: Path) -> None:
     """They go with orphans; those of a table that is there are nobody's business."""
     states.pack(folder(tmp_path / "run"))
     found = list_orphan_folders(states.catalog, 0, lambda _: False)

@@ -1,9 +1,7 @@
-"""What queries with state remember between two runs: one file for each state, which a commit names.
+"""State of stateful queries between two runs: one file for each state, which a commit names.
 
     .tablestore/states/<database>.<table>/<uuid>.tar   Spark's checkpoint behind a run: state stores, offsets, commits
 
-Names      QueryStates   unpack: a state → a folder that a query goes on in; pack: such a folder → a new state;
-                         named_by: what snapshots go on from; clean, copy_to, drop: its files
 Steps      a run: unpack what the table's newest snapshot names → the query changes its own folder → pack → the commit
            of its rows names the new state
 INVARIANT  a state never changes: two runs from one state, or a run that is killed, leave it as it was. Rows, positions
@@ -27,7 +25,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.storage_errors import explained
-from tablestore_engine.format.layout import query_states_location
+from tablestore_engine.format.layout import streaming_states_location
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.table_store import TableStore
 
@@ -38,7 +36,7 @@ _SUFFIX = ".tar"
 
 
 @dataclass(frozen=True)
-class QueryStates:
+class StreamingStateFiles:
     """Of the query that writes one table."""
 
     catalog: FilesystemCatalog
@@ -93,7 +91,7 @@ class QueryStates:
 
     def copy_to(self, target: Identifier, names: Collection[str] | None = None) -> None:
         """Under another table's name too: bytes are shared. None: all."""
-        there = QueryStates(self.catalog, target)
+        there = StreamingStateFiles(self.catalog, target)
         for status in self._files():
             name = status.name.removesuffix(_SUFFIX)
             if names is None or name in names:
@@ -123,7 +121,7 @@ class QueryStates:
 
     @property
     def _folder(self) -> str:
-        return f"{query_states_location(self.catalog.warehouse)}/{self.table}"
+        return f"{streaming_states_location(self.catalog.warehouse)}/{self.table}"
 
     def _path(self, name: str) -> str:
         return f"{self._folder}/{name}{_SUFFIX}"
