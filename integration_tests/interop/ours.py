@@ -28,7 +28,7 @@ from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.stream.open_stream import NOW, StreamRequest, open_stream
-from tablestore_engine.stream.start_rule import parse_request
+from tablestore_engine.stream.startup_mode import parse_request
 from tablestore_engine.warehouse.write.target_schema import APPEND_DEFAULTS, KEYED_DEFAULTS
 
 KINDS = {"+I": RowKind.INSERT, "-U": RowKind.UPDATE_BEFORE, "+U": RowKind.UPDATE_AFTER, "-D": RowKind.DELETE}

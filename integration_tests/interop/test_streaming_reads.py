@@ -17,7 +17,7 @@ from integration_tests.interop.test_changelog import CHANGING, THEIRS
 from tablestore_engine.errors import NotFound
 from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.stream.open_stream import StreamRequest, open_stream
-from tablestore_engine.stream.start_rule import parse_request
+from tablestore_engine.stream.startup_mode import parse_request
 from tablestore_engine.stream.table_stream import TableStream
 
 PYPAIMON = ["folding", "overwritten_keyed", "partitioned_keyed", "sequence_field"]

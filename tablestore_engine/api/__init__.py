@@ -49,7 +49,7 @@ from tablestore_engine.store.write.requested_compaction import FileTotals
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.stream.changes_input import TABLE_SOURCE, ChangesInput
 from tablestore_engine.stream.consumer_lag import ConsumerFacts
-from tablestore_engine.stream.start_rule import StartMode
+from tablestore_engine.stream.startup_mode import StartupMode
 from tablestore_engine.stream.table_stream import TableStream
 from tablestore_engine.warehouse.gate.gate_rule import (
     GateBook,
@@ -136,7 +136,7 @@ __all__ = [
     "SqlResult",
     "Staged",
     "StagedInfo",
-    "StartMode",
+    "StartupMode",
     "StatefulRun",
     "StatefulStreams",
     "SyncReport",
@@ -181,7 +181,7 @@ __all__ = [
     "versioned_database",
 ]
 
-_FORMER_NAMES: dict[str, object] = {"LeftoverFolder": OrphanFolder}
+_FORMER_NAMES: dict[str, object] = {"LeftoverFolder": OrphanFolder, "StartMode": StartupMode}
 
 
 def __getattr__(name: str) -> object:

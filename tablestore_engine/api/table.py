@@ -42,7 +42,7 @@ from tablestore_engine.stream.consumer_lag import (
     reset_consumer,
 )
 from tablestore_engine.stream.open_stream import StreamRequest, open_stream
-from tablestore_engine.stream.start_rule import parse_request
+from tablestore_engine.stream.startup_mode import parse_request
 from tablestore_engine.stream.table_stream import INTERVAL_S, Pace, TableStream
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tablestore_engine.warehouse.log.log_status import LogStatus

@@ -23,7 +23,7 @@ from tablestore_engine.cli.warehouse_choice import add_place, open_engine
 from tablestore_engine.display import fit_json, shown
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.stream.open_stream import NOW, ReadMode
-from tablestore_engine.stream.start_rule import StartMode
+from tablestore_engine.stream.startup_mode import StartupMode
 
 Run = Callable[[argparse.Namespace], int]
 _KIND, _ID = "_row_kind", "_snapshot_id"
@@ -34,7 +34,7 @@ _INTERVAL_S = 0.5
 def _register_tail(parser: argparse.ArgumentParser) -> Run:
     add_place(parser)
     text = "where to begin (default: the table's scan.mode, else latest: only what comes from now on)"
-    parser.add_argument("--from", dest="mode", choices=list(StartMode), help=text)
+    parser.add_argument("--from", dest="mode", choices=list(StartupMode), help=text)
     parser.add_argument("--snapshot", type=int, metavar="N", help="begin with the changes of snapshot N")
     text = "begin with the first change at or behind it: 2026-01-31T12:00 (UTC), or milliseconds since 1970"
     parser.add_argument("--timestamp", metavar="TIME", help=text)
@@ -70,7 +70,7 @@ def _open(table: Table, arguments: argparse.Namespace) -> TableStream:
     mode = arguments.mode
     says_where = arguments.snapshot is not None or arguments.timestamp is not None
     if mode is None and not says_where and not {"scan.mode", "log.scan"} & set(table.schema.options):
-        mode = StartMode.LATEST
+        mode = StartupMode.LATEST
     return table.stream(
         mode,
         snapshot_id=arguments.snapshot,

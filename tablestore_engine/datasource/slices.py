@@ -4,7 +4,7 @@ Names      FileSlice      visible rows of some files of one snapshot
            SnapshotSlice  changes of snapshots, in order
            plan_files     a snapshot's files → slices of about one size; group_files, group_places: which share one
            plan_snapshots snapshots → slices of about so many rows
-           read_slice     a slice → rows, with the errors of stream/snapshot_line.py
+           read_slice     a slice → rows, with the errors of stream/snapshot_enumerator.py
 INVARIANT  a slice says which table and which snapshot it is of, by what tells them from all others: a task that finds
            another one fails (TS1335, TS1338), it never reads on.
 INVARIANT  slices are values of plain parts: Spark pickles them, and reads one again where a task fails.
@@ -31,7 +31,7 @@ from tablestore_engine.store.read.scan import is_merged
 from tablestore_engine.store.read.scan_rows import read_batches
 from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID, ChangelogFiles
 from tablestore_engine.stream.position import Position, Seen
-from tablestore_engine.stream.snapshot_line import SnapshotLine
+from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 
 SLICE_BYTES, SLICE_ROWS = 8 << 20, 500_000  # about half a second of a task; files are compressed
 FilePlace = tuple[bytes, int, str]  # partition, bucket, file name; '' for all files of the bucket
@@ -120,14 +120,14 @@ def _read_snapshots(parts: Parts, one: SnapshotSlice, columns: Sequence[str]) ->
     for at in one.at:
         chunks = source.read_next(at)
         if chunks is None:
-            raise SnapshotLine(parts).rolled_back(at, f"snapshot {at.snapshot} is not there any more")
+            raise SnapshotEnumerator(parts).rolled_back(at, f"snapshot {at.snapshot} is not there any more")
         for chunk in chunks:
             kinds = pc.index_in(chunk.rows.column(ROW_KIND), _NUMBERS).combine_chunks()
             yield Changes(chunk.rows.drop_columns([ROW_KIND, SNAPSHOT_ID]), kinds, at.snapshot)
 
 
 def _read_files(parts: Parts, one: FileSlice, columns: Sequence[str]) -> Iterator[Changes]:
-    line, schema = SnapshotLine(parts), parts.schemas.get(one.schema_id)
+    line, schema = SnapshotEnumerator(parts), parts.schemas.get(one.schema_id)
     snapshot = line.next_snapshot(one.at)
     if snapshot is None:
         raise line.rolled_back(one.at, f"snapshot {one.at.snapshot} is not there any more")

@@ -25,7 +25,7 @@ from tablestore_engine.datasource.kind_policy import ALL_KINDS, KindPolicy, RowK
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.stores import local_folder
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.stream.start_rule import StartRequest, parse_request
+from tablestore_engine.stream.startup_mode import StartupRequest, parse_request
 
 CHANGELOG = "read.changelog"
 _WAREHOUSE, _TABLE, _PATH = "warehouse", "table", "path"
@@ -64,7 +64,7 @@ class TableAddress:
 class StreamOptions:
     """`start` None: as the table's `scan.mode` says."""
 
-    start: StartRequest | None = None
+    start: StartupRequest | None = None
     limits: Limits = NO_LIMITS
     consumer_id: str | None = None
     ignores_progress: bool | None = None
@@ -191,7 +191,7 @@ def parse_stream(options: Mapping[str, str], *, shows_kinds: bool) -> StreamOpti
     )
 
 
-def _start(said: _Said) -> StartRequest | None:
+def _start(said: _Said) -> StartupRequest | None:
     """Spark's words become Paimon's."""
     options = {key: text for key in (_MODE, _SNAPSHOT, _TIMESTAMP, *_OLD_STARTS) if (text := said.text(key))}
     version, time = said.text(_VERSION), said.text(_TIME)

@@ -41,7 +41,7 @@ from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.stream.consumer_progress import ConsumerProgress
 from tablestore_engine.stream.open_stream import begin_in_files
 from tablestore_engine.stream.position import Part, Position
-from tablestore_engine.stream.snapshot_line import SnapshotLine
+from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 
 
 @dataclass
@@ -118,7 +118,7 @@ class TablestoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def _progress(self, parts: Parts) -> ConsumerProgress | None:
         name = self._options.consumer_id
-        return None if name is None else ConsumerProgress(parts.consumers, SnapshotLine(parts), name)
+        return None if name is None else ConsumerProgress(parts.consumers, SnapshotEnumerator(parts), name)
 
     def _beginning(self, parts: Parts) -> Position:
         """Where a query begins that has no batch: at its consumer's progress, else by its mode.

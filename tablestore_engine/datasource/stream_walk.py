@@ -2,7 +2,7 @@
 
 Names      StreamWalk   next_end: position, limits → the end of the batch; slices: begin and end → what tasks read
            check_pinned   whether rows of a later schema can be read as the stream began
-Steps      position → stream/snapshot_line.py, snapshot after snapshot → admission.py → end
+Steps      position → stream/snapshot_enumerator.py, snapshot after snapshot → admission.py → end
 Schema     a stream has the columns of the table as it was when the query was started; rows are found by field id. A
            column that comes later is seen after a new start, one that is renamed keeps its name until then. One of the
            stream's columns that is dropped, or gets another type, ends the query (TS1447) behind the rows before it:
@@ -26,7 +26,7 @@ from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.stream.position import Part, Position
-from tablestore_engine.stream.snapshot_line import SnapshotLine
+from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,14 @@ class StreamWalk:
                 return [*found, *plan_snapshots(changed, self.pinned.id)]
             if snapshot.id >= end.snapshot:
                 break
-        raise SnapshotLine(self.parts).rolled_back(
+        raise SnapshotEnumerator(self.parts).rolled_back(
             at, f"a batch was planned up to snapshot {end.snapshot - 1}"
         )
 
     def _line(self, begin: Position) -> Iterator[tuple[Position, Snapshot]]:
         """Positions with their snapshots, as far as they are there."""
-        line, at = SnapshotLine(self.parts), begin
-        while (snapshot := line.next_snapshot(at)) is not None:
+        enumerator, at = SnapshotEnumerator(self.parts), begin
+        while (snapshot := enumerator.next_snapshot(at)) is not None:
             yield at, snapshot
             at = at.after(snapshot)
 

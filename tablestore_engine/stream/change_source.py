@@ -30,7 +30,7 @@ from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.difference import with_kind
 from tablestore_engine.store.read.scan_rows import read_batches
 from tablestore_engine.stream.position import Part, Position
-from tablestore_engine.stream.snapshot_line import SnapshotLine
+from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 
 ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
 _KINDS = pa.array([RowKind(number).short_string for number in range(4)])
@@ -86,7 +86,7 @@ class ChangelogFiles:
     ) -> None:
         """`pinned`: the schema of all rows, also of later ones. Raises NotFound TS1110 for columns that it lacks."""
         self._parts, self.columns = parts, columns
-        self._line = SnapshotLine(parts)
+        self._enumerator = SnapshotEnumerator(parts)
         self._reader = ChangelogReader(parts)
         self._is_pinned = pinned is not None
         self._schema = pinned or parts.latest_schema()
@@ -99,7 +99,7 @@ class ChangelogFiles:
 
     def check(self, position: Position) -> None:
         """As ChangeSource."""
-        self._line.next_snapshot(position)
+        self._enumerator.next_snapshot(position)
 
     def newest_snapshot(self) -> int:
         """As ChangeSource."""
@@ -118,7 +118,7 @@ class ChangelogFiles:
         until: int | None = None,  # noqa: ARG002 - a snapshot at a time: it is never passed
     ) -> Iterator[Chunk] | None:
         """As ChangeSource; chunks of one snapshot, the last one ends it."""
-        snapshot = self._line.next_snapshot(position)
+        snapshot = self._enumerator.next_snapshot(position)
         if snapshot is None:
             return None
         if snapshot.schema_id > self._schema.id and not self._is_pinned:
@@ -129,7 +129,7 @@ class ChangelogFiles:
         try:
             yield from self._chunks(position, snapshot)
         except NotFound as error:
-            known = self._line.explain(position, error)
+            known = self._enumerator.explain(position, error)
             if known is error:
                 raise
             raise known from error

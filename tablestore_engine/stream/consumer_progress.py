@@ -17,7 +17,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.consumer import Consumer
 from tablestore_engine.store.metadata.consumers import ConsumerStore
 from tablestore_engine.stream.position import Part, Position, decode_position, encode_position
-from tablestore_engine.stream.snapshot_line import SnapshotLine
+from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 
 
 @dataclass(frozen=True)
@@ -25,18 +25,18 @@ class ConsumerProgress:
     """Of the consumer `name`."""
 
     consumers: ConsumerStore
-    line: SnapshotLine
+    enumerator: SnapshotEnumerator
     name: str
 
     def find(self) -> Position | None:
         """Where it goes on; None when it was never here. Raises FixData TS1391, FixRequest TS1107."""
         found = self.consumers.find(self.name)
-        table = self.line.parts.guard.identity
+        table = self.enumerator.parts.guard.identity
         return None if found is None or table is None else progress_of(found, table)
 
     def commit(self, position: Position, *, backward: bool = False) -> None:
         """Raises FixRequest TS1352, NotFound TS1336, TS1337."""
-        self.line.check_table(position)
+        self.enumerator.check_table(position)
         before = self.find()
         if before is not None and before.order > position.order and not backward:
             raise FixRequest(
@@ -48,9 +48,9 @@ class ConsumerProgress:
             )
         self.consumers.put(self.name, Consumer(max(position.snapshot, 1), encode_position(position)))
         if position.part is Part.LOG:
-            self.line.check_base(position)
+            self.enumerator.check_base(position)
         else:
-            self.line.next_snapshot(position)
+            self.enumerator.next_snapshot(position)
 
 
 def progress_of(consumer: Consumer, table: str) -> Position:

@@ -36,7 +36,7 @@ from tablestore_engine.stream.log_borders import BorderList, farthest, is_at_or_
 from tablestore_engine.stream.message_schemas import decode_by_borders
 from tablestore_engine.stream.normalize import Changes, Decode, Normalizer
 from tablestore_engine.stream.position import LogPlace, Part, Position, Seen
-from tablestore_engine.stream.snapshot_line import SnapshotLine
+from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 
 PORTION_ROWS = 131_072
 
@@ -66,7 +66,7 @@ class LogChanges:
     ) -> None:
         """`files`: of the same table; its columns are told."""
         self._parts, self._log, self._files = parts, log, files
-        self._line = SnapshotLine(parts)
+        self._enumerator = SnapshotEnumerator(parts)
         self._normalizes = normalizes and log.is_upsert
         self._state, self._portion_rows = KeyState(folder), portion_rows or PORTION_ROWS
         self._standing: _Standing | None = None
@@ -122,7 +122,7 @@ class LogChanges:
         if position.part is not Part.LOG:
             self._files.check(position)
             return
-        self._line.check_base(position)
+        self._enumerator.check_base(position)
         place = self._place(position, self._all_borders())
         self._log.check_there(place.following)
 
@@ -146,7 +146,7 @@ class LogChanges:
             return None if chunks is None else map(partial(self._entered, position), chunks)
         if position.part is Part.CHANGES:
             return iter([self._empty(self.begin_behind(position.snapshot - 1))])
-        self._line.check_table(position)
+        self._enumerator.check_table(position)
         borders = self._all_borders()
         place = self._place(position, borders)
         target = self._find_target(place.following, borders, until)
@@ -234,7 +234,7 @@ class LogChanges:
                 else standing.normalizer.apply(messages, decode)
             )
         except NotFound as error:
-            raise self._line.explain_base(position, error) from error
+            raise self._enumerator.explain_base(position, error) from error
         base = self._moved(messages, borders, position)
         cutter = _Cutter(position, place, messages)
         keep = cutter.picks(changes.messages)
@@ -285,7 +285,7 @@ class LogChanges:
             return known
         base = borders.find_base(place, self._is_there)
         if base is None:
-            raise self._line.expired_base(borders.first_snapshot or 0)
+            raise self._enumerator.expired_base(borders.first_snapshot or 0)
         self._state.clear()
         known = self._at(place, base, schemas)
         at = dict(base.place)

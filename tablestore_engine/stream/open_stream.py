@@ -28,12 +28,12 @@ from tablestore_engine.stream.change_source import ChangelogFiles
 from tablestore_engine.stream.consumer_progress import ConsumerProgress
 from tablestore_engine.stream.log_changes import LogChanges
 from tablestore_engine.stream.position import Part, Position, Seen, decode_position
-from tablestore_engine.stream.snapshot_line import SnapshotLine
-from tablestore_engine.stream.start_rule import (
+from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
+from tablestore_engine.stream.startup_mode import (
     History,
     Start,
-    StartMode,
-    StartRequest,
+    StartupMode,
+    StartupRequest,
     parse_request,
     pick_start,
 )
@@ -57,7 +57,7 @@ class StreamRequest:
     `position` goes before a consumer's progress, and that before `start`.
     """
 
-    start: StartRequest | None = None
+    start: StartupRequest | None = None
     position: str | None = None
     consumer_id: str | None = None
     ignore_progress: bool | None = None
@@ -79,7 +79,7 @@ def open_stream(parts: Parts, request: StreamRequest, find_log: FindLog = lambda
     check_readable(schema)
     traits, progress = TableTraits(schema), None
     if request.consumer_id is not None:
-        progress = ConsumerProgress(parts.consumers, SnapshotLine(parts), request.consumer_id)
+        progress = ConsumerProgress(parts.consumers, SnapshotEnumerator(parts), request.consumer_id)
     known = _known(request, progress, traits)
     _check_bounds(request, parts.guard.location)
     source = _open_source(parts, request, traits, known, find_log)
@@ -149,7 +149,7 @@ def _open_source(
     return LogChanges(parts, log, files, normalizes=normalizes)
 
 
-def _begin(parts: Parts, start: StartRequest, source: ChangelogFiles | LogChanges) -> Position:
+def _begin(parts: Parts, start: StartupRequest, source: ChangelogFiles | LogChanges) -> Position:
     if isinstance(source, LogChanges):
         found = _begin_in_log(parts, start, source)
         if found is not None:
@@ -163,7 +163,7 @@ def _begin(parts: Parts, start: StartRequest, source: ChangelogFiles | LogChange
     return begin_in_files(parts, start)
 
 
-def begin_in_files(parts: Parts, start: StartRequest | None) -> Position:
+def begin_in_files(parts: Parts, start: StartupRequest | None) -> Position:
     """`start` None: as the table's `scan.mode` says. Raises FixRequest TS1332, NotFound TS1333."""
     if start is None:
         start = parse_request(TableTraits(parts.latest_schema()).scan_mode)
@@ -173,17 +173,17 @@ def begin_in_files(parts: Parts, start: StartRequest | None) -> Position:
             return position
 
 
-def _pick(parts: Parts, start: StartRequest) -> Start:
+def _pick(parts: Parts, start: StartupRequest) -> Start:
     return pick_start(start, _history(parts), now_ms=parts.runtime.now_ms(), table=parts.guard.location)
 
 
-def _begin_in_log(parts: Parts, start: StartRequest, source: LogChanges) -> Position | None:
+def _begin_in_log(parts: Parts, start: StartupRequest, source: LogChanges) -> Position | None:
     """Modes that name no snapshot: the log says which; None leaves it to the rule."""
-    if start.mode is StartMode.LATEST:
+    if start.mode is StartupMode.LATEST:
         return source.begin_at_end()
-    if start.mode not in (StartMode.LATEST_FULL, StartMode.EARLIEST):
+    if start.mode not in (StartupMode.LATEST_FULL, StartupMode.EARLIEST):
         return None
-    number = source.find_full_start(is_newest=start.mode is StartMode.LATEST_FULL)
+    number = source.find_full_start(is_newest=start.mode is StartupMode.LATEST_FULL)
     if number is None:
         return None
     return source.begin_behind(0) if number == 0 else _position_of(parts, Start(number, is_full=True))

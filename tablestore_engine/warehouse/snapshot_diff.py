@@ -24,7 +24,7 @@ from tablestore_engine.lsm.key_order import order_columns
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.stream.change_source import ROW_KIND, result_schema
 from tablestore_engine.stream.open_stream import ReadMode, StreamRequest, open_stream
-from tablestore_engine.stream.start_rule import StartMode, StartRequest
+from tablestore_engine.stream.startup_mode import StartupMode, StartupRequest
 
 PASS_ROWS = 2_000_000
 _COUNTED = ("inserted", "updated", "deleted")
@@ -64,7 +64,7 @@ def read_change_batches(
     if last == since:
         return iter(())
     store.snapshots.get(last)
-    start = StartRequest(StartMode.FROM_SNAPSHOT, snapshot_id=since + 1)
+    start = StartupRequest(StartupMode.FROM_SNAPSHOT, snapshot_id=since + 1)
     request = StreamRequest(start=start, until=last, columns=columns, read_mode=ReadMode.FILE)
     return open_stream(store.parts, request)
 

@@ -25,7 +25,7 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.read.predicate import ANYTHING, Compare, Missing, OneOf, Prefix
-from tablestore_engine.stream.start_rule import StartMode, StartRequest
+from tablestore_engine.stream.startup_mode import StartupMode, StartupRequest
 from tests.unit.datasource.query_world import struct
 
 AT = {"warehouse": "/wh", "table": "demo.t"}
@@ -59,15 +59,18 @@ def test_an_address_is_a_warehouse_and_a_table_or_a_path() -> None:
 def test_words_of_paimon_and_of_spark_say_the_same_start() -> None:
     """Without case; both at once are refused."""
     for options, start in (
-        ({"scan.mode": "from-snapshot", "scan.snapshot-id": "5"}, StartRequest(StartMode.FROM_SNAPSHOT, 5)),
-        ({"startingversion": "5"}, StartRequest(StartMode.FROM_SNAPSHOT, 5)),
-        ({"startingVersion": "latest"}, StartRequest(StartMode.LATEST)),
-        ({"startingTimestamp": "1970-01-02"}, StartRequest(StartMode.FROM_TIMESTAMP, None, 86_400_000)),
+        (
+            {"scan.mode": "from-snapshot", "scan.snapshot-id": "5"},
+            StartupRequest(StartupMode.FROM_SNAPSHOT, 5),
+        ),
+        ({"startingversion": "5"}, StartupRequest(StartupMode.FROM_SNAPSHOT, 5)),
+        ({"startingVersion": "latest"}, StartupRequest(StartupMode.LATEST)),
+        ({"startingTimestamp": "1970-01-02"}, StartupRequest(StartupMode.FROM_TIMESTAMP, None, 86_400_000)),
         (
             {"startingTimestamp": "1970-01-01T01:00:01+01:00"},
-            StartRequest(StartMode.FROM_TIMESTAMP, None, 1000),
+            StartupRequest(StartupMode.FROM_TIMESTAMP, None, 1000),
         ),
-        ({"log.scan": "full"}, StartRequest(StartMode.LATEST_FULL)),
+        ({"log.scan": "full"}, StartupRequest(StartupMode.LATEST_FULL)),
         ({}, None),
     ):
         assert parse_stream({**AT, **options}, shows_kinds=True).start == start

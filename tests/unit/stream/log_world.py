@@ -22,7 +22,7 @@ from tablestore_engine.log.message_rows import decode_messages
 from tablestore_engine.store.read.key_lookup import find_rows
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.stream.open_stream import NOW, StreamRequest, open_stream
-from tablestore_engine.stream.start_rule import parse_request
+from tablestore_engine.stream.startup_mode import parse_request
 from tablestore_engine.stream.table_stream import Pace, TableStream
 
 Sent = tuple[bytes | None, bytes | None, int, int]  # key, value, kind, snapshot

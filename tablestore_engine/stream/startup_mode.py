@@ -1,10 +1,5 @@
-"""Where a reader begins: mode, snapshots and clock → a snapshot, or a refusal. Pure.
+"""Where a stream starts: startup mode, snapshots and clock → a snapshot, or a refusal. Pure.
 
-Names      StartMode     Paimon's words, and `earliest`
-           StartRequest  a mode with what it needs; parse_request: from what a caller or a table says
-           History       which snapshots there are, and what is asked about one
-           Start         the rows of a snapshot and the changes behind it, or only changes
-           pick_start    the rule
 Rules      latest-full         the rows of the newest snapshot, then the changes behind it
            latest              the changes behind the newest snapshot
            earliest            the changes of snapshot 1 and all behind; once that has expired, the rows of the oldest
@@ -29,7 +24,7 @@ from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.options import OptionSet
 
 
-class StartMode(StrEnum):
+class StartupMode(StrEnum):
     """Where to begin."""
 
     LATEST_FULL = "latest-full"
@@ -41,17 +36,17 @@ class StartMode(StrEnum):
     COMPACTED_FULL = "compacted-full"
 
 
-_AT_SNAPSHOT = (StartMode.FROM_SNAPSHOT, StartMode.FROM_SNAPSHOT_FULL)
-_OLD_WORDS = {"full": StartMode.LATEST_FULL}
+_AT_SNAPSHOT = (StartupMode.FROM_SNAPSHOT, StartupMode.FROM_SNAPSHOT_FULL)
+_OLD_WORDS = {"full": StartupMode.LATEST_FULL}
 _KEYS = {"mode": "scan.mode", "timestamp_ms": "scan.timestamp-millis", "snapshot_id": "scan.snapshot-id"}
 _OLD_KEYS = {"scan.mode": "log.scan", "scan.timestamp-millis": "log.scan.timestamp-millis"}
 
 
 @dataclass(frozen=True)
-class StartRequest:
+class StartupRequest:
     """What `mode` needs is there and nothing else is: see parse_request."""
 
-    mode: StartMode = StartMode.LATEST_FULL
+    mode: StartupMode = StartupMode.LATEST_FULL
     snapshot_id: int | None = None
     timestamp_ms: int | None = None
 
@@ -79,7 +74,7 @@ def parse_request(
     snapshot_id: int | None = None,
     timestamp_ms: int | None = None,
     options: Mapping[str, str] | None = None,
-) -> StartRequest:
+) -> StartupRequest:
     """Words of a caller; `options` the same under Paimon's keys, the old ones too.
 
     Without a mode a time means from-timestamp, a snapshot from-snapshot, neither latest-full. Raises FixRequest TS1331,
@@ -89,13 +84,13 @@ def parse_request(
     text, snapshot_id, timestamp_ms = said
     if text in (None, "default"):
         if timestamp_ms is not None:
-            text = StartMode.FROM_TIMESTAMP
+            text = StartupMode.FROM_TIMESTAMP
         else:
-            text = StartMode.LATEST_FULL if snapshot_id is None else StartMode.FROM_SNAPSHOT
+            text = StartupMode.LATEST_FULL if snapshot_id is None else StartupMode.FROM_SNAPSHOT
     chosen = _mode(str(text))
     _check(chosen, "a snapshot", "snapshot_id", snapshot_id, wanted=chosen in _AT_SNAPSHOT)
-    _check(chosen, "a time", "timestamp_ms", timestamp_ms, wanted=chosen is StartMode.FROM_TIMESTAMP)
-    return StartRequest(chosen, snapshot_id, timestamp_ms)
+    _check(chosen, "a time", "timestamp_ms", timestamp_ms, wanted=chosen is StartupMode.FROM_TIMESTAMP)
+    return StartupRequest(chosen, snapshot_id, timestamp_ms)
 
 
 def _said(
@@ -121,19 +116,19 @@ def _said(
     )
 
 
-def _mode(text: str) -> StartMode:
+def _mode(text: str) -> StartupMode:
     plain = text.strip().lower()
     plain = _OLD_WORDS.get(plain, plain)
-    if plain not in list(StartMode):
+    if plain not in list(StartupMode):
         raise _refused(
             f"a reader cannot begin at {text!r}",
-            f"expected one of {', '.join(StartMode)}",
+            f"expected one of {', '.join(StartupMode)}",
             "write one of these",
         )
-    return StartMode(plain)
+    return StartupMode(plain)
 
 
-def _check(mode: StartMode, what: str, name: str, value: int | None, *, wanted: bool) -> None:
+def _check(mode: StartupMode, what: str, name: str, value: int | None, *, wanted: bool) -> None:
     if wanted and value is None:
         raise _refused(
             f"mode {mode} does not say where to begin",
@@ -155,31 +150,31 @@ def _refused(what: str, why: str, fix: str) -> FixRequest:
 # the rule -------------------------------------------------------------------------------------------------------
 
 
-def pick_start(request: StartRequest, history: History, *, now_ms: int, table: str) -> Start:
+def pick_start(request: StartupRequest, history: History, *, now_ms: int, table: str) -> Start:
     """Raises FixRequest TS1332 (what is not there yet), NotFound TS1333 (what is gone)."""
     match request.mode:
-        case StartMode.FROM_SNAPSHOT | StartMode.FROM_SNAPSHOT_FULL:
+        case StartupMode.FROM_SNAPSHOT | StartupMode.FROM_SNAPSHOT_FULL:
             return _at_snapshot(request, history, table)
-        case StartMode.FROM_TIMESTAMP:
+        case StartupMode.FROM_TIMESTAMP:
             assert request.timestamp_ms is not None
             return _at_time(request.timestamp_ms, history, now_ms, table)
     if not history.ids:
         return Start(1, is_full=False)
     first, last = history.ids[0], history.ids[-1]
     match request.mode:
-        case StartMode.LATEST:
+        case StartupMode.LATEST:
             return Start(last + 1, is_full=False)
-        case StartMode.EARLIEST:
+        case StartupMode.EARLIEST:
             return Start(first, is_full=first > 1)
-        case StartMode.COMPACTED_FULL:
+        case StartupMode.COMPACTED_FULL:
             folds = (number for number in reversed(history.ids) if history.is_compaction(number))
             return Start(next(folds, last), is_full=True)
         case _:
             return Start(last, is_full=True)
 
 
-def _at_snapshot(request: StartRequest, history: History, table: str) -> Start:
-    number, is_full = request.snapshot_id, request.mode is StartMode.FROM_SNAPSHOT_FULL
+def _at_snapshot(request: StartupRequest, history: History, table: str) -> Start:
+    number, is_full = request.snapshot_id, request.mode is StartupMode.FROM_SNAPSHOT_FULL
     assert number is not None
     newest = history.ids[-1] if history.ids else 0
     if number > newest + (not is_full) or number < 1:

@@ -7,26 +7,30 @@ from typing import Any
 import pytest
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.stream.start_rule import StartMode, StartRequest, parse_request
+from tablestore_engine.stream.startup_mode import StartupMode, StartupRequest, parse_request
 
 
 def test_a_mode_follows_from_what_is_said() -> None:
     """As in Paimon: a time, a snapshot, or neither."""
-    assert parse_request() == StartRequest(StartMode.LATEST_FULL)
-    assert parse_request("default", timestamp_ms=5) == StartRequest(StartMode.FROM_TIMESTAMP, timestamp_ms=5)
-    assert parse_request(snapshot_id=5) == StartRequest(StartMode.FROM_SNAPSHOT, 5)
+    assert parse_request() == StartupRequest(StartupMode.LATEST_FULL)
+    assert parse_request("default", timestamp_ms=5) == StartupRequest(
+        StartupMode.FROM_TIMESTAMP, timestamp_ms=5
+    )
+    assert parse_request(snapshot_id=5) == StartupRequest(StartupMode.FROM_SNAPSHOT, 5)
     assert parse_request("full") == parse_request("latest-full")
-    assert parse_request("from-snapshot-full", snapshot_id=0) == StartRequest(StartMode.FROM_SNAPSHOT_FULL, 0)
+    assert parse_request("from-snapshot-full", snapshot_id=0) == StartupRequest(
+        StartupMode.FROM_SNAPSHOT_FULL, 0
+    )
 
 
 def test_options_have_paimons_keys_and_their_old_names() -> None:
     """An argument goes before an option, a key before its old name."""
     old = {"log.scan": "from-timestamp", "log.scan.timestamp-millis": "7"}
-    assert parse_request(options=old) == StartRequest(StartMode.FROM_TIMESTAMP, timestamp_ms=7)
+    assert parse_request(options=old) == StartupRequest(StartupMode.FROM_TIMESTAMP, timestamp_ms=7)
     assert parse_request(timestamp_ms=8, options=old).timestamp_ms == 8
     assert parse_request(options={**old, "scan.timestamp-millis": "9"}).timestamp_ms == 9
     assert parse_request(options={"scan.mode": "from-snapshot", "scan.snapshot-id": "3"}).snapshot_id == 3
-    assert parse_request("latest", options={"scan.mode": "earliest"}).mode is StartMode.LATEST
+    assert parse_request("latest", options={"scan.mode": "earliest"}).mode is StartupMode.LATEST
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixRequest, NotFound
-from tablestore_engine.stream.start_rule import History, Start, StartMode, StartRequest, pick_start
+from tablestore_engine.stream.startup_mode import History, Start, StartupMode, StartupRequest, pick_start
 
 NOW = 1_000
 FACTS = st.lists(st.tuples(st.integers(0, 60), st.booleans()), max_size=6)  # (time, is it a fold)
@@ -19,7 +19,7 @@ def history(first: int, facts: list[tuple[int, bool]]) -> History:
     return History(tuple(known), lambda number: known[number][0], lambda number: known[number][1])
 
 
-def begun(request: StartRequest, past: History) -> Start | str:
+def begun(request: StartupRequest, past: History) -> Start | str:
     """Where, or the code that it is refused with."""
     try:
         return pick_start(request, past, now_ms=NOW, table="t")
@@ -27,13 +27,15 @@ def begun(request: StartRequest, past: History) -> Start | str:
         return refused.code
 
 
-@given(first=st.integers(1, 9), facts=FACTS, mode=st.sampled_from(list(StartMode)), at=st.integers(-2, 20))
+@given(first=st.integers(1, 9), facts=FACTS, mode=st.sampled_from(list(StartupMode)), at=st.integers(-2, 20))
 def test_a_start_lies_in_the_history(
-    first: int, facts: list[tuple[int, bool]], mode: StartMode, at: int
+    first: int, facts: list[tuple[int, bool]], mode: StartupMode, at: int
 ) -> None:
     """Rows are of a snapshot that is there; changes begin with one that is there, or with the next."""
     past = history(first, facts)
-    request = StartRequest(mode, at if "snapshot" in mode else None, at if mode == "from-timestamp" else None)
+    request = StartupRequest(
+        mode, at if "snapshot" in mode else None, at if mode == "from-timestamp" else None
+    )
     found = begun(request, past)
     if isinstance(found, str):
         assert found in ("TS1332", "TS1333")
@@ -50,8 +52,8 @@ def test_a_snapshot_is_that_one_or_refused(
 ) -> None:
     """Never another one near it."""
     past = history(first, facts)
-    mode = StartMode.FROM_SNAPSHOT_FULL if full else StartMode.FROM_SNAPSHOT
-    found = begun(StartRequest(mode, at), past)
+    mode = StartupMode.FROM_SNAPSHOT_FULL if full else StartupMode.FROM_SNAPSHOT
+    found = begun(StartupRequest(mode, at), past)
     newest = past.ids[-1] if past.ids else 0
     if at < 1 or at > newest + (not full):
         assert found == "TS1332"
@@ -65,7 +67,7 @@ def test_a_snapshot_is_that_one_or_refused(
 def test_nothing_of_that_time_is_left_out(first: int, facts: list[tuple[int, bool]], time: int) -> None:
     """All snapshots of that time or later come, whatever their clocks; where some may have expired: TS1333."""
     past = history(first, facts)
-    found = begun(StartRequest(StartMode.FROM_TIMESTAMP, timestamp_ms=time), past)
+    found = begun(StartupRequest(StartupMode.FROM_TIMESTAMP, timestamp_ms=time), past)
     wanted = [number for number in past.ids if facts[number - first][0] >= time]
     if past.ids and wanted and wanted[0] == first and first > 1:
         assert found == "TS1333"
@@ -80,7 +82,7 @@ def test_modes_that_say_no_number(first: int, facts: list[tuple[int, bool]]) -> 
     """latest leaves all out, earliest nothing, the full ones begin with the rows of the newest (fold)."""
     past = history(first, facts)
     found = {
-        mode: begun(StartRequest(mode), past)
+        mode: begun(StartupRequest(mode), past)
         for mode in ("latest", "earliest", "latest-full", "compacted-full")
     }  # type: ignore[arg-type]
     if not facts:
@@ -100,5 +102,6 @@ def test_modes_that_say_no_number(first: int, facts: list[tuple[int, bool]]) -> 
 def test_a_time_that_is_not_over(time: int) -> None:
     """Seconds and microseconds taken for milliseconds are noticed on one side at least."""
     assert (
-        begun(StartRequest(StartMode.FROM_TIMESTAMP, timestamp_ms=time), history(1, [(1, False)])) == "TS1332"
+        begun(StartupRequest(StartupMode.FROM_TIMESTAMP, timestamp_ms=time), history(1, [(1, False)]))
+        == "TS1332"
     )

@@ -1,6 +1,5 @@
-"""The snapshots of a table as a reader meets them, one after the other: there, still to come, or an error.
+"""Enumerate the snapshots of a table for a stream: the next one, none yet, or an error.
 
-Names      SnapshotLine   next_snapshot(position) → a snapshot, or None when it is not there yet
 Errors     TS1335 the position is of another table · TS1336 the table is gone · TS1337 its snapshot has expired ·
            TS1338 the table was rolled back behind it
 INVARIANT  no number is passed over, and none is taken for another snapshot that once had it: a gap is an error.
@@ -21,7 +20,7 @@ from tablestore_engine.stream.position import Position
 
 
 @dataclass(frozen=True)
-class SnapshotLine:
+class SnapshotEnumerator:
     """Of one table identity."""
 
     parts: Parts
