@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from dbt.adapters.tablestore.continuous.dead_letters import put_red_aside
+from dbt.adapters.tablestore.continuous.quarantine_table import quarantine_failed
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 
@@ -94,8 +94,8 @@ def test_a_model_is_kept_up_until_sigterm(shop: Shop) -> None:
     assert "feed" in output
 
 
-def letters(shop: Shop) -> list[tuple[object, ...]]:
-    """What was put aside, with its kind and the test that was red."""
+def quarantine(shop: Shop) -> list[tuple[object, ...]]:
+    """What was quarantined, with its kind and the test that was red."""
     found = shop.engine.find_table("demo.copy__dead_letter")
     rows = [] if found is None else found.scan().to_arrow().to_pylist()
     return sorted((row["id"], row["v"], row["dead_letter_kind"], row["dead_letter_tests"]) for row in rows)
@@ -108,16 +108,16 @@ def test_red_rows_are_put_aside_and_it_goes_on(shop: Shop) -> None:
     with running(shop, "--select", "copy", "--test", "--on-red", "dead_letter") as child:
         wait_until(lambda: copied(shop) == {1: "a"}, child)
         put(shop, 2, None)
-        wait_until(lambda: len(letters(shop)) == 1, child)
+        wait_until(lambda: len(quarantine(shop)) == 1, child)
         put(shop, 3, "c")
         put(shop, 1, "b")
         wait_until(lambda: copied(shop) == {1: "b", 3: "c"}, child)
         child.send_signal(signal.SIGTERM)
         output = child.communicate(timeout=PATIENCE_SECONDS)[0]
     assert child.returncode == 0, output
-    assert "1 changes are put aside in demo.copy__dead_letter (red: not_null_copy_v)" in output
+    assert "1 changes are quarantined in demo.copy__dead_letter (failed: not_null_copy_v)" in output
     assert "red: not_null_copy_v: " not in output
-    assert letters(shop) == [(2, None, "+I", "not_null_copy_v")]
+    assert quarantine(shop) == [(2, None, "+I", "not_null_copy_v")]
     assert shop.engine.table("demo.copy").staged() == ()
 
 
@@ -139,7 +139,7 @@ class Dies:
 
 
 def test_killed_between_letters_and_model(shop: Shop) -> None:
-    """The next round finds that they were put aside, also when more has come meanwhile: each stands there once."""
+    """The next round finds that they were quarantined, also when more has come meanwhile: each stands there once."""
     shop.write("models/feed.yml", "sources: [{name: raw, schema: demo, tables: [{name: feed}]}]")
     shop.write("models/copy.sql", MODEL)
     shop.write("models/t.yml", "models: [{name: copy, columns: [{name: v, data_tests: [not_null]}]}]")
@@ -148,19 +148,19 @@ def test_killed_between_letters_and_model(shop: Shop) -> None:
     put(shop, 2, None)
     red = shop.dbt("build", "--select", "copy", ok=False)
     with pytest.raises(KeyboardInterrupt):
-        put_red_aside(cast("Engine", Dies(shop.engine)), red.result.results)  # type: ignore[union-attr]  # dbt's
-    assert len(letters(shop)) == 1
+        quarantine_failed(cast("Engine", Dies(shop.engine)), red.result.results)  # type: ignore[union-attr]  # dbt's
+    assert len(quarantine(shop)) == 1
     put(shop, 3, None)
     for expected in (1, 2):
         red = shop.dbt("build", "--select", "copy", ok=False)
-        done = put_red_aside(shop.engine, red.result.results)  # type: ignore[union-attr]  # dbt's
+        done = quarantine_failed(shop.engine, red.result.results)  # type: ignore[union-attr]  # dbt's
         assert len(done.tests) == 1
-        assert len(letters(shop)) == expected
+        assert len(quarantine(shop)) == expected
     shop.dbt("build", "--select", "copy")
     put(shop, 4, "d")
     shop.dbt("build", "--select", "copy")
     assert copied(shop) == {1: "a", 4: "d"}
-    assert [row[0] for row in letters(shop)] == [2, 3]
+    assert [row[0] for row in quarantine(shop)] == [2, 3]
 
 
 def test_totals_do_not_count_what_was_put_aside(shop: Shop) -> None:
@@ -183,7 +183,7 @@ def test_totals_do_not_count_what_was_put_aside(shop: Shop) -> None:
         rows = pa.table({"id": [10 * number, 10 * number + 1], "page": pa.array(pages, pa.string())})
         shop.engine.write("demo.clicks", rows, added)
         done = shop.dbt("build", "--select", "totals journal", ok="bad" not in pages)
-        put_red_aside(shop.engine, done.result.results)  # type: ignore[union-attr]  # dbt's
+        quarantine_failed(shop.engine, done.result.results)  # type: ignore[union-attr]  # dbt's
     assert shop.rows("select page, n from demo.totals order by page") == [("a", 2), ("b", 1), ("c", 1)]
     assert shop.rows("select id from demo.journal order by id") == [(0,), (1,), (20,), (21,)]
     assert shop.rows("select id from demo.journal__dead_letter order by id") == [(10,), (11,)]
@@ -201,7 +201,7 @@ def test_the_first_rows_of_a_model_are_not_put_aside(shop: Shop) -> None:
         output = child.communicate(timeout=PATIENCE_SECONDS)[0]
     assert child.returncode == 1, output
     assert "red: not_null_copy_v" in output
-    assert letters(shop) == []
+    assert quarantine(shop) == []
 
 
 def test_a_red_test_ends_it_with_nothing_published(shop: Shop) -> None:

@@ -20,7 +20,7 @@ from tablestore_engine.errors import EngineBug
 class Rank(IntEnum):
     """Outermost first. A lock of one rank may be held while one of a higher rank is taken, never the reverse."""
 
-    STAGING_DESK = (
+    PUBLISH_COORDINATOR = (
         2  # the adapter's book of staged snapshots: while a group is published, or built and tested again
     )
     ENGINES = 4  # the adapter's engines by profile: while one is made

@@ -12,7 +12,7 @@ from typing import Any
 from dbt.adapters.base.meta import available
 from dbt.adapters.spark.impl import SparkAdapter
 
-from dbt.adapters.tablestore.config.changed_keys import STRATEGY
+from dbt.adapters.tablestore.config.changed_keys_config import STRATEGY
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.tablestore.gate import staging_desk
+from dbt.adapters.tablestore.gate import publish_coordinator
 from tablestore_engine.api import Engine
 
 
@@ -20,8 +20,8 @@ def engine(tmp_path: Path) -> Engine:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the staging desk says in dbt's log."""
+    """What the publish coordinator says in dbt's log."""
     lines: list[str] = []
     for level in ("info", "warning"):
-        monkeypatch.setattr(staging_desk.logger, level, lines.append)
+        monkeypatch.setattr(publish_coordinator.logger, level, lines.append)
     return lines

@@ -1,4 +1,4 @@
-"""Drives the staging desk as dbt does, over a real engine: no Spark, no dbt.
+"""Drives the publish coordinator as dbt does, over a real engine: no Spark, no dbt.
 
 Names      Run      one dbt invocation: builds models, runs tests
            NODES    its graph: daily is built from orders, one test reads orders and other
@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
-from dbt.adapters.tablestore.gate.staging_desk import StagePlan, StagingDesk
+from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator, StagePlan
 from tablestore_engine.api import Engine, Outcome, TableRead, TableSpec, Verdict, WriteSpec
 from tablestore_engine.catalog.identifier import Identifier
 
@@ -39,8 +39,8 @@ class Run:
         """With a limit models and tests can run again; a test is red for an id above it."""
         self.engine, self.invocation, self.limit = engine, invocation, limit
         self.after_check: Callable[[], None] = lambda: None
-        self.desk = StagingDesk(lambda: engine)
-        self.desk.start(invocation)
+        self.coordinator = PublishCoordinator(lambda: engine)
+        self.coordinator.start(invocation)
         self.responses: dict[str, TablestoreResponse] = {}
 
     def build(
@@ -53,11 +53,11 @@ class Run:
     ) -> bool:
         """Build a model as the writer does; tells whether it was staged."""
         table = f"demo.{name}"
-        plan = self.desk.plan_staged(
+        plan = self.coordinator.plan_staged(
             node=f"model.p.{name}", table=table, policy=policy, nodes=NODES, selected=selected, reads=reads
         )
-        self.desk.finish_pending(table)
-        self.desk.clear_unpublished(table, plan)
+        self.coordinator.finish_pending(table)
+        self.coordinator.clear_unpublished(table, plan)
         self.write(table, value, plan)
         return plan is not None
 
@@ -78,30 +78,30 @@ class Run:
         response.to_dict(omit_none=True)
         self.responses.setdefault(table.split(".")[1], response)
         if plan is None:
-            self.desk.forget(table)
+            self.coordinator.forget(table)
         elif self.limit is None:
-            self.desk.add(plan, response)
+            self.coordinator.add(plan, response)
         else:
-            self.desk.add(plan, response, self.again(table, value, plan))
+            self.coordinator.add(plan, response, self.again(table, value, plan))
 
     def again(self, table: str, value: int, plan: StagePlan) -> Callable[[int], None]:
         """How to stage it once more."""
-        return lambda number: self.write(table, value, self.desk.plan_again(plan), number)
+        return lambda number: self.write(table, value, self.coordinator.plan_again(plan), number)
 
     def test(self, test: str, verdict: Verdict = Verdict.GREEN) -> tuple[str, ...]:
-        """A test reads what the desk gives it, and says something."""
+        """A test reads what the coordinator gives it, and says something."""
         outcome = Outcome(f"test.p.{test}", verdict, self.reads(test))
         recheck = None if self.limit is None else lambda: self.check(test)
-        return self.desk.record(outcome, ["demo"], recheck=recheck)
+        return self.coordinator.record(outcome, ["demo"], recheck=recheck)
 
     def test_at(self, test: str, verdict: Verdict) -> tuple[str, ...]:
         """A test whose text names snapshot 1 of orders, ref('orders').at(1), and nothing else."""
         outcome = Outcome(f"test.p.{test}", verdict, (), (TableRead("demo.orders", "past:1", 1),))
-        return self.desk.record(outcome, ["demo"])
+        return self.coordinator.record(outcome, ["demo"])
 
     def reads(self, test: str) -> tuple[TableRead, ...]:
         """What it would read now."""
-        branches = self.desk.branches_for(f"test.p.{test}", ["demo"])
+        branches = self.coordinator.branches_for(f"test.p.{test}", ["demo"])
         reads = []
         for node in NODES[f"test.p.{test}"]["depends_on"]["nodes"]:
             table = f"demo.{node.split('.')[-1]}"

@@ -12,14 +12,14 @@ from dbt.adapters.tablestore.adapter_response import describe_commit
 from dbt.adapters.tablestore.config.contract_and_docs import Contract
 from dbt.adapters.tablestore.config.model_config import TableSettings
 from dbt.adapters.tablestore.gate.microbatches import joined, lost_note, pick_waiting, span_of, unit_of
-from dbt.adapters.tablestore.gate.staging_desk import StagingDesk
+from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.messages import Messages
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.write.replacement import must_replace
 from tablestore_engine.api import Engine, OnSchemaChange, Staged, TableRead, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
-from tests.unit.adapter.test_staging_desk import NODES
+from tests.unit.adapter.test_publish_coordinator import NODES
 
 ORDERS = Staged("demo.orders", "s", "run:1", 2, "model.p.orders", gates=("test.p.unique",), batches=("1/2",))
 FIRST = "2026-01-01 00:00:00/2026-01-02 00:00:00"
@@ -79,12 +79,12 @@ class Day:
 
     def __init__(self, engine: Engine, invocation: str) -> None:
         self.engine, self.invocation = engine, invocation
-        self.desk = StagingDesk(lambda: engine)
-        self.desk.start(invocation)
+        self.coordinator = PublishCoordinator(lambda: engine)
+        self.coordinator.start(invocation)
 
     def batch(self, span: str, *ids: int, policy: str = "on_tests", begins: bool = False) -> str | None:
         """Write one; the name of its stage."""
-        plan = self.desk.plan_staged(
+        plan = self.coordinator.plan_staged(
             node="model.p.orders",
             table="demo.orders",
             policy=policy,
@@ -93,7 +93,7 @@ class Day:
             batch=span,
             begins=begins,
         )
-        self.desk.clear_unpublished("demo.orders", plan)
+        self.coordinator.clear_unpublished("demo.orders", plan)
         spec = WriteSpec(
             table=TableSpec(primary_key=("id",)),
             stage=None if plan is None else plan.name,
@@ -104,9 +104,9 @@ class Day:
         )
         response = describe_commit(self.engine.write("demo.orders", pa.table({"id": [*ids]}), spec))
         if plan is None:
-            self.desk.forget("demo.orders")
+            self.coordinator.forget("demo.orders")
             return None
-        self.desk.add(plan, response)
+        self.coordinator.add(plan, response)
         return plan.name
 
 
@@ -121,7 +121,7 @@ def engine(tmp_path: Path) -> Engine:
 
 @pytest.fixture
 def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the desk warns of."""
+    """What the coordinator warns of."""
     told: list[str] = []
     monkeypatch.setattr(Messages, "warning", lambda _self, text: told.append(text))
     return told
@@ -172,12 +172,12 @@ def test_a_run_plans_only_its_own_batches_again(engine: Engine) -> None:
     second = Day(engine, "bbbb")
     second.batch(NEXT, 2)
     with pytest.raises(RetryError, match="TS1887") as refused:
-        second.desk.begin_again("demo.orders")
+        second.coordinator.begin_again("demo.orders")
     assert "--event-time-start '2026-01-01 00:00:00' --event-time-end '2026-01-03 00:00:00'" in str(
         refused.value
     )
     assert len(engine.staged("demo")) == 1
-    first.desk.begin_again("demo.orders")
+    first.coordinator.begin_again("demo.orders")
     assert engine.staged("demo") == ()
 
 

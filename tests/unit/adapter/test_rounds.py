@@ -10,7 +10,7 @@ import pytest
 
 from dbt.adapters.tablestore.continuous import command
 from dbt.adapters.tablestore.continuous.command import STREAMING_MODELS, dbt_command, register, run_stream
-from dbt.adapters.tablestore.continuous.dead_letters import Aside
+from dbt.adapters.tablestore.continuous.quarantine_table import Quarantined
 from dbt.adapters.tablestore.continuous.rounds import Round, Rules, follow, pick_wait, read_round
 from tablestore_engine.errors import FixRequest
 
@@ -125,8 +125,8 @@ def test_a_round_without_a_model_ends_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_only_red_tests_that_were_answered_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that failed to publish something else is an error, whatever it said of the rows."""
-    answer = Aside(("copy: aside",), frozenset({"test.p.t"}))
-    monkeypatch.setattr(command, "_put_aside", lambda _: answer)
+    answer = Quarantined(("copy: aside",), frozenset({"test.p.t"}))
+    monkeypatch.setattr(command, "_quarantine", lambda _: answer)
     results = [node("model", "m", "success"), node("test", "t", "error")]
     for one in results:
         one.node.unique_id = f"{one.node.resource_type}.p.{one.node.name}"

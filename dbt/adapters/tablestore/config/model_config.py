@@ -18,7 +18,7 @@ from typing import Any
 
 from dbt.adapters.protocol import AdapterConfig
 
-from dbt.adapters.tablestore.config.changed_keys import Affected, read_affected
+from dbt.adapters.tablestore.config.changed_keys_config import Affected, read_affected
 from dbt.adapters.tablestore.config.key_holds_partition import check_key_holds_partition
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IGNORED, check_rows_asked
 from dbt.adapters.tablestore.config.secret_keys import ALIASES, refuse_secrets

@@ -16,7 +16,7 @@ from typing import Any
 from dbt.adapters.factory import get_adapter_by_type
 from dbt.cli.main import dbtRunner
 
-from dbt.adapters.tablestore.continuous.dead_letters import SUFFIX, Aside, put_red_aside
+from dbt.adapters.tablestore.continuous.quarantine_table import SUFFIX, Quarantined, quarantine_failed
 from dbt.adapters.tablestore.continuous.rounds import FAIL, Round, Rules, follow, read_round
 from dbt.adapters.tablestore.messages import shown
 from tablestore_engine.api import stopped_by_signals
@@ -37,7 +37,7 @@ def register(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--test", action="store_true", help=text)
     text = (
         "a red test: end with status 1 (default); hold its rows back and go on, the next round reads them again; "
-        f"or put them aside in <model>{SUFFIX} and go on behind them"
+        f"or quarantine them in <model>{SUFFIX} and continue after them"
     )
     parser.add_argument("--on-red", choices=["stop", "hold", DEAD_LETTER], default="stop", help=text)
     text = "failed rounds in a row that are waited out, each twice as long, before it ends with status 1 (default 5)"
@@ -71,12 +71,14 @@ def run_stream(arguments: argparse.Namespace) -> int:
         if done.success:
             _check_models(results, command)
         try:
-            aside = _put_aside(results) if arguments.on_red == DEAD_LETTER else Aside()
+            quarantined = _quarantine(results) if arguments.on_red == DEAD_LETTER else Quarantined()
         except TablestoreError as error:
             return Round(failed=(str(error),))
-        left = [one for one in results if str(one.status) != FAIL or one.node.unique_id not in aside.tests]
-        found = read_round(bool(done.success) or bool(aside.tests), done.exception, left)
-        return replace(found, lines=(*found.lines, *aside.lines))
+        left = [
+            one for one in results if str(one.status) != FAIL or one.node.unique_id not in quarantined.tests
+        ]
+        found = read_round(bool(done.success) or bool(quarantined.tests), done.exception, left)
+        return replace(found, lines=(*found.lines, *quarantined.lines))
 
     rules = Rules(arguments.interval, arguments.on_red, arguments.retries)
     with stopped_by_signals() as stop:
@@ -95,11 +97,11 @@ def _check_models(results: Sequence[Any], command: Sequence[str]) -> None:
         )
 
 
-def _put_aside(results: Sequence[Any]) -> Aside:
+def _quarantine(results: Sequence[Any]) -> Quarantined:
     if all(str(one.status) != FAIL for one in results):
-        return Aside()
+        return Quarantined()
     adapter: Any = get_adapter_by_type("tablestore")  # type: ignore[no-untyped-call]  # dbt's; that of the round
-    return put_red_aside(adapter.engine, results)
+    return quarantine_failed(adapter.engine, results)
 
 
 def dbt_command(arguments: argparse.Namespace) -> list[str]:

@@ -24,7 +24,7 @@ _LONGEST_WAIT_S = 60.0
 @dataclass(frozen=True)
 class Rules:
     """`interval_s` between the end of a round and the next; `on_red`: stop, hold, or dead_letter, where only tests are
-    red that could not be answered by putting rows aside; `retries`: failures in a row that are waited out.
+    red that could not be answered by quarantining rows; `retries`: failures in a row that are waited out.
     """
 
     interval_s: float = 10.0
@@ -34,7 +34,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Round:
-    """`lines`: of models that committed something, or put something aside; `kept`: of those that stay as they are, told
+    """`lines`: of models that committed or quarantined something; `kept`: of those that stay as they are, told
     once; `red`: data tests whose rows are held back; `failed`: anything else, with its reason.
     """
 

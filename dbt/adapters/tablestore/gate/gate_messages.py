@@ -1,4 +1,4 @@
-"""What the staging desk says: what is held back and why, what of a publication failed, what cannot be planned again.
+"""What the publish coordinator says: what is held back and why, what of a publication failed, what cannot be replanned.
 
 Names      held_line()   one staged snapshot; summary(): all of a run
            failed()      a publication of which something failed, as the test's error

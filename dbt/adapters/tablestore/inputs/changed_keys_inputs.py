@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbt.adapters.tablestore.config.changed_keys import ROWS_ALWAYS_FOLLOWED, Affected
+from dbt.adapters.tablestore.config.changed_keys_config import ROWS_ALWAYS_FOLLOWED, Affected
 from dbt.adapters.tablestore.inputs.partial_runs import no_keys
 from dbt.adapters.tablestore.inputs.position_steps import QUERY, forgotten
 from tablestore_engine.api import (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dbt.adapters.tablestore.gate.staging_desk import StagePlan
+from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty
 from dbt.adapters.tablestore.inputs.position_steps import unread

@@ -22,8 +22,8 @@ from dbt.adapters.tablestore.config.model_config import read_settings
 from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.gate.microbatches import STAGE_IS_OUT, unit_of
+from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator, StagePlan
 from dbt.adapters.tablestore.gate.replanning import Rebuild
-from dbt.adapters.tablestore.gate.staging_desk import StagePlan, StagingDesk
 from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
@@ -60,7 +60,7 @@ logger = Messages("Tablestore")
 
 
 class ModelWriter:
-    """Holds the invocation's staging desk and the settings that come from the profile and the command line."""
+    """Holds the invocation's publish coordinator and the settings that come from the profile and the command line."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class ModelWriter:
         self._engine = engine
         self._config = config
         self._databases = databases
-        self._desk = StagingDesk(engine)
+        self._coordinator = PublishCoordinator(engine)
         target = Path(getattr(config, "project_target_path", "target"))
         self._target, self._pending = target, PendingWrites(target, find_retried(target))
         self._is_as_of_checked = False
@@ -239,8 +239,8 @@ class ModelWriter:
         """One snapshot, staged or published."""
         name = job.relation.table_name
         staged = self._plan_staged(name, job.settings, job, context)
-        self._desk.finish_pending(name)
-        self._desk.clear_unpublished(name, staged)
+        self._coordinator.finish_pending(name)
+        self._coordinator.clear_unpublished(name, staged)
         existing = context.get("existing")
         is_view = existing is not None and bool(existing.is_view)
         replaces = must_replace(
@@ -266,10 +266,10 @@ class ModelWriter:
                 response.tell_state(taken.figures.late, taken.figures.state_rows, taken.figures.state_bytes)
         if staged is None or response.staged is None:  # nothing changed: there is nothing to hold back
             if staged is None or job.batch is None:  # other batches may wait, or come
-                self._desk.forget(name, is_unchanged=staged is not None)
+                self._coordinator.forget(name, is_unchanged=staged is not None)
             return response
-        self._desk.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
-        for line in self._desk.publish_free(name):
+        self._coordinator.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
+        for line in self._coordinator.publish_free(name):
             logger.info(line)
         return response
 
@@ -277,8 +277,8 @@ class ModelWriter:
         self, name: str, settings: ModelSettings, job: ModelJob | None, context: Mapping[str, Any]
     ) -> StagePlan | None:
         """How the node's rows wait; None when they are published at once."""
-        self._desk.start(str(context.get("invocation") or ""))
-        return self._desk.plan_staged(
+        self._coordinator.start(str(context.get("invocation") or ""))
+        return self._coordinator.plan_staged(
             node=settings.node,
             table=name,
             policy=settings.table.publish,
@@ -297,14 +297,14 @@ class ModelWriter:
 
         def rebuild(number: int) -> None:
             if job.batch is not None:
-                self._desk.begin_again(job.relation.table_name)
-            fresh = self._desk.plan_again(staged)
+                self._coordinator.begin_again(job.relation.table_name)
+            fresh = self._coordinator.plan_again(staged)
             for each in tuple(jobs):
                 again = replace(each, identifier=each.identifier + number)
                 response = describe_commit(self._commits.write(again, fresh, each.again(), replaces=replaces))
                 self.inputs.finish(each.settings.node)
                 if response.staged is not None or each.batch is None:
-                    self._desk.add(fresh, response, rebuild)
+                    self._coordinator.add(fresh, response, rebuild)
 
         return rebuild
 
@@ -334,7 +334,7 @@ class ModelWriter:
 
     def is_staged(self, table: str) -> bool:
         """Whether this invocation has staged rows of it, with all that its config says, that are not out yet."""
-        return self._desk.is_staged(table)
+        return self._coordinator.is_staged(table)
 
     def note_reads(self, node: str, batch: Any, reads: ReadLog) -> None:  # noqa: ANN401 - dbt's BatchContext
         """What a model's query reads, known before it is written."""
@@ -358,7 +358,7 @@ class ModelWriter:
             rows = self._engine().sql(outcome.statement(), versions=versions, reads=fresh).rows
             return said(outcome.test, outcome.judge(rows), fresh, built)
 
-        return self._desk.record(
+        return self._coordinator.record(
             said(outcome.test, outcome.verdict, log, built),
             self._databases(),
             elsewhere=frozenset(self._as_of),
@@ -367,16 +367,16 @@ class ModelWriter:
 
     def publish(self, nodes: frozenset[str]) -> tuple[str, ...]:
         """Let manual ones go."""
-        return self._desk.publish_asked(nodes, self._databases())
+        return self._coordinator.publish_asked(nodes, self._databases())
 
     def take_held_back(self) -> tuple[str, ...]:
         """Lines about what stays unpublished; a second call has nothing to say."""
-        return self._desk.take_held_back()
+        return self._coordinator.take_held_back()
 
     def versions_for(self, node: str) -> Mapping[str, Any]:
         """table -> version that statements of this node read instead of the current one."""
-        self._desk.adopt(lambda: self._pending.retried_runs(get_invocation_id()), self._databases)
-        pins = versions_of(self._desk.branches_for(node, self._databases()))
+        self._coordinator.adopt(lambda: self._pending.retried_runs(get_invocation_id()), self._databases)
+        pins = versions_of(self._coordinator.branches_for(node, self._databases()))
         if not node.startswith("test."):
             return {**pins, **self.streams.staged(node, pins)}
         self.check_as_of()

@@ -1,4 +1,4 @@
-"""What `--on-red dead_letter` puts aside, and what it must not: inputs, parents, columns, tests that cannot run."""
+"""What `--on-red dead_letter` quarantines, and what it must not: inputs, parents, columns, tests that cannot run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.tablestore.continuous.dead_letters import Aside, put_red_aside
+from dbt.adapters.tablestore.continuous.quarantine_table import Quarantined, quarantine_failed
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_run_stream import Dies
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
@@ -39,24 +39,24 @@ def build(shop: Shop, *, ok: bool = False) -> Any:
     return done.result.results  # type: ignore[union-attr]  # dbt's
 
 
-def letters(shop: Shop) -> list[dict[str, object]]:
-    """What was put aside, by id."""
+def quarantine(shop: Shop) -> list[dict[str, object]]:
+    """What was quarantined, by id."""
     found = shop.engine.find_table("demo.copy__dead_letter")
     rows = [] if found is None else found.scan().to_arrow().to_pylist()
     return sorted(rows, key=lambda row: row["id"])
 
 
 def test_a_test_that_cannot_run_puts_nothing_aside(shop: Shop) -> None:
-    """Its error is a failed round; beside a test that is really red it stays one, while that one's rows go aside."""
+    """Its error is a failed iteration; beside a failed test too; the rows of that one are quarantined."""
     begin(shop, STREAMING + "select id, v from {{ stream(source('raw', 'a')) }}")
     put(shop, "a", 3, "good")
     shop.write("tests/broken.sql", "select * from {{ ref('copy') }} where no_such_column = 1")
-    assert put_red_aside(shop.engine, build(shop)) == Aside()
-    assert letters(shop) == []
+    assert quarantine_failed(shop.engine, build(shop)) == Quarantined()
+    assert quarantine(shop) == []
     put(shop, "a", 4, None)
-    done = put_red_aside(shop.engine, build(shop))
+    done = quarantine_failed(shop.engine, build(shop))
     assert [test.split(".")[2] for test in done.tests] == ["not_null_copy_v"]
-    assert [(row["id"], row["dead_letter_tests"]) for row in letters(shop)] == [
+    assert [(row["id"], row["dead_letter_tests"]) for row in quarantine(shop)] == [
         (3, "not_null_copy_v"),
         (4, "not_null_copy_v"),
     ]
@@ -76,8 +76,8 @@ def test_rows_of_a_parent_that_waits_are_not_put_aside(shop: Shop) -> None:
     before = shop.engine.table("demo.copy").positions()
     put(shop, "a", 3, "bad")
     for _ in range(2):
-        assert put_red_aside(shop.engine, build(shop)) == Aside()
-    assert letters(shop) == []
+        assert quarantine_failed(shop.engine, build(shop)) == Quarantined()
+    assert quarantine(shop) == []
     assert shop.engine.table("demo.copy").positions() == before
 
 
@@ -90,19 +90,19 @@ def test_each_range_of_several_inputs_is_put_aside_once(shop: Shop) -> None:
     )
     put(shop, "a", 3, None)
     with pytest.raises(KeyboardInterrupt):
-        put_red_aside(cast("Engine", Dies(shop.engine)), build(shop))
+        quarantine_failed(cast("Engine", Dies(shop.engine)), build(shop))
     put(shop, "b", 4, "b4")
-    assert "stays" in put_red_aside(shop.engine, build(shop)).lines[0]
-    assert [row["id"] for row in letters(shop)] == [3]
+    assert "stays" in quarantine_failed(shop.engine, build(shop)).lines[0]
+    assert [row["id"] for row in quarantine(shop)] == [3]
     build(shop, ok=True)
     assert shop.rows("select id from demo.copy order by id") == [(1,), (2,), (4,)]
     put(shop, "b", 5, None)
-    put_red_aside(shop.engine, build(shop))
-    assert [row["id"] for row in letters(shop)] == [3, 5]
+    quarantine_failed(shop.engine, build(shop))
+    assert [row["id"] for row in quarantine(shop)] == [3, 5]
 
 
 def test_letters_have_the_columns_of_the_rows(shop: Shop) -> None:
-    """A new column comes with its values; of one that the model drops the letters of before keep theirs."""
+    """A new column comes with its values; of one that the model drops the rows of before keep theirs."""
     query = (
         "{{{{ config(materialized='streaming', on_schema_change='sync_all_columns') }}}} "
         "select {} from {{{{ stream(source('raw', 'a')) }}}}"
@@ -113,8 +113,8 @@ def test_letters_have_the_columns_of_the_rows(shop: Shop) -> None:
     ):
         shop.write("models/copy.sql", query.format(columns))
         put(shop, "a", key, None)
-        put_red_aside(shop.engine, build(shop))
-    assert [(row["id"], row["kept"], row["w"]) for row in letters(shop)] == [
+        quarantine_failed(shop.engine, build(shop))
+    assert [(row["id"], row["kept"], row["w"]) for row in quarantine(shop)] == [
         (3, "k", None),
         (4, None, 40),
         (5, None, 50),

@@ -1,4 +1,4 @@
-"""The staging desk's lock is the outermost one: it is held over writes and queries of a re-plan."""
+"""The publish coordinator's lock is the outermost one: it is held over writes and queries of a re-plan."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tablestore_engine.errors import EngineBug
 from .staging_run import Run, latest
 
 
-@pytest.mark.parametrize("rank", [rank for rank in Rank if rank is not Rank.STAGING_DESK])
+@pytest.mark.parametrize("rank", [rank for rank in Rank if rank is not Rank.PUBLISH_COORDINATOR])
 def test_no_lock_is_held_when_the_desk_is_asked(engine: Engine, rank: Rank) -> None:
     """A call of the engine that came back here could wait for a thread that waits for the engine: refused at once."""
     run = Run(engine, "a")
     with OrderedLock("some lock of the engine", rank):
-        with pytest.raises(EngineBug, match="'staging desk' is taken while"):
-            run.desk.is_staged("demo.orders")
-        with pytest.raises(EngineBug, match="'staging desk' is taken while"):
-            run.desk.branches_for("test.p.unique", ["demo"])
+        with pytest.raises(EngineBug, match="'publish coordinator' is taken while"):
+            run.coordinator.is_staged("demo.orders")
+        with pytest.raises(EngineBug, match="'publish coordinator' is taken while"):
+            run.coordinator.branches_for("test.p.unique", ["demo"])
 
 
 def test_other_threads_read_and_build_while_one_plans_again(engine: Engine) -> None:
-    """The re-plan holds the desk and writes; a thread that stages another model meanwhile waits and then goes on."""
+    """The re-plan holds the coordinator and writes; a thread that stages another model waits, then continues."""
     Run(engine, "z").build("orders", policy="always")
     run = Run(engine, "a", limit=100)
     run.build("orders", 2)
@@ -35,11 +35,11 @@ def test_other_threads_read_and_build_while_one_plans_again(engine: Engine) -> N
     def other() -> None:
         begun.wait()
         ended.append(run.build("other", 1, "always", ()))
-        ended.append(run.desk.branches_for("model.p.daily", ["demo"]))
+        ended.append(run.coordinator.branches_for("model.p.daily", ["demo"]))
 
     thread = threading.Thread(target=other, daemon=True)
     thread.start()
-    run.after_check = begun.set  # the other one asks while this one holds the desk
+    run.after_check = begun.set  # the other one asks while this one holds the coordinator
     run.test("unique")
     thread.join()
     assert ended == [False, {}]

@@ -1,13 +1,8 @@
-"""Which staged snapshots of a red round are put aside, and which tests are answered by it. Pure, no I/O.
+"""Which staged snapshots of a failed iteration are quarantined, and which tests are answered by it. Pure, no I/O.
 
-Names      AsideRange      what a staged snapshot has read: where its model stands, and where it would stand behind it
-           read_range()    positions and steps → AsideRange; None: a first build, or the model stands elsewhere
-           pick_aside()    those of the wanted that may be put aside
-           list_going()    what goes with them: what was built from them
-           pick_answered() the tests whose every word is about what goes
 Rule       1 a test that ran and failed said no to it; one that could not run says nothing
            2 everything that it was built from is out: who reads a parent that never goes out cannot go on there
-           3 all that its red tests gate goes as well: else the test still holds back the rest, and nothing is put aside
+           3 all that its red tests gate goes as well: else the test still holds back the rest; nothing is quarantined
            4 no batch of a microbatch goes with it: nobody would build that again
            5 its model has rows that it can go on from: never a first build (decision 0047)
 """
@@ -24,7 +19,7 @@ Steps = Mapping[str, PositionStep]
 
 
 @dataclass(frozen=True)
-class AsideRange:
+class QuarantineRange:
     """`steps`: of everything that the model remembers; what does not move stands still in them."""
 
     base: int
@@ -44,7 +39,7 @@ class AsideRange:
         return bool(named) and all(found.get(source) == earlier[source].before for source in named)
 
 
-def read_range(base: int | None, known: Mapping[str, str], steps: Steps) -> AsideRange | None:
+def read_range(base: int | None, known: Mapping[str, str], steps: Steps) -> QuarantineRange | None:
     """`known`: the model's positions now; `steps`: the staged snapshot's. What the query remembers stays. Rule 5."""
     still = {source: PositionStep(text, text) for source, text in known.items()}
     every = {**still, **{source: step for source, step in steps.items() if source != STATE_POSITION}}
@@ -56,7 +51,7 @@ def read_range(base: int | None, known: Mapping[str, str], steps: Steps) -> Asid
         or all(step.before is None for step in inputs)
     )
     is_elsewhere = any(known.get(source) != step.before for source, step in every.items())
-    return None if base is None or is_first or is_elsewhere else AsideRange(base, every)
+    return None if base is None or is_first or is_elsewhere else QuarantineRange(base, every)
 
 
 def reds(item: Staged) -> frozenset[str]:
@@ -64,7 +59,7 @@ def reds(item: Staged) -> frozenset[str]:
     return frozenset(test for test, one in item.counted.items() if one.verdict == Verdict.RED)
 
 
-def pick_aside(book: GateBook, world: World, wanted: Collection[Staged]) -> tuple[Staged, ...]:
+def pick_quarantined(book: GateBook, world: World, wanted: Collection[Staged]) -> tuple[Staged, ...]:
     """`wanted`: staged snapshots of streaming models of this round with a range."""
     picked = tuple(one for one in wanted if reds(one) and not one.is_out and not one.is_beside)
     while True:

@@ -1,4 +1,4 @@
-"""The staging desk over a real engine: what is staged, read, published and said; no Spark, no dbt."""
+"""The publish coordinator over a real engine: what is staged, read, published and said; no Spark, no dbt."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_child_written_while_parent_is_published_is_published_behind_its_own_wri
     """The parent's last test ends before the child is there: no test comes any more, so the child's write asks."""
     run = Run(engine, "a")
     run.build("orders")
-    plan = run.desk.plan_staged(
+    plan = run.coordinator.plan_staged(
         node="model.p.daily", table="demo.daily", policy="auto", nodes=NODES, selected=("model.p.daily",)
     )
     run.test("unique")
     run.write("demo.daily", 1, plan)
     assert latest(engine, "daily") is None
-    assert [line.split()[0] for line in run.desk.publish_free("demo.daily")] == ["demo.daily"]
+    assert [line.split()[0] for line in run.coordinator.publish_free("demo.daily")] == ["demo.daily"]
     assert latest(engine, "daily") == 1
     assert staged(engine) == []
 
@@ -57,9 +57,9 @@ def test_publishing_what_is_free_leaves_other_tables_alone(engine: Engine) -> No
     run = Run(engine, "a")
     run.build("orders")
     run.build("daily", selected=("model.p.daily",))
-    assert run.desk.publish_free("demo.daily") == ()
+    assert run.coordinator.publish_free("demo.daily") == ()
     run.test("unique", Verdict.RED)
-    assert run.desk.publish_free("demo.daily") == ()
+    assert run.coordinator.publish_free("demo.daily") == ()
     assert staged(engine) == ["demo.daily", "demo.orders"]
 
 
@@ -69,11 +69,11 @@ def test_red_publishes_nothing_and_says_so_once(engine: Engine) -> None:
     run.build("orders")
     run.test("unique", Verdict.RED)
     assert latest(engine, "orders") is None
-    assert run.desk.take_held_back() == (
+    assert run.coordinator.take_held_back() == (
         "demo.orders NOT published: red: unique; its rows: select * from `demo__at_branch_dbt_aaaabbbbcccc`.`orders`",
         "1 of this run's tables wait, and readers do not see them yet: demo.orders (tablestore staged)",
     )
-    assert run.desk.take_held_back() == ()
+    assert run.coordinator.take_held_back() == ()
 
 
 def test_results_say_what_became_of_each_model(engine: Engine) -> None:
@@ -83,7 +83,7 @@ def test_results_say_what_became_of_each_model(engine: Engine) -> None:
     live = run.responses["orders"].to_dict(omit_none=True)
     assert (live["published"], live["reason"]) == (False, "waiting for unique")
     run.test("unique", Verdict.RED)
-    run.desk.take_held_back()
+    run.coordinator.take_held_back()
     assert (live["published"], live["reason"]) == (False, "red: unique")
     run.test("unique")
     assert live["published"] is True
@@ -97,12 +97,12 @@ def test_reads_of_the_invocation_see_its_staged_rows(engine: Engine) -> None:
     """Until published; dbt snapshots too, which are staged with what they read."""
     run = Run(engine, "aaaa-bbbb-cccc-dddd")
     run.build("orders")
-    assert run.desk.is_staged("demo.orders")
-    assert run.desk.branches_for("model.p.daily", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
-    assert run.desk.branches_for("snapshot.p.history", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
+    assert run.coordinator.is_staged("demo.orders")
+    assert run.coordinator.branches_for("model.p.daily", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
+    assert run.coordinator.branches_for("snapshot.p.history", ["demo"]) == {"demo.orders": "dbt_aaaabbbbcccc"}
     run.test("unique")
-    assert run.desk.branches_for("model.p.daily", ["demo"]) == {}
-    assert not run.desk.is_staged("demo.orders")
+    assert run.coordinator.branches_for("model.p.daily", ["demo"]) == {}
+    assert not run.coordinator.is_staged("demo.orders")
 
 
 def test_a_later_process_tests_and_publishes(engine: Engine) -> None:
@@ -110,9 +110,9 @@ def test_a_later_process_tests_and_publishes(engine: Engine) -> None:
     Run(engine, "a").build("orders", policy="always")
     Run(engine, "b").build("orders", 2)
     second = Run(engine, "c")
-    assert second.desk.branches_for("test.p.unique", ["demo"]) == {"demo.orders": "dbt_b"}
-    assert second.desk.branches_for("test.p.positive", ["demo"]) == {}
-    assert second.desk.branches_for("model.p.orders", ["demo"]) == {}
+    assert second.coordinator.branches_for("test.p.unique", ["demo"]) == {"demo.orders": "dbt_b"}
+    assert second.coordinator.branches_for("test.p.positive", ["demo"]) == {}
+    assert second.coordinator.branches_for("model.p.orders", ["demo"]) == {}
     second.test("unique", Verdict.RED)
     assert engine.staged("demo")[0].outcomes == {"test.p.unique": "red"}
     Run(engine, "d").test("unique")
@@ -122,7 +122,7 @@ def test_a_later_process_tests_and_publishes(engine: Engine) -> None:
 def test_a_test_never_reads_a_table_that_is_not_there_yet(engine: Engine) -> None:
     """Every test of a later process reads the staged rows of a table that was never published, gate or not."""
     Run(engine, "a").build("orders")
-    assert Run(engine, "b").desk.branches_for("test.p.positive", ["demo"]) == {"demo.orders": "dbt_a"}
+    assert Run(engine, "b").coordinator.branches_for("test.p.positive", ["demo"]) == {"demo.orders": "dbt_a"}
 
 
 def test_tests_bind_what_they_read_together(engine: Engine) -> None:
@@ -136,7 +136,8 @@ def test_tests_bind_what_they_read_together(engine: Engine) -> None:
     run.test("unique", Verdict.RED)
     assert (latest(engine, "orders"), latest(engine, "other")) == (None, None)
     assert any(
-        "demo.other NOT published: goes out together with demo.orders" in x for x in run.desk.take_held_back()
+        "demo.other NOT published: goes out together with demo.orders" in x
+        for x in run.coordinator.take_held_back()
     )
     run.test("unique")
     assert (latest(engine, "orders"), latest(engine, "other")) == (1, 1)
@@ -180,7 +181,7 @@ def test_what_becomes_of_a_waiting_snapshot_is_told(engine: Engine, told: list[s
     Run(engine, "e").build("orders", 5, "always", ())
     assert told[2:] == [was.format(2) + "is dropped: this run publishes at once"]
     Run(engine, "f").build("orders", 6)
-    Run(engine, "g").desk.forget("demo.orders", is_unchanged=True)
+    Run(engine, "g").coordinator.forget("demo.orders", is_unchanged=True)
     assert told[3:] == [
         was.format(3) + "is dropped: built again, the model changes nothing of what readers see"
     ]
@@ -235,7 +236,7 @@ def test_a_log_that_fails_is_pending_and_finished_by_the_next_test(
     assert "NOT published" not in str(failed.value)
     assert latest(engine, "orders") == 1
     assert run.responses["orders"].published == "pending"
-    assert not [line for line in run.desk.take_held_back() if "NOT published" in line]
+    assert not [line for line in run.coordinator.take_held_back() if "NOT published" in line]
     with pytest.raises(TablestoreError):
         Run(engine, "b").test("unique")
     monkeypatch.setattr(logs, "published", real)
@@ -249,7 +250,7 @@ def test_manual_is_published_by_the_operation(engine: Engine) -> None:
     run.build("other", 1, "manual", ())
     run.test("relation")
     assert latest(engine, "other") is None
-    run.desk.publish_asked(frozenset(), ["demo"])
+    run.coordinator.publish_asked(frozenset(), ["demo"])
     assert latest(engine, "other") == 1
 
 
@@ -328,9 +329,9 @@ def test_retry_owns_what_the_retried_run_has_staged(engine: Engine) -> None:
     """Its nodes read it, and a child is bound to it; the node that is retried itself reads what is published."""
     Run(engine, "a").build("orders")
     retry = Run(engine, "b")
-    retry.desk.adopt(lambda: ["a"], lambda: ["demo"])
-    assert retry.desk.branches_for("model.p.daily", ["demo"]) == {"demo.orders": "dbt_a"}
-    assert retry.desk.branches_for("model.p.orders", ["demo"]) == {}
+    retry.coordinator.adopt(lambda: ["a"], lambda: ["demo"])
+    assert retry.coordinator.branches_for("model.p.daily", ["demo"]) == {"demo.orders": "dbt_a"}
+    assert retry.coordinator.branches_for("model.p.orders", ["demo"]) == {}
     assert retry.build("daily", selected=("model.p.daily",))
     assert [line.split()[0] for line in retry.test("unique")] == ["demo.orders", "demo.daily"]
 
@@ -341,6 +342,6 @@ def test_retried_model_replaces_what_the_retried_run_has_staged(engine: Engine) 
     first.build("orders")
     first.build("daily", selected=("model.p.daily",))
     retry = Run(engine, "b")
-    retry.desk.adopt(lambda: ["a"], lambda: ["demo"])
+    retry.coordinator.adopt(lambda: ["a"], lambda: ["demo"])
     retry.build("orders", 2)
     assert staged(engine) == ["demo.orders"]

@@ -1,14 +1,14 @@
-"""What of a red round is put aside: really red, built from what is out, with all that its tests gate."""
+"""What of a failed iteration is quarantined: built from published rows, with all that its failed tests gate."""
 
 from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.tablestore.continuous.aside_rule import (
-    AsideRange,
+from dbt.adapters.tablestore.continuous.quarantine_rule import (
+    QuarantineRange,
     list_going,
     pick_answered,
-    pick_aside,
+    pick_quarantined,
     read_range,
 )
 from tablestore_engine.api import GateBook, Outcome, PositionStep, Staged, TableRead, Verdict, World
@@ -38,10 +38,10 @@ def staged(
 
 
 def picked(*items: Staged, streaming: str = "mnc", out: str = "") -> tuple[str, str, str]:
-    """Tables that are put aside, that go with them, and the tests that are answered; those of `out` were published."""
+    """Tables that are quarantined, that go with them, and answered tests; those of `out` were published."""
     book = GateBook(items)
     world = World({}, frozenset((one, f"{one}:1") for one in out))
-    found = pick_aside(book, world, [one for one in items if one.table in streaming])
+    found = pick_quarantined(book, world, [one for one in items if one.table in streaming])
     going = {one.table for one in list_going(book, found)} - {one.table for one in found}
     tests = "".join(sorted(pick_answered(book, found)))
     return "".join(one.table for one in found), "".join(sorted(going)), tests
@@ -55,7 +55,7 @@ def test_only_what_a_test_said_no_to_goes() -> None:
 
 
 def test_nothing_moves_onto_a_parent_that_waits() -> None:
-    """The parent is out, or the child stays; it goes with a parent that is put aside, and reads that range never."""
+    """The parent is out, or the child stays; it goes with a parent that is quarantined, and reads that range never."""
     child = staged("c", red="t", parents="p")
     assert picked(staged("p", red="t"), child) == ("", "", "")
     assert picked(staged("p"), child) == ("", "", "")
@@ -76,7 +76,7 @@ def test_a_test_that_gates_anything_else_ends_it() -> None:
 
 
 def test_batches_that_nobody_builds_again_stay() -> None:
-    """A microbatch that was built from it keeps it from being put aside."""
+    """A microbatch that was built from it keeps it from being quarantined."""
     assert picked(staged("p", red="t"), staged("c", parents="p", batches="1"), streaming="p") == ("", "", "")
 
 
@@ -107,9 +107,9 @@ def test_a_range_says_where_everything_stood() -> None:
     assert set(first.steps) == set(known)
     assert first.moves == {A: PositionStep("1", "2")}
     assert later.begins_with(first.steps)
-    assert later.begins_with({A: PositionStep("1", "2")})  # as letters before said it
+    assert later.begins_with({A: PositionStep("1", "2")})  # as an earlier quarantine said it
     assert not later.begins_with({})
-    moved = AsideRange(5, {**later.steps, A: PositionStep("2", "3")})
+    moved = QuarantineRange(5, {**later.steps, A: PositionStep("2", "3")})
     assert not moved.begins_with(first.steps)
     new = read_range(4, {A: "1", "query": "q"}, {B: PositionStep(None, "9")})
     assert new is not None  # an input that it reads for the first time

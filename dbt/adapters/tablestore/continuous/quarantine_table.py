@@ -1,15 +1,14 @@
-"""A round whose rows a red test has held back, put aside: they go into a table of their own, and the model goes on.
+"""Quarantine the rows of a failed iteration: they go into a table of their own, and the model continues after them.
 
     <model>__dead_letter   columns of the rows · dead_letter_kind · dead_letter_tests · dead_letter_at
 
-Names      put_red_aside   of all streaming models of a round; Aside: what to tell, tests that are answered by it
-Steps      which ones (continuous/aside_rule.py) → the red staged snapshot's changes and what was read, one commit of
-           the dead letters → an empty commit of the model, which moves it behind what was read → the staged snapshot
-           goes, with what was built from it
-INVARIANT  a range is put aside once: the letters' own position, under the model's table uuid, says where the model
-           stood with everything it remembers, and how far they went. A round that finds it there still (the one before
-           was killed between both commits, or it was rolled back) only moves it, whatever else it has read itself.
-INVARIANT  what a query remembers stays as it was before: rows that are put aside are not in its totals either.
+Steps      which ones (continuous/quarantine_rule.py) → changes of the staged snapshot and what was read, one commit of
+           the quarantine table → an empty commit of the model, which moves it after what was read → the staged snapshot
+           is dropped, with what was built from it
+INVARIANT  a range is quarantined once: the table's own position, under the model's table uuid, says where the model
+           stood with everything it remembers, and how far the rows reach. A round that finds it there still (the one
+           before was killed between both commits, or it was rolled back) only moves it, whatever else it has read.
+INVARIANT  what a query remembers stays as it was before: quarantined rows are not in its totals either.
 Not for    a first build (there is nothing to go on from), and other materializations (decision 0047).
 """
 
@@ -21,11 +20,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.tablestore.config.streaming_keys import STREAMING
-from dbt.adapters.tablestore.continuous.aside_rule import (
-    AsideRange,
+from dbt.adapters.tablestore.continuous.quarantine_rule import (
+    QuarantineRange,
     list_going,
     pick_answered,
-    pick_aside,
+    pick_quarantined,
     read_range,
     reds,
 )
@@ -51,14 +50,14 @@ Steps = Mapping[str, PositionStep]
 
 
 @dataclass(frozen=True)
-class Aside:
+class Quarantined:
     """`tests`: unique ids."""
 
     lines: tuple[str, ...] = ()
     tests: frozenset[str] = frozenset()
 
 
-def put_red_aside(engine: Engine, results: Sequence[Any]) -> Aside:
+def quarantine_failed(engine: Engine, results: Sequence[Any]) -> Quarantined:
     """`results`: dbt's, of every node of a round. Raises what writes raise; then the next round begins here again."""
     built = {
         (one.node.unique_id, f"{one.node.schema}.{one.node.alias}")
@@ -74,14 +73,14 @@ def put_red_aside(engine: Engine, results: Sequence[Any]) -> Aside:
         if (found := _find_range(engine, item)) is not None
     }
     wanted = [item for item in book.staged if item.key in ranges]
-    picked = pick_aside(book, engine.gate.see(book), wanted)
-    lines = tuple(_put_aside(engine, item, ranges[item.key]) for item in picked)
+    picked = pick_quarantined(book, engine.gate.see(book), wanted)
+    lines = tuple(_quarantine(engine, item, ranges[item.key]) for item in picked)
     for one in reversed(list_going(book, picked)):
         engine.gate.drop(one)
-    return Aside(lines, pick_answered(book, picked))
+    return Quarantined(lines, pick_answered(book, picked))
 
 
-def _find_range(engine: Engine, item: Staged) -> AsideRange | None:
+def _find_range(engine: Engine, item: Staged) -> QuarantineRange | None:
     table = engine.table(item.table)
     info = next((one for one in table.staged() if one.name == item.name), None)
     if info is None or info.base_snapshot_id is None:
@@ -89,24 +88,24 @@ def _find_range(engine: Engine, item: Staged) -> AsideRange | None:
     return read_range(info.base_snapshot_id, table.positions(), steps_of(info.properties))
 
 
-def _put_aside(engine: Engine, item: Staged, found: AsideRange) -> str:
+def _quarantine(engine: Engine, item: Staged, found: QuarantineRange) -> str:
     """What to tell."""
-    table, letters = engine.table(item.table), f"{item.table}{SUFFIX}"
-    own = engine.find_table(letters)
+    table, quarantine = engine.table(item.table), f"{item.table}{SUFFIX}"
+    own = engine.find_table(quarantine)
     known = None if own is None else own.positions().get(table.source)
     earlier = {} if known is None else _decoded(known)
     if found.begins_with(earlier):
-        what, moves = "what an earlier run put aside stays", AsideRange(found.base, earlier).moves
+        what, moves = "the rows of an earlier run stay", QuarantineRange(found.base, earlier).moves
     else:
         position = PositionStep(known, _encoded(found.steps))
-        count = _write_letters(engine, letters, item, found.base, {table.source: position})
-        what, moves = f"{count} changes are put aside", found.moves
+        count = _write_rows(engine, quarantine, item, found.base, {table.source: position})
+        what, moves = f"{count} changes are quarantined", found.moves
     empty = f"select * from {item.table} where false"
     engine.write(item.table, empty, WriteSpec(mode=_mode(table), positions=moves, always=True))
-    return f"{item.table}: {what} in {letters} (red: {_names(item)}); it goes on behind that"
+    return f"{item.table}: {what} in {quarantine} (failed: {_names(item)}); the model continues after them"
 
 
-def _write_letters(engine: Engine, letters: str, item: Staged, base: int, positions: Steps) -> int:
+def _write_rows(engine: Engine, quarantine: str, item: Staged, base: int, positions: Steps) -> int:
     """Number of rows; their columns are those of the staged snapshot."""
     database, name = item.table.split(".", maxsplit=1)
     changed = f"{database}__changes_start_to_now.{name}"
@@ -123,7 +122,7 @@ def _write_letters(engine: Engine, letters: str, item: Staged, base: int, positi
         always=True,
         positions=positions,
     )
-    return engine.write(letters, rows, spec, versions=versions).inserted
+    return engine.write(quarantine, rows, spec, versions=versions).inserted
 
 
 def _names(item: Staged) -> str:

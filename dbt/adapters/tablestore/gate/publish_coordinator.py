@@ -5,7 +5,7 @@ Steps      model built into a staged branch → its data tests read that branch 
 INVARIANT  the book in memory and what lies beside the staged branches say the same, so that `dbt run`, `dbt test`
            and `dbt retry` in separate processes decide alike.
 INVARIANT  all changes of the book happen under one lock; publishing too, so that parents go before children. It is the
-           outermost of all (Rank.STAGING_DESK): what it calls comes back here in the same thread only.
+           outermost of all (Rank.PUBLISH_COORDINATOR): what it calls comes back here in the same thread only.
 INVARIANT  a publication that failed is an error of the test that asked for it: no run ends well with pending work.
 CRASH      branches and outcomes stay, also between two claims or before a log: the next test or build goes on.
 """
@@ -70,7 +70,7 @@ class StagePlan:
         return stage_properties(self.staged)
 
 
-class StagingDesk:
+class PublishCoordinator:
     """Owns the book; `engine` opens lazily, so that commands without staged models start nothing."""
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
@@ -84,7 +84,7 @@ class StagingDesk:
         self._responses: dict[str, TablestoreResponse] = {}
         self._replanner = Replanner()
         self._loaded: set[str] = set()
-        self._lock = OrderedLock("staging desk", Rank.STAGING_DESK)
+        self._lock = OrderedLock("publish coordinator", Rank.PUBLISH_COORDINATOR)
 
     def start(self, invocation: str) -> None:
         """The invocation's id names its staged branches, so that two runs never share one."""
