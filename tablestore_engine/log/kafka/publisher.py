@@ -29,11 +29,12 @@ from tablestore_engine.log.avro_schema import SchemaIds, avro_schemas
 from tablestore_engine.log.changes import PublishReport, ReadChanges, ReadState, SnapshotChanges
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress
 from tablestore_engine.log.kafka.eventual_log import EventualCall, publish_eventual
-from tablestore_engine.log.kafka.kafka_client import FENCED, code_of, make_admin, translate
+from tablestore_engine.log.kafka.kafka_client import make_admin, translate
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import check_topics, check_use, find_topics
 from tablestore_engine.log.kafka.log_lifecycle import open_progress
 from tablestore_engine.log.kafka.publish_progress import PublishProgress, silent
+from tablestore_engine.log.kafka.publisher_retry import PublisherRetry
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.transactional_publish import (
@@ -47,9 +48,6 @@ from tablestore_engine.log.kafka.transactional_publish import (
 from tablestore_engine.log.kafka.unconfirmed_records import KafkaTopic
 from tablestore_engine.log.sink import FindCommit, PrepublishedCommit
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
-
-_TROUBLES_MAX = 3
-_FENCES_MAX = 5
 
 
 class Publisher:
@@ -142,6 +140,7 @@ class Publisher:
     ) -> tuple[Session, Tally]:
         """Do it with an open session; what another try may heal is tried again, each time with a new producer."""
         tally = Tally(progress=PublishProgress(self._settings.table, self._runtime.now_ms, self._say))
+        retry = PublisherRetry()
         while True:
             try:
                 session = self._open(latest_id, find_commit, tally)
@@ -149,26 +148,29 @@ class Publisher:
             except KafkaException as error:
                 reasons = self._session.producer.reasons if self._session is not None else None
                 final = translate(error, self._settings, doing="publishing", reasons=reasons)
-                self._plan_retry(error, final, tally, deadline_ms)
+                self._retry_or_raise(error, final, retry, tally, deadline_ms)
             except RetryError as error:
-                self._plan_retry(error, error, tally, deadline_ms)
+                self._retry_or_raise(error, error, retry, tally, deadline_ms)
             except BaseException:
                 self._drop(abort=True)
                 raise
             else:
                 return session, tally
 
-    def _plan_retry(self, error: Exception, final: TablestoreError, tally: Tally, deadline_ms: int) -> None:
+    def _retry_or_raise(
+        self,
+        error: Exception,
+        final: TablestoreError,
+        retry: PublisherRetry,
+        tally: Tally,
+        deadline_ms: int,
+    ) -> None:
         """Drop the producer and wait before the next try; raises `final` when there is none."""
         self._drop(abort=False)
-        is_fenced = isinstance(error, KafkaException) and code_of(error) in FENCED
-        tally.fences += is_fenced
-        tally.troubles += not is_fenced
-        is_worth_it = isinstance(final, RetryError) or is_fenced
-        is_early = self._runtime.now_ms() < deadline_ms
-        if is_worth_it and is_early and tally.troubles <= _TROUBLES_MAX and tally.fences <= _FENCES_MAX:
-            factor = 0.1 * 2 ** (tally.troubles + tally.fences)
-            self._runtime.sleep(factor * (0.5 + self._runtime.random.random()))
+        is_in_time = self._runtime.now_ms() < deadline_ms
+        pause = retry.next_pause(error, final, is_in_time=is_in_time, jitter=self._runtime.random.random())
+        if pause is not None:
+            self._runtime.sleep(pause)
             return
         if tally.in_doubt is not None:
             raise _outcome_unknown(self._settings, tally.in_doubt[0], final.why) from error

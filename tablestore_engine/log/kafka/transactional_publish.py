@@ -70,8 +70,6 @@ class Tally:
 
     sent: list[tuple[CommitMarker, int]] = field(default_factory=list)
     in_doubt: tuple[CommitMarker, int] | None = None
-    troubles: int = 0
-    fences: int = 0
     early: list[PrepublishedSpan] = field(default_factory=list)
     stayed: list[int] = field(default_factory=list)
     progress: PublishProgress = field(default_factory=lambda: PublishProgress("", lambda: 0))
@@ -121,7 +119,7 @@ class Tally:
 
 
 def _without_hidden(one: tuple[CommitMarker, int], newest: CommitMarker) -> tuple[CommitMarker, int]:
-    """A sent marker that was set right (decided.take_out) counts without what was taken out."""
+    """A sent marker that was set right (hanging_transactions.take_out) counts without what was taken out."""
     marker, rows = one
     if _place_of(marker) != _place_of(newest) or marker == newest or newest.before is not None:
         return one
