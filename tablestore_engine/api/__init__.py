@@ -6,6 +6,7 @@ from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.former_names import warn_former
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, TableFacts
 from tablestore_engine.api.stateful_streams import StatefulRun, StatefulStreams
+from tablestore_engine.api.stream_lags import SourceLag, stream_lags
 from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.catalog.orphan_folders import OrphanFolder
 from tablestore_engine.catalog.versions_read import ReadLog, TableRead
@@ -50,6 +51,7 @@ from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.stream.changes_input import TABLE_SOURCE, ChangesInput
 from tablestore_engine.stream.consumer_lag import ConsumerFacts
 from tablestore_engine.stream.startup_mode import StartupMode
+from tablestore_engine.stream.stream_lag import StreamLag
 from tablestore_engine.stream.table_stream import TableStream
 from tablestore_engine.warehouse.gate.gate_rule import (
     GateBook,
@@ -132,6 +134,7 @@ __all__ = [
     "RowFilter",
     "SameKeys",
     "Scan",
+    "SourceLag",
     "SparkSettings",
     "SqlResult",
     "Staged",
@@ -139,6 +142,7 @@ __all__ = [
     "StartupMode",
     "StatefulRun",
     "StatefulStreams",
+    "StreamLag",
     "SyncReport",
     "SyncSpec",
     "Table",
@@ -177,6 +181,7 @@ __all__ = [
     "steps_of",
     "stop_connect",
     "stopped_by_signals",
+    "stream_lags",
     "sync_database",
     "versioned_database",
 ]

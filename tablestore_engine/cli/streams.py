@@ -1,8 +1,5 @@
-"""`tablestore streams`: which tables keep up with what, and how far behind they are; for people, for Prometheus.
+"""`tablestore streams`: which tables follow which sources, and how far each lags; for people and for Prometheus.
 
-Names      source_records   of one table: each source that its rows are made from, as JSON has it
-Steps      positions in the table's newest snapshot → of a table of this warehouse: what lies behind its position, by
-           metadata alone · of a topic or of files: where it stands
 INVARIANT  nothing is read but metadata, no broker is asked, no JVM starts.
 INVARIANT  the exit status is 1 when a table cannot go on by itself; the file for Prometheus is written first.
 """
@@ -14,11 +11,10 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tablestore_engine.api import TABLE_SOURCE, Engine, Table
+from tablestore_engine.api import SourceLag, stream_lags
 from tablestore_engine.cli.metrics import Family, at, render_families, write_metrics
 from tablestore_engine.cli.output import print_json, print_table, say, to_utc
 from tablestore_engine.cli.warehouse_choice import add_place, list_names, open_engine
-from tablestore_engine.errors import TablestoreError
 
 Run = Callable[[argparse.Namespace], int]
 _COLUMNS = (
@@ -51,12 +47,8 @@ def _register(parser: argparse.ArgumentParser) -> Run:
 def _run(arguments: argparse.Namespace) -> int:
     now_ms = int(time.time() * 1000)
     with open_engine(arguments) as engine:
-        tables = {engine.table(name).source: name for name in list_names(engine, None)}
-        records = [
-            record
-            for name in list_names(engine, arguments.table)
-            for record in source_records(engine, name, tables, now_ms)
-        ]
+        found = stream_lags(engine, list_names(engine, arguments.table))
+    records = [lag_record(one, now_ms) for one in found]
     if arguments.prometheus:
         text = render_families("tablestore_stream", ("table", "follows"), _FAMILIES, records)
         write_metrics(Path(arguments.prometheus), text)
@@ -72,68 +64,24 @@ def _run(arguments: argparse.Namespace) -> int:
     return 1 if any(record["trouble"] is not None for record in records) else 0
 
 
-def source_records(
-    engine: Engine, name: str, tables: Mapping[str, str], now_ms: int
-) -> list[dict[str, object]]:
-    """Names that programs may rely on; `tables`: name among positions → table."""
-    table = engine.table(name)
-    committed_ms = table.facts().committed_at_ms
-    committed = None if committed_ms is None else committed_ms / 1000
-    try:
-        positions = table.positions()
-    except TablestoreError as error:
-        return [_record(name, "unknown", committed, trouble=str(error))]
-    records = []
-    for source, position in sorted(positions.items()):
-        if source.startswith(TABLE_SOURCE):
-            followed = tables.get(source)
-            if followed is None:
-                gone = "the table that it followed was dropped or made anew: a full refresh takes the new one"
-                records.append(_record(name, source, committed, trouble=gone))
-            else:
-                behind = _behind(engine.table(followed), position, now_ms)
-                records.append(_record(name, followed, committed, **behind))
-        elif ":" in source:
-            records.append(_record(name, source, committed, at=position))
-    return records
-
-
-def _behind(followed: Table, position: str, now_ms: int) -> dict[str, object]:
-    """Of a table of this warehouse."""
-    try:
-        found = followed.plan_changes(position)
-        rows = followed.count_changed_rows(found)
-    except TablestoreError as error:
-        return {"trouble": str(error)}
-    since, until = found.between.since or 0, found.between.until or 0
-    oldest_ms = followed.store.snapshots.get(since + 1).time_millis if until > since else None
-    lag = {
-        "snapshots": until - since,
-        "rows": rows,
-        "seconds": 0.0 if oldest_ms is None else max(0, now_ms - oldest_ms) / 1000,
-        "since": to_utc(oldest_ms),
-    }
-    return {"at": since, "newest": until, "lag": lag}
-
-
-def _record(
-    table: str,
-    follows: str,
-    committed: float | None,
-    *,
-    at: object = None,
-    newest: object = None,
-    lag: object = None,
-    trouble: object = None,
-) -> dict[str, object]:
+def lag_record(found: SourceLag, now_ms: int) -> dict[str, object]:
+    """As JSON has it: names that programs may rely on."""
+    lag = found.lag
     return {
-        "table": table,
-        "follows": follows,
-        "at": at,
-        "newest": newest,
-        "lag": lag,
-        "committed_seconds": committed,
-        "trouble": trouble,
+        "table": found.table,
+        "follows": found.follows,
+        "at": found.position if lag is None else lag.at,
+        "newest": None if lag is None else lag.newest,
+        "lag": None
+        if lag is None
+        else {
+            "snapshots": lag.snapshots,
+            "rows": lag.rows,
+            "seconds": lag.seconds(now_ms),
+            "since": to_utc(lag.oldest_ms),
+        },
+        "committed_seconds": None if found.committed_ms is None else found.committed_ms / 1000,
+        "trouble": found.trouble,
     }
 
 

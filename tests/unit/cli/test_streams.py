@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, PositionStep, TableSpec, WriteSpec
+from tablestore_engine.api import Engine, PositionStep, TableSpec, WriteSpec, stream_lags
 from tests.unit.cli.conftest import Run
 
 
@@ -80,3 +80,15 @@ def _to_now(engine: Engine) -> PositionStep:
     step = source.plan_changes(engine.table("d.copy").positions()[source.source]).step
     assert step is not None
     return step
+
+
+def test_python_gets_the_lags_that_the_command_prints(engine: Engine) -> None:
+    """Every table of the warehouse, or those that are named; the time is that of the oldest snapshot not taken."""
+    copy, mirror = stream_lags(engine)
+    assert (copy.table, copy.follows, copy.trouble) == ("d.copy", "d.feed", None)
+    assert copy.lag is not None
+    assert (copy.lag.at, copy.lag.newest, copy.lag.snapshots, copy.lag.rows) == (1, 3, 2, 3)
+    oldest = engine.table("d.feed").store.snapshots.get(2).time_millis
+    assert copy.lag.seconds(oldest + 1500) == 1.5
+    assert (mirror.follows, mirror.position, mirror.lag) == ("kafka:orders", '{"0": 17}', None)
+    assert stream_lags(engine, ["d.mirror"]) == (mirror,)
