@@ -26,11 +26,11 @@ Register = Callable[[argparse.ArgumentParser], Run]
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "broker": ("tablestore_engine.cli.broker", "a Kafka broker for development: start, stop, status, url"),
-    "show": ("tablestore_engine.cli.inspect", "columns, keys, options and facts of a table"),
-    "snapshots": ("tablestore_engine.cli.inspect", "snapshots of a table, newest last"),
-    "files": ("tablestore_engine.cli.inspect", "live files of a table with levels and deleted rows"),
-    "diff": ("tablestore_engine.cli.inspect", "what changed between two snapshots"),
-    "changelog": ("tablestore_engine.cli.inspect", "changelog rows since a snapshot"),
+    "show": ("tablestore_engine.cli.show", "columns, keys, options and facts of a table"),
+    "snapshots": ("tablestore_engine.cli.snapshot_list", "snapshots of a table, newest last"),
+    "files": ("tablestore_engine.cli.file_list", "live files of a table with levels and deleted rows"),
+    "diff": ("tablestore_engine.cli.diff", "what changed between two snapshots"),
+    "changelog": ("tablestore_engine.cli.changelog_rows", "changelog rows since a snapshot"),
     "tail": ("tablestore_engine.cli.tail", "changes as they come, a line for each row"),
     "ingest": ("tablestore_engine.cli.ingest", "change messages of others into a keyed table"),
     "connect": ("tablestore_engine.cli.connect", "changes of a PostgreSQL into Kafka: start, stop, status"),

@@ -170,3 +170,9 @@ def _cut(text: str, width: int) -> str:
     while _width(text[:end]) > width:
         end -= 1
     return text[:end]
+
+
+def print_records(records: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
+    """Some columns of records as an aligned table; None is empty."""
+    rows = [["" if one.get(name) is None else one[name] for name in columns] for one in records]
+    print_table([name.replace("_", " ") for name in columns], rows)

@@ -26,7 +26,7 @@ KEYED = WriteSpec(table=TableSpec(primary_key=("id",)))
 # every command in one process: starting Python is what costs
 _CHILD = """
 import contextlib, io, json, os, sys, traceback
-import tablestore_engine.cli.inspect, tablestore_engine.cli.tag, tablestore_engine.cli.verify, tablestore_engine.cli.sql
+import tablestore_engine.cli.show, tablestore_engine.cli.tag, tablestore_engine.cli.verify, tablestore_engine.cli.sql
 import tablestore_engine.cli.staged, tablestore_engine.cli.publish
 import pyarrow as pa
 from tablestore_engine.api import Engine, WriteSpec

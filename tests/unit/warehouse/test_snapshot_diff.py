@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import Engine, OnSchemaChange, Table, TableSpec, WriteMode, WriteSpec
-from tablestore_engine.cli.net_changes import pick_samples
 from tablestore_engine.format.schema_change import rename_column
 from tablestore_engine.warehouse import snapshot_diff
+from tablestore_engine.warehouse.net_changes import pick_samples
 from tablestore_engine.warehouse.snapshot_diff import ChangeCounts
 
 KEYED = TableSpec(primary_key=("id",))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.cli import net_changes
-from tablestore_engine.cli.net_changes import NetChange
-from tablestore_engine.warehouse import snapshot_diff
+from tablestore_engine.warehouse import net_changes, snapshot_diff
+from tablestore_engine.warehouse.net_changes import NetChange
 
 
 def changes(*rows: tuple[str, int, str]) -> pa.Table:

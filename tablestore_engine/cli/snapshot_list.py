@@ -1,0 +1,76 @@
+"""`tablestore snapshots`: the snapshots of a table, newest last. No JVM."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from tablestore_engine.cli.output import print_json, print_records, to_utc
+from tablestore_engine.cli.warehouse_choice import add_place, open_engine
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.commit.commit_report import report_of
+
+Run = Callable[[argparse.Namespace], int]
+Record = dict[str, object]
+
+
+def _register_snapshots(parser: argparse.ArgumentParser) -> Run:
+    add_place(parser)
+    parser.add_argument("--last", type=int, metavar="N", help="only the newest N")
+    return _snapshots
+
+
+def _snapshots(arguments: argparse.Namespace) -> int:
+    with open_engine(arguments) as engine:
+        table = engine.table(arguments.table)
+        tags: dict[int, list[str]] = {}
+        for name, number in table.list_tags().items():
+            tags.setdefault(number, []).append(name)
+        snapshots = table.snapshots()
+    if arguments.last is not None:
+        snapshots = snapshots[max(len(snapshots) - max(arguments.last, 0), 0) :]
+    records = [snapshot_record(snapshot, tags.get(snapshot.id, [])) for snapshot in snapshots]
+    if arguments.json:
+        print_json(records)
+        return 0
+    shown = (
+        "id",
+        "committed_at",
+        "kind",
+        "inserted",
+        "updated",
+        "deleted",
+        "changelog_rows",
+        "schema",
+        "tags",
+    )
+    print_records([{**one, "tags": ", ".join(tags.get(_int(one["id"]), []))} for one in records], shown)
+    return 0
+
+
+def snapshot_record(snapshot: Snapshot, tags: Sequence[str]) -> Record:
+    """One snapshot; the counts of other writers' snapshots are 0."""
+    report = report_of(snapshot)
+    return {
+        "id": snapshot.id,
+        "committed_at": to_utc(snapshot.time_millis),
+        "kind": str(snapshot.commit_kind),
+        "inserted": report.inserted,
+        "updated": report.updated,
+        "deleted": report.deleted,
+        "changelog_rows": report.changelog_rows,
+        "stored_rows": snapshot.total_record_count,
+        "schema": snapshot.schema_id,
+        "commit_user": snapshot.commit_user,
+        "commit_identifier": snapshot.commit_identifier,
+        "properties": dict(snapshot.properties or {}),
+        "tags": list(tags),
+    }
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+REGISTER = {"snapshots": _register_snapshots}
