@@ -9,7 +9,7 @@ from tablestore_engine.api.stateful_streams import StatefulRun, StatefulStreams
 from tablestore_engine.api.stream_lags import SourceLag, stream_lags
 from tablestore_engine.api.table import Scan, Table
 from tablestore_engine.catalog.orphan_folders import OrphanFolder
-from tablestore_engine.catalog.versions_read import ReadLog, TableRead
+from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.datasource.spark_source import TablestoreSource
 from tablestore_engine.devservers.kafka_connect import find_connect, start_connect, stop_connect
 from tablestore_engine.display import shown

@@ -28,7 +28,7 @@ from tablestore_engine.api.running_operations import Operations
 from tablestore_engine.api.stateful_streams import StatefulStreams
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.versions_read import ReadLog
+from tablestore_engine.catalog.read_log import ReadLog
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.datasource.spark_source import register_source
 from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.read_log import ReadLog
 from tablestore_engine.catalog.resolved_names import Overrides
-from tablestore_engine.catalog.versions_read import ReadLog
 from tablestore_engine.sql.table_version import TableVersion
 
 Versions = Mapping[str, TableVersion]

@@ -9,7 +9,7 @@ INVARIANT  a staged branch that was never published is seen only by its own name
 
 from __future__ import annotations
 
-from tablestore_engine.catalog.changed_rows import resolve_changes
+from tablestore_engine.catalog.changes_table import resolve_changes
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables

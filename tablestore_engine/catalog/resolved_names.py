@@ -14,11 +14,11 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tablestore_engine.catalog.changes_plan import ChangesPlan
-from tablestore_engine.catalog.versions_read import ReadLog, TableRead
+from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.sql.table_version import TableVersion, split_database
 from tablestore_engine.store.read.scan import ScanPlan
+from tablestore_engine.stream.changes_plan import ChangesPlan
 
 
 @dataclass(frozen=True)

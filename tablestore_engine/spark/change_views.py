@@ -14,7 +14,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablestore_engine.catalog.changes_plan import ChangesOfOne, ChangesPlan
 from tablestore_engine.format.data_file import VALUE_KIND
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
@@ -23,6 +22,7 @@ from tablestore_engine.spark.spark_types import columns_ddl
 from tablestore_engine.spark.view_sql import ROWS, readable_fields, select_columns
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID
+from tablestore_engine.stream.changes_plan import ChangesOfOne, ChangesPlan
 
 CreateTable = Callable[[str, str, Path], str]  # name, columns, folder → the hidden table's name
 ScanQuery = Callable[[ScanPlan, str], str]  # plan, digest → the SELECT of its rows

@@ -18,7 +18,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from tablestore_engine.catalog.changes_plan import ChangesPlan
 from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.spark.change_views import ChangeViews
 from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLiteral
@@ -39,6 +38,7 @@ from tablestore_engine.spark.view_sql import (
 )
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.store.read.scan import ScanPlan
+from tablestore_engine.stream.changes_plan import ChangesPlan
 
 _REMEMBERED_FILES = 200_000  # of all hidden tables that queries can still be pruned in: about 200 MB
 _CHECKED_PAGES = "'parquet.page.verify-checksum.enabled' 'true'"  # part of the reader's Hadoop conf

@@ -14,7 +14,7 @@ from random import Random
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tablestore_engine.catalog.versions_read import TableRead
+from tablestore_engine.catalog.read_log import TableRead
 from tablestore_engine.warehouse.gate.gate_rule import (
     GateBook,
     Outcome,

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from tablestore_engine.error_values import count_of, sql_literal, sql_row
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.data_type import BINARY_ROOTS, CHARACTER_ROOTS, STRING_LENGTH, DataField
 from tablestore_engine.format.safe_cast import safe_cast
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.sql_literal import count_of, sql_literal, sql_row
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.lsm.key_order import Mask

@@ -21,10 +21,10 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from tablestore_engine.error_values import count_of, sql_row
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.sql_literal import count_of, sql_row
 from tablestore_engine.lsm.arrow_take import keeps_all, take_rows
 from tablestore_engine.lsm.key_order import Index, Mask, order_columns
 from tablestore_engine.lsm.key_versions import Versions, retracts, sort_versions, without_update_before

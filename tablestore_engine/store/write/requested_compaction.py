@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from tablestore_engine.error_values import sql_literal
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.format.sql_literal import sql_literal
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import STEP_USER_SUFFIX, Committer
 from tablestore_engine.store.commit.commit_report import CommitIdentity

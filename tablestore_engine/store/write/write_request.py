@@ -19,11 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore_engine.error_values import count_of, sql_literal
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.sql_literal import count_of, sql_literal
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.store.commit.conflict_rule import Scope
 from tablestore_engine.store.files.bucket_state import BucketId

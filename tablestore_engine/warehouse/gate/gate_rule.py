@@ -27,7 +27,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tablestore_engine.catalog.versions_read import TableRead
+from tablestore_engine.catalog.read_log import TableRead
 from tablestore_engine.store.metadata.commit_history import NO_ROWS
 
 

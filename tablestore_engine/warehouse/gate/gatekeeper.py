@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.versions_read import TableRead
+from tablestore_engine.catalog.read_log import TableRead
 from tablestore_engine.errors import FixData, PublishPending, RetryError, TablestoreError
 from tablestore_engine.store.metadata.commit_history import commit_of, rows_version, was_committed
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot

@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from tablestore_engine.error_values import count_of, sql_row
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.data_type import VOID, DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.sql_literal import count_of, sql_row
 from tablestore_engine.format.type_arrow import field_to_arrow, type_from_arrow
 from tablestore_engine.spark.incoming_frame import (
     VIOLATION_COLUMN,

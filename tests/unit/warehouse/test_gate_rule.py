@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tablestore_engine.catalog.versions_read import TableRead
+from tablestore_engine.catalog.read_log import TableRead
 from tablestore_engine.warehouse.gate.gate_rule import (
     GateBook,
     Outcome,

@@ -23,8 +23,8 @@ from tablestore_engine.api import (
     stage_properties,
 )
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.read_log import ReadLog
 from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable, SnapshotRef
-from tablestore_engine.catalog.versions_read import ReadLog
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.metadata.commit_history import rows_version

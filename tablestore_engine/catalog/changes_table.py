@@ -1,27 +1,25 @@
 """What changed between two states of a table, as a table of its own: its columns, `_row_kind` and `_snapshot_id`.
 
-Names      resolve_changes   a range of snapshots, main's or with a staged one at its end → a ResolvedTable
 INVARIANT  columns are those of the state at the end, found by field id in files of every age.
-INVARIANT  the same range is the same rows for ever: snapshots are immutable. One that is gone is an error (TS1472).
+INVARIANT  the same range is the same rows for ever: snapshots are immutable. One that is gone is an error
+           (stream/changes_plan.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tablestore_engine.catalog.changes_plan import ChangesOfOne, ChangesPlan
 from tablestore_engine.catalog.resolved_names import NO_SNAPSHOT, ResolvedTable, SnapshotRef
-from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.sql.table_version import ChangesBetween
-from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.store.stage.staging import find_stage_name
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID
+from tablestore_engine.stream.changes_plan import plan_changes_between
 
 
 def resolve_changes(store: TableStore, between: ChangesBetween) -> ResolvedTable:
@@ -43,42 +41,11 @@ def resolve_changes(store: TableStore, between: ChangesBetween) -> ResolvedTable
         version=f"{store.location}@{label}@{schema.id}",
         label=f"changes_{between}",
         schema=_with_columns(schema),
-        load_plan=lambda: _plan(store, end, between, schema),
+        load_plan=lambda: plan_changes_between(store, end, between, schema),
         snapshot=pinned,
         stage=find_stage_name(end.branch),
         commit=rows_version(end.snapshots, last),
     )
-
-
-def _plan(store: TableStore, end: TableStore, between: ChangesBetween, schema: TableSchema) -> ChangesPlan:
-    last = end.latest() if between.until is None else end.snapshots.get(between.until)
-    if last is None:
-        return ChangesPlan(schema, ())
-    if between.since is None:
-        return ChangesPlan(schema, (), end.plan_native_scan(last, schema=schema), last.id)
-    on_main = last.id if end is store else last.id - 1
-    steps = [_of_one(store, _get(store, number)) for number in range(between.since + 1, on_main + 1)]
-    if end is not store:
-        steps.append(_of_one(end, last))
-    return ChangesPlan(schema, tuple(steps))
-
-
-def _of_one(store: TableStore, snapshot: Snapshot) -> ChangesOfOne:
-    reader = ChangelogReader(store.parts)
-    own = store.schemas.get(snapshot.schema_id)
-    return ChangesOfOne(snapshot.id, own, reader.files(snapshot), lambda: reader.read(snapshot))
-
-
-def _get(store: TableStore, number: int) -> Snapshot:
-    found = store.snapshots.find(number)
-    if found is None:
-        raise NotFound(
-            "TS1472",
-            f"changes of {store.location} behind snapshot {number - 1} are gone",
-            why=f"snapshot {number} has expired, or was rolled back",
-            fix="build what reads them anew (a full refresh); a consumer keeps snapshots that are still needed",
-        )
-    return found
 
 
 def _with_columns(schema: TableSchema) -> TableSchema:

@@ -1,8 +1,5 @@
-"""Values as SQL writes them: what an error shows can be pasted into a WHERE clause.
+"""Values in error texts, as SQL literals: what an error shows can be pasted into a WHERE clause.
 
-Names      sql_literal   one value -> NULL, 7, 1.50, 'it''s', DATE '2026-01-31', X'00FF', array(…), named_struct(…)
-           sql_row       a row or key -> name = value, …
-           count_of      1 key occurs, 2 keys occur
 INVARIANT  long values are cut inside, with their length named: a message stays readable.
 """
 

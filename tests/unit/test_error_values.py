@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from tablestore_engine.format.sql_literal import LENGTH_MAX, sql_literal, sql_row
+from tablestore_engine.error_values import LENGTH_MAX, sql_literal, sql_row
 
 
 @pytest.mark.parametrize(

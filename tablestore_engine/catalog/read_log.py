@@ -1,8 +1,4 @@
-"""What statements have read: the ground on which a test's verdict stands.
-
-Names      TableRead   rows of a table that a query saw: which commit, staged or not
-           ReadLog     what one or several statements have read, by plain names and at versions they name
-"""
+"""What statements have read: the ground on which a test's verdict stands."""
 
 from __future__ import annotations
 
