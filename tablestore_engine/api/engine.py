@@ -50,7 +50,7 @@ from tablestore_engine.sql.parser import parse
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
-from tablestore_engine.warehouse.maintenance.orphans import Orphans
+from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo
 from tablestore_engine.warehouse.statements.statement_runner import StatementRunner, needs_session
 from tablestore_engine.warehouse.statements.table_actions import TableActions

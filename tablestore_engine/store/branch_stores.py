@@ -21,7 +21,7 @@ from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.commit.orphan_notice import Sweeps
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.merge.lookup import KeyCache
-from tablestore_engine.store.metadata.consumers import ConsumerStore
+from tablestore_engine.store.metadata.consumer_files import ConsumerStore
 from tablestore_engine.store.metadata.identity import TableGuard
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.schemas import SchemaStore

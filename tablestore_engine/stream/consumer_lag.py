@@ -15,7 +15,7 @@ from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.consumer import Consumer
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.changelog import ChangelogReader
-from tablestore_engine.store.metadata.consumers import FoundConsumer
+from tablestore_engine.store.metadata.consumer_files import FoundConsumer
 from tablestore_engine.stream.consumer_progress import progress_of
 from tablestore_engine.stream.position import Part, Position
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.consumer import Consumer
-from tablestore_engine.store.metadata.consumers import ConsumerStore
+from tablestore_engine.store.metadata.consumer_files import ConsumerStore
 from tablestore_engine.stream.position import Part, Position, decode_position, encode_position
 from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 

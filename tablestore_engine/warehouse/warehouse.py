@@ -32,7 +32,7 @@ from tablestore_engine.store.write.requested_compaction import CompactionRequest
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport, report_of_compaction
 from tablestore_engine.warehouse.maintenance.expiry import Expiry
-from tablestore_engine.warehouse.maintenance.orphans import Orphans
+from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
 from tablestore_engine.warehouse.maintenance.partition_expiry import PartitionExpiry
 from tablestore_engine.warehouse.relations.relations import Relations
 from tablestore_engine.warehouse.write.incoming_rows import Incoming

@@ -37,12 +37,12 @@ from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, 
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.changed_keys_models import ChangedKeysModels
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
+from dbt.adapters.tablestore.write.dbt_snapshots import no_merge, snapshot_job, snapshot_settings
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
 from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, compiled_for_no_table, job_of
 from dbt.adapters.tablestore.write.replacement import must_replace
 from dbt.adapters.tablestore.write.seeds import seed_to_arrow
 from dbt.adapters.tablestore.write.situations import read_situation
-from dbt.adapters.tablestore.write.snapshots import no_merge, snapshot_job, snapshot_settings
 from tablestore_engine.api import (
     BROKERS,
     Engine,
