@@ -1,9 +1,5 @@
 """The columns that Spark wants of a table, and rows in exactly the Arrow types that it takes.
 
-Names      AskedColumns   what was asked for: columns of the table, `_row_kind`, `_snapshot_id`
-           all_columns    what a read has when nobody says which columns
-           find_columns   a Spark schema and a table's schema → AskedColumns, or a refusal
-           Changes        rows with their kinds and their snapshot; to_spark: the batches for Spark
 Types      as spark/spark_types.py: NTZ timestamps in microseconds, texts and bytes without lengths. What is finer than
            microseconds is cut off, as Spark's own reader does.
 INVARIANT  a type is never changed in silence: another type than the table's is refused (TS1445).
@@ -68,18 +64,18 @@ class AskedColumns:
 
 
 @dataclass(frozen=True)
-class Changes:
+class SnapshotRows:
     """`rows`: columns of the table; `kinds`: numbers of RowKind, one for each; all of one snapshot."""
 
     rows: pa.Table
     kinds: pa.Array
     snapshot_id: int
 
-    def filtered(self, keep: pa.Array | None) -> Changes:
+    def filtered(self, keep: pa.Array | None) -> SnapshotRows:
         """Only the rows that are marked; None: all."""
         if keep is None:
             return self
-        return Changes(self.rows.filter(keep), self.kinds.filter(keep), self.snapshot_id)
+        return SnapshotRows(self.rows.filter(keep), self.kinds.filter(keep), self.snapshot_id)
 
     def to_spark(self, asked: AskedColumns) -> Iterator[pa.RecordBatch]:
         """In steps that the JVM can hold."""

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore_engine.datasource.asked_columns import Changes
+from tablestore_engine.datasource.asked_columns import SnapshotRows
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.manifest import ManifestEntry
 from tablestore_engine.format.row_kind import RowKind
@@ -108,14 +108,14 @@ def plan_snapshots(found: Iterable[tuple[Position, Snapshot]], schema_id: int) -
     return [SnapshotSlice(tuple(group), schema_id) for group in groups]
 
 
-def read_slice(parts: Parts, one: Slice, columns: Sequence[str]) -> Iterator[Changes]:
+def read_slice(parts: Parts, one: Slice, columns: Sequence[str]) -> Iterator[SnapshotRows]:
     """The rows of a slice. Raises FixRequest TS1335, TS1338, NotFound TS1336, TS1337."""
     if isinstance(one, FileSlice):
         return _read_files(parts, one, columns)
     return _read_snapshots(parts, one, columns)
 
 
-def _read_snapshots(parts: Parts, one: SnapshotSlice, columns: Sequence[str]) -> Iterator[Changes]:
+def _read_snapshots(parts: Parts, one: SnapshotSlice, columns: Sequence[str]) -> Iterator[SnapshotRows]:
     source = ChangelogFiles(parts, _some(columns, parts, one), pinned=parts.schemas.get(one.schema_id))
     for at in one.at:
         chunks = source.read_next(at)
@@ -123,10 +123,10 @@ def _read_snapshots(parts: Parts, one: SnapshotSlice, columns: Sequence[str]) ->
             raise SnapshotEnumerator(parts).rolled_back(at, f"snapshot {at.snapshot} is not there any more")
         for chunk in chunks:
             kinds = pc.index_in(chunk.rows.column(ROW_KIND), _NUMBERS).combine_chunks()
-            yield Changes(chunk.rows.drop_columns([ROW_KIND, SNAPSHOT_ID]), kinds, at.snapshot)
+            yield SnapshotRows(chunk.rows.drop_columns([ROW_KIND, SNAPSHOT_ID]), kinds, at.snapshot)
 
 
-def _read_files(parts: Parts, one: FileSlice, columns: Sequence[str]) -> Iterator[Changes]:
+def _read_files(parts: Parts, one: FileSlice, columns: Sequence[str]) -> Iterator[SnapshotRows]:
     line, schema = SnapshotEnumerator(parts), parts.schemas.get(one.schema_id)
     snapshot = line.next_snapshot(one.at)
     if snapshot is None:
@@ -142,7 +142,7 @@ def _read_files(parts: Parts, one: FileSlice, columns: Sequence[str]) -> Iterato
         plan = plan_of(snapshot, schema=schema, takes=takes)
         for batch in read_batches(parts.fileio, plan, _some(columns, parts, one), skip=one.skip):
             kinds = pa.array(np.full(batch.num_rows, RowKind.INSERT, np.int8))
-            yield Changes(pa.Table.from_batches([batch]), kinds, snapshot.id)
+            yield SnapshotRows(pa.Table.from_batches([batch]), kinds, snapshot.id)
     except NotFound as error:
         known = line.explain(one.at, error)
         if known is error:

@@ -55,7 +55,7 @@ class StatsCollector:
     ) -> None:
         modes = [mode] * len(types) if isinstance(mode, StatsMode) else mode
         self._types = types
-        self._columns = [_Column(type_, chosen) for type_, chosen in zip(types, modes, strict=True)]
+        self._columns = [_ColumnStatistics(type_, chosen) for type_, chosen in zip(types, modes, strict=True)]
 
     def add(self, rows: pa.Table) -> None:
         """O(rows x columns) in Arrow kernels."""
@@ -72,7 +72,7 @@ class StatsCollector:
         return SimpleStats(encode_row(low, nullable), encode_row(high, nullable), counts)
 
 
-class _Column:
+class _ColumnStatistics:
     def __init__(self, type_: DataType, mode: StatsMode) -> None:
         self.mode, self.nulls = mode, 0
         self._type = type_

@@ -79,7 +79,7 @@ def read_at_once(
     changes = DecodedMessages()
     try:
         for wires, numbers, texts in groups.values():
-            group = _Group(rules, changes, np.array(numbers, dtype=np.int64))
+            group = _SchemaGroup(rules, changes, np.array(numbers, dtype=np.int64))
             rows = group.read(texts, wires)
             if rules.finds_keys:
                 for names, number in key_names(raw.keys, group.numbers[rows], reader).items():
@@ -90,7 +90,7 @@ def read_at_once(
 
 
 @dataclass(frozen=True)
-class _Group:
+class _SchemaGroup:
     """Messages of one schema, or without any."""
 
     rules: ReadRules

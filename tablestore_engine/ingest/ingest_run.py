@@ -64,7 +64,7 @@ class IngestRun:
         """
         source, reader = self.open_source()
         try:
-            at = _Place(self, source, reader)
+            at = _IngestPlace(self, source, reader)
             end = source.ends()
             with ThreadPoolExecutor(1, "ingest-read") as ahead:
                 self._to_end(at, source, end, ahead, stop)
@@ -75,7 +75,12 @@ class IngestRun:
         return self.report
 
     def _to_end(
-        self, at: _Place, source: MessageSource, end: str, ahead: ThreadPoolExecutor, stop: threading.Event
+        self,
+        at: _IngestPlace,
+        source: MessageSource,
+        end: str,
+        ahead: ThreadPoolExecutor,
+        stop: threading.Event,
     ) -> None:
         """The next batch is read while one is written."""
 
@@ -109,14 +114,14 @@ class IngestRun:
     def _follow_once(self, stop: threading.Event) -> None:
         source, reader = self.open_source()
         try:
-            at = _Place(self, source, reader)
+            at = _IngestPlace(self, source, reader)
             while not stop.is_set():
                 self._interval(at, source, stop)
             at.settle()
         finally:
             source.close()
 
-    def _interval(self, at: _Place, source: MessageSource, stop: threading.Event) -> None:
+    def _interval(self, at: _IngestPlace, source: MessageSource, stop: threading.Event) -> None:
         """One commit at most, and a pause for the rest of the interval; none where messages are waiting already."""
         begin = self.runtime.now_ms()
         wait_s = min(self.spec.interval_s, _LOOK_S)
@@ -129,7 +134,7 @@ class IngestRun:
             stop.wait(max(left, _LEAST_S))
 
 
-class _Place:
+class _IngestPlace:
     """Where a run is in one source: `committed` by the table, `position` in memory, which may be further."""
 
     def __init__(self, run: IngestRun, source: MessageSource, reader: MessageReader) -> None:

@@ -35,7 +35,7 @@ _Convert = Callable[[Sequence[Any]], pa.Array]
 
 
 @dataclass(frozen=True)
-class _Row:
+class _DecodedRow:
     """A row of a message that was read alone."""
 
     number: int
@@ -43,11 +43,11 @@ class _Row:
 
 
 @dataclass
-class _Group:
+class _MeaningGroup:
     """Rows whose values mean the same: those of one schema, or without any."""
 
     wires: Any
-    rows: list[_Row] = field(default_factory=list)
+    rows: list[_DecodedRow] = field(default_factory=list)
 
 
 def find_key(raw: RawMessages, reader: MessageReader, rules: ReadRules) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class MessageDecoder:
     def decode(self, raw: RawMessages) -> DecodedMessages:
         """All messages of a batch."""
         changes = DecodedMessages()
-        groups: dict[int, _Group] = {}
+        groups: dict[int, _MeaningGroup] = {}
         self._chunk(raw, 0, len(raw), changes, groups)
         for group in groups.values():
             self._columns(group, changes)
@@ -80,7 +80,12 @@ class MessageDecoder:
         return changes
 
     def _chunk(
-        self, raw: RawMessages, begin: int, end: int, changes: DecodedMessages, groups: dict[int, _Group]
+        self,
+        raw: RawMessages,
+        begin: int,
+        end: int,
+        changes: DecodedMessages,
+        groups: dict[int, _MeaningGroup],
     ) -> None:
         if end - begin <= _SMALL:
             for number in range(begin, end):
@@ -97,7 +102,7 @@ class MessageDecoder:
             self._one(raw, number, changes, groups)
 
     def _one(
-        self, raw: RawMessages, number: int, changes: DecodedMessages, groups: dict[int, _Group]
+        self, raw: RawMessages, number: int, changes: DecodedMessages, groups: dict[int, _MeaningGroup]
     ) -> None:
         try:
             event = self.reader.read(raw.keys[number], raw.values[number], self.rules.key)
@@ -121,11 +126,11 @@ class MessageDecoder:
             self._keep(number, event, groups)
 
     @staticmethod
-    def _keep(number: int, event: ChangeEvent, groups: dict[int, _Group]) -> None:
-        group = groups.setdefault(id(event.wires), _Group(event.wires))
-        group.rows += [_Row(number, change) for change in event.changes]
+    def _keep(number: int, event: ChangeEvent, groups: dict[int, _MeaningGroup]) -> None:
+        group = groups.setdefault(id(event.wires), _MeaningGroup(event.wires))
+        group.rows += [_DecodedRow(number, change) for change in event.changes]
 
-    def _columns(self, group: _Group, changes: DecodedMessages) -> None:
+    def _columns(self, group: _MeaningGroup, changes: DecodedMessages) -> None:
         """Columns of a group; messages with values that cannot be read are left out."""
         rows = self._whole(group.rows, changes)
         keys = {name.lower() for name in self.rules.key}
@@ -152,7 +157,7 @@ class MessageDecoder:
         )
         changes.parts.append(part.without(np.array(list(dead), dtype=np.int64)))
 
-    def _whole(self, rows: list[_Row], changes: DecodedMessages) -> list[_Row]:
+    def _whole(self, rows: list[_DecodedRow], changes: DecodedMessages) -> list[_DecodedRow]:
         """Without rows that lack a column which the table has, or which came before, and do not say what it is."""
         if all(row.change.is_whole for row in rows):
             return rows
@@ -173,7 +178,12 @@ class MessageDecoder:
         return [row for row in rows if row.number not in lacking] if lacking else rows
 
     def _convert(
-        self, name: str, raw: Sequence[Any], group: _Group, changes: DecodedMessages, rows: Sequence[_Row]
+        self,
+        name: str,
+        raw: Sequence[Any],
+        group: _MeaningGroup,
+        changes: DecodedMessages,
+        rows: Sequence[_DecodedRow],
     ) -> tuple[DataType, _Convert] | None:
         """Type of a column and how its values are read; None when it has neither values nor a type."""
         wire: WireType | None = None if group.wires is None else group.wires.get(name)
@@ -203,7 +213,7 @@ def _refuse(values: Sequence[Any], reason: str) -> pa.Array:
     return pa.nulls(len(values))
 
 
-def _value(row: _Row, name: str, *, is_key: bool) -> Any:  # noqa: ANN401 - parsed JSON
+def _value(row: _DecodedRow, name: str, *, is_key: bool) -> Any:  # noqa: ANN401 - parsed JSON
     """Of a row that is taken only the key."""
     change = row.change
     if change.is_put or is_key:
@@ -215,7 +225,7 @@ def _column(
     name: str,
     raw: Sequence[Any],
     convert: _Convert,
-    rows: Sequence[_Row],
+    rows: Sequence[_DecodedRow],
     dead: dict[int, str],
     kind: DataType,
 ) -> pa.Array:

@@ -52,11 +52,11 @@ def read_json_rows(
             parts.append(_envelopes([value for value in values if value is not None], schema))
         order = np.argsort(np.asarray([*gone, *puts], np.int64))
         return pa.concat_tables(parts).take(pa.array(order))
-    except (pa.ArrowException, ValueError, TypeError, _StrangeError):
+    except (pa.ArrowException, ValueError, TypeError, _NotPlainError):
         return None
 
 
-class _StrangeError(Exception):
+class _NotPlainError(Exception):
     """Not what our envelope writes."""
 
 
@@ -65,7 +65,7 @@ def _envelopes(values: Sequence[bytes], schema: TableSchema) -> pa.Table:
     found = _parse(values, pa.schema([("before", row), ("after", row), ("op", pa.string())]))
     places = pc.index_in(found["op"].combine_chunks(), value_set=_WORDS)
     if places.null_count:
-        raise _StrangeError
+        raise _NotPlainError
     kinds = _KIND_OF_WORD[places.to_numpy()]
     sides = {name: found[name].combine_chunks() for name in ("before", "after")}
     is_gone = kinds == RowKind.DELETE
@@ -73,7 +73,7 @@ def _envelopes(values: Sequence[bytes], schema: TableSchema) -> pa.Table:
     if is_gone.any():
         rows = pc.if_else(pa.array(is_gone), sides["before"], rows)
     if rows.null_count:
-        raise _StrangeError
+        raise _NotPlainError
     columns = dict(zip((field.name for field in schema.fields), rows.flatten(), strict=True))
     return _typed(columns, schema.fields).append_column(ROW_KIND_COLUMN, pa.array(kinds))
 
@@ -82,7 +82,7 @@ def _tombstones(keys: Sequence[bytes | None], schema: TableSchema) -> pa.Table:
     """The key's columns, and nothing in the others."""
     given = [key for key in keys if key is not None]
     if len(given) < len(keys):
-        raise _StrangeError
+        raise _NotPlainError
     names = set(schema.primary_keys)
     found = _parse(given, pa.schema([_field(field) for field in schema.fields if field.name in names]))
     columns = {name: found[name].combine_chunks() for name in found.column_names if name in names}
@@ -97,9 +97,9 @@ def _parse(texts: Sequence[bytes], target: pa.Schema) -> pa.Table:
     """One JSON object per text."""
     joined = b"\n".join(texts)
     if joined.count(b"\n") != len(texts) - 1:
-        raise _StrangeError  # a line break within an object, or none around it
+        raise _NotPlainError  # a line break within an object, or none around it
     if not joined.startswith(b"{") or joined.count(b"\n{") != len(texts) - 1:
-        raise _StrangeError
+        raise _NotPlainError
     block = max(_BLOCK_BYTES, 2 * max(map(len, texts)))
     found = pj.read_json(
         io.BytesIO(joined),
@@ -107,7 +107,7 @@ def _parse(texts: Sequence[bytes], target: pa.Schema) -> pa.Table:
         parse_options=pj.ParseOptions(explicit_schema=target, unexpected_field_behavior="ignore"),
     )
     if found.num_rows != len(texts):
-        raise _StrangeError
+        raise _NotPlainError
     return found
 
 

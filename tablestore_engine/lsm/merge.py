@@ -1,14 +1,5 @@
 """The merge of a bucket: rows among themselves, then with the stored rows of their keys, and what that changed.
 
-Names      merge_versions   versions → one per key
-           merged_rows      the rows of that
-           Incoming         one version per key, in key order, about to meet the stored rows
-           Stored           the stored rows that are hit, in hit order
-           meet_stored      incoming, stored → Met: what each key holds then
-           Decision         rows to write, stored rows to mark deleted, counts of keys
-           decide           Met → Decision
-           ChangelogRows    which rows of which side, of what kind, in key order with -U before +U
-           changelog_rows   Decision → ChangelogRows
 Steps      1 pairs of a hit: (stored, incoming), turned round where the sequence field calls the stored row newer
            2 the engine makes one version of each pair  3 where it is the stored row, or one like it, nothing changes
            4 else it is replaced: -U +U, or -D when the outcome retracts
@@ -36,7 +27,7 @@ Kinds = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)
-class Incoming:
+class IncomingRecords:
     """`deletes[i]`: row i retracts."""
 
     rows: pa.Table
@@ -44,7 +35,7 @@ class Incoming:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredRecords:
     """Entry j is the visible row of the key of incoming row `hits[j]`.
 
     rows    None when nobody asked for their values
@@ -69,7 +60,7 @@ class Met:
 
 
 @dataclass(frozen=True)
-class ChangelogRows:
+class ChangelogRowNumbers:
     """Row i is `Met.rows[rows[i]]` or, where `from_old[i]`, the stored row of hit `rows[i]`."""
 
     rows: Index
@@ -104,7 +95,7 @@ def merged_rows(rows: pa.Table, merged: Merged) -> pa.Table:
     return made
 
 
-def meet_stored(engine: MergeEngine, incoming: Incoming, stored: Stored) -> Met:
+def meet_stored(engine: MergeEngine, incoming: IncomingRecords, stored: StoredRecords) -> Met:
     """What each key holds once its incoming version has met the stored row. REQUIRES `stored.rows` if it combines."""
     kept = np.zeros(len(stored.hits), dtype=np.bool_)
     meeting = np.flatnonzero(~stored.gives_way)
@@ -129,7 +120,7 @@ def meet_stored(engine: MergeEngine, incoming: Incoming, stored: Stored) -> Met:
     return Met(rows, deletes, stored.hits, kept)
 
 
-def _pairs(engine: MergeEngine, incoming: Incoming, stored: Stored, meeting: Index) -> Versions:
+def _pairs(engine: MergeEngine, incoming: IncomingRecords, stored: StoredRecords, meeting: Index) -> Versions:
     """Two versions of each key that meets; stored row j has the number `len(incoming) + j`."""
     mine, theirs = stored.hits[meeting], len(incoming.deletes) + meeting
     order = np.empty(2 * len(meeting), dtype=np.int64)
@@ -144,7 +135,7 @@ def _pairs(engine: MergeEngine, incoming: Incoming, stored: Stored, meeting: Ind
     return Versions(order, starts, taken_away, rows=rows)
 
 
-def _stacked(incoming: Incoming, stored: Stored) -> pa.Table:
+def _stacked(incoming: IncomingRecords, stored: StoredRecords) -> pa.Table:
     assert stored.rows is not None  # the caller asked the engine whether it combines
     return pa.concat_tables([incoming.rows, stored.rows.select(incoming.rows.column_names)])
 
@@ -170,7 +161,7 @@ def decide(met: Met, *, identical: Mask | None = None) -> Decision:
     )
 
 
-def changelog_rows(met: Met, decision: Decision) -> ChangelogRows:
+def changelog_rows(met: Met, decision: Decision) -> ChangelogRowNumbers:
     """The changelog of a decision, in key order (incoming rows are), -U before +U."""
     old_keys = met.hits[decision.replaced]
     has_old = np.zeros(len(met.deletes), dtype=np.bool_)
@@ -180,7 +171,7 @@ def changelog_rows(met: Met, decision: Decision) -> ChangelogRows:
     order = np.argsort(np.concatenate([2 * old_keys, 2 * decision.written + 1]), kind="stable")
     from_old = np.zeros(len(order), dtype=np.bool_)
     from_old[: len(old_keys)] = True
-    return ChangelogRows(
+    return ChangelogRowNumbers(
         rows=np.concatenate([decision.replaced, decision.written])[order],
         from_old=from_old[order],
         kinds=np.concatenate([old_kinds, new_kinds]).astype(np.int8)[order],

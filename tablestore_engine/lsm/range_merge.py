@@ -92,7 +92,7 @@ def merge_ranges(
     chains: Sequence[Iterator[Piece[S, R]]], shares: Sequence[int]
 ) -> Iterator[list[Piece[S, R]]]:
     """The pieces of one key range after the other, chain by chain. Raises FixData TS1697 for rows out of order."""
-    cursors = [_Cursor(pieces, share) for pieces, share in zip(chains, shares, strict=True)]
+    cursors = [_RangeCursor(pieces, share) for pieces, share in zip(chains, shares, strict=True)]
     while True:
         for cursor in cursors:
             cursor.fill()
@@ -103,7 +103,7 @@ def merge_ranges(
         yield taken
 
 
-class _Cursor(Generic[S, R]):
+class _RangeCursor(Generic[S, R]):
     """One chain: what was read of it and not given out yet."""
 
     def __init__(self, pieces: Iterator[Piece[S, R]], share: int) -> None:

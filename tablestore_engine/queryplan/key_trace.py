@@ -54,14 +54,14 @@ class Unproven(Exception):
 
 
 @dataclass(frozen=True)
-class Part:
+class TracedPart:
     """Rows with columns; each changed row of the node agrees with one of them on all of `columns`."""
 
     step: Step
     columns: frozenset[int]
 
 
-Take = Callable[[PlanNode, frozenset[int]], Part]  # part() or rows() of a node
+Take = Callable[[PlanNode, frozenset[int]], TracedPart]  # part() or rows() of a node
 
 
 def trace_keys(known: KnownColumns, occurrence: Occurrence, key: Sequence[int]) -> Step:
@@ -85,11 +85,11 @@ class _Builder:
 
     # ---- the node of the occurrence and those above it -----------------------------------------------------
 
-    def part(self, node: PlanNode, needed: frozenset[int]) -> Part:
+    def part(self, node: PlanNode, needed: frozenset[int]) -> TracedPart:
         """Rows of the node that differ."""
         if node.path == self._occurrence.path:
             columns = tuple(sorted(self._occurrence.columns))
-            return Part(ChangedRows(node.path, columns), frozenset(columns))
+            return TracedPart(ChangedRows(node.path, columns), frozenset(columns))
         side = side_of(node, self._occurrence)
         if node.kind == "Window":
             return self._partitions(node, needed)
@@ -99,7 +99,7 @@ class _Builder:
             return self._joined(node, needed, side)
         return self._row_by_row(node, needed, self.part(side, self._below(node, needed)))
 
-    def _partitions(self, node: PlanNode, needed: frozenset[int]) -> Part:
+    def _partitions(self, node: PlanNode, needed: frozenset[int]) -> TracedPart:
         """Rows of the partitions that have a changed row."""
         partition, child = node.fields["partitionSpec"], node.children[0]
         if not partition:
@@ -108,24 +108,24 @@ class _Builder:
         changed = self.part(child, references)
         own = frozenset(one.identity for one in partition if one.is_attribute and one.identity is not None)
         if needed <= own:
-            return Part(Select(changed.step, _kept(own)), own)
+            return TracedPart(Select(changed.step, _kept(own)), own)
         rows = self.rows(child, needed | references)
         fresh = [self._next_identity() for _ in partition]
         values = Select(
             changed.step, tuple(Column(new, one.place) for new, one in zip(fresh, partition, strict=True))
         )
         same = tuple(SameValue(one.place, new) for new, one in zip(fresh, partition, strict=True))
-        return Part(Matched(rows.step, values, same), rows.columns)
+        return TracedPart(Matched(rows.step, values, same), rows.columns)
 
     # ---- rows of the old and the new state -----------------------------------------------------------------
 
-    def rows(self, node: PlanNode, needed: frozenset[int]) -> Part:
+    def rows(self, node: PlanNode, needed: frozenset[int]) -> TracedPart:
         """All rows that the node had or has; a few more do no harm."""
         known = self._known
         if node.path in {one.path for one in known.changed if not one.in_subquery}:
-            return Part(RowsWithPast(node.path), frozenset(output_ids(node)))
+            return TracedPart(RowsWithPast(node.path), frozenset(output_ids(node)))
         if known.is_steady(node):
-            return Part(Stored(node.path), frozenset(output_ids(node)))
+            return TracedPart(Stored(node.path), frozenset(output_ids(node)))
         if node.kind == "Union":
             parts = [self._renamed(node, child, needed, self.rows) for child in node.children]
             return _either(parts, needed)
@@ -137,7 +137,7 @@ class _Builder:
 
     # ---- joins ---------------------------------------------------------------------------------------------
 
-    def _joined(self, node: PlanNode, needed: frozenset[int], side: PlanNode | None) -> Part:
+    def _joined(self, node: PlanNode, needed: frozenset[int], side: PlanNode | None) -> TracedPart:
         """`side`: in which the occurrence lies; None: all rows of the join."""
         left, right = node.children
         if node.join_type in KEEPS_LEFT and side is not right:
@@ -157,18 +157,24 @@ class _Builder:
         return _either(parts, needed)
 
     def _extended(
-        self, needed: frozenset[int], inner: Part, side: PlanNode | None, *, kept: PlanNode, lost: PlanNode
-    ) -> Part:
+        self,
+        needed: frozenset[int],
+        inner: TracedPart,
+        side: PlanNode | None,
+        *,
+        kept: PlanNode,
+        lost: PlanNode,
+    ) -> TracedPart:
         """Rows of the side that the join keeps, with NULL for the other side."""
         own = needed & set(output_ids(kept))
         is_own = side is None or side is kept
         part = self._of(kept, side)(kept, own) if is_own else _only(inner, frozenset(output_ids(kept)))
         nulls = tuple(Column(one, None) for one in output_ids(lost))
-        return Part(
+        return TracedPart(
             Select(part.step, _kept(part.columns) + nulls), part.columns | frozenset(output_ids(lost))
         )
 
-    def _matched(self, node: PlanNode, needed: frozenset[int], side: PlanNode | None) -> Part:
+    def _matched(self, node: PlanNode, needed: frozenset[int], side: PlanNode | None) -> TracedPart:
         """Pairs of rows. One side is enough where nothing is needed of the other."""
         left, right = node.children
         first, second = (right, left) if side is right else (left, right)
@@ -183,7 +189,7 @@ class _Builder:
             if others <= partners.keys():
                 part = self.part(first, own | {partners[one] for one in others})
                 same = tuple(Column(one, partners[one]) for one in sorted(others))
-                return Part(Select(part.step, _kept(part.columns) + same), part.columns | others)
+                return TracedPart(Select(part.step, _kept(part.columns) + same), part.columns | others)
         sides = {
             child.path: known.rows(child) if side is not child else known.trace(child, self._occurrence)
             for child in node.children
@@ -192,7 +198,7 @@ class _Builder:
         asked = _references(conditions)
         one = self._of(first, side)(first, own | (asked & set(output_ids(first))))
         other = self.rows(second, others | (asked & set(output_ids(second))))
-        return Part(
+        return TracedPart(
             Matched(one.step, other.step, tuple(part.place for part in conditions)),
             one.columns | other.columns,
         )
@@ -220,7 +226,7 @@ class _Builder:
             case _:
                 return needed
 
-    def _row_by_row(self, node: PlanNode, needed: frozenset[int], below: Part) -> Part:
+    def _row_by_row(self, node: PlanNode, needed: frozenset[int], below: TracedPart) -> TracedPart:
         match node.kind:
             case "Filter":
                 return self._filtered(node, below)
@@ -234,25 +240,25 @@ class _Builder:
                 return below
             case "Generate":
                 made = frozenset(output_ids(node)) - frozenset(output_ids(node.children[0]))
-                return Part(Unfolded(below.step, node.path), below.columns | made)
+                return TracedPart(Unfolded(below.step, node.path), below.columns | made)
             case "Expand":
                 numbers = _numbers(node, needed)
                 output = node.fields["output"]
                 ids = frozenset(output[number].identity or 0 for number in numbers)
-                return Part(Expanded(below.step, node.path, numbers), ids)
+                return TracedPart(Expanded(below.step, node.path, numbers), ids)
             case kind:
                 raise Unproven(f"{kind} in Spark's plan")
 
-    def _filtered(self, node: PlanNode, below: Part) -> Part:
+    def _filtered(self, node: PlanNode, below: TracedPart) -> TracedPart:
         """Conditions that cannot be asked are left out: then there are more rows."""
         conditions = tuple(
             part.place
             for part in conjuncts(node.fields["condition"])
             if self._known.is_usable(part) and part.references <= below.columns
         )
-        return Part(Where(below.step, conditions), below.columns) if conditions else below
+        return TracedPart(Where(below.step, conditions), below.columns) if conditions else below
 
-    def _projected(self, items: Iterable[Expression], below: Part) -> Part:
+    def _projected(self, items: Iterable[Expression], below: TracedPart) -> TracedPart:
         made = [
             one
             for one in items
@@ -261,35 +267,35 @@ class _Builder:
         columns = tuple(
             Column(one.identity or 0, one.identity if one.is_attribute else one.place) for one in made
         )
-        return Part(Select(below.step, columns), frozenset(one.identity for one in columns))
+        return TracedPart(Select(below.step, columns), frozenset(one.identity for one in columns))
 
-    def _renamed(self, node: PlanNode, child: PlanNode, needed: frozenset[int], take: Take) -> Part:
+    def _renamed(self, node: PlanNode, child: PlanNode, needed: frozenset[int], take: Take) -> TracedPart:
         """A child of a UNION under the names of the union."""
         below = dict(zip(output_ids(node), output_ids(child), strict=True))
         part = take(child, frozenset(below[one] for one in needed))
         columns = tuple(Column(one, below[one]) for one in sorted(needed))
-        return Part(Select(part.step, columns), needed)
+        return TracedPart(Select(part.step, columns), needed)
 
     def _next_identity(self) -> int:
         self._fresh -= 1
         return self._fresh
 
 
-def _either(parts: Sequence[Part], needed: frozenset[int]) -> Part:
+def _either(parts: Sequence[TracedPart], needed: frozenset[int]) -> TracedPart:
     """Rows of all parts, in the columns that all have."""
     if len(parts) == 1:
         return parts[0]
     common = parts[0].columns.intersection(*(part.columns for part in parts[1:]))
     assert needed <= common, "a needed column is missing in one part"
-    return Part(Either(tuple(Select(part.step, _kept(common)) for part in parts)), common)
+    return TracedPart(Either(tuple(Select(part.step, _kept(common)) for part in parts)), common)
 
 
-def _only(part: Part, allowed: frozenset[int]) -> Part:
+def _only(part: TracedPart, allowed: frozenset[int]) -> TracedPart:
     kept = part.columns & allowed
-    return Part(Select(part.step, _kept(kept)), kept)
+    return TracedPart(Select(part.step, _kept(kept)), kept)
 
 
-def _without(part: Part, lost: frozenset[int]) -> Part:
+def _without(part: TracedPart, lost: frozenset[int]) -> TracedPart:
     return _only(part, part.columns - lost) if part.columns & lost else part
 
 

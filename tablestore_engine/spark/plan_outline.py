@@ -1,8 +1,5 @@
 """What an analysed plan reads of us, from one text of it: a call for the text instead of some for every node.
 
-Names      Outline        readings of hidden tables, and whether anything is asked of rows
-           Reading        one place where a hidden table is read, and the numbers of its nodes
-           read_outline   Spark's numbered text → outline
 Steps      each line is a node, its depth the length of its prefix; two more than its parent's: inside a subquery
            → relations of ours with the filter of dead rows above, and the table of words that this filter reads
 INVARIANT  it decides only what is worth looking at. Nodes are fetched by number and must have the text that was seen
@@ -34,7 +31,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Reading:
+class TableReading:
     """`alive`: its filter of dead rows, `words`: the table which that reads; None where the view has none."""
 
     table: str
@@ -49,13 +46,13 @@ class Reading:
 class Outline:
     """`asks`: a filter or join outside subqueries compares with more than columns."""
 
-    readings: tuple[Reading, ...]
+    readings: tuple[TableReading, ...]
     asks: bool
 
 
 def read_outline(numbered: str) -> Outline:
     """Of `numberedTreeString`."""
-    readings: list[Reading] = []
+    readings: list[TableReading] = []
     asks = False
     inside: list[int] = []  # depths where subqueries begin that are not over
     before, alive, words = -1, None, None
@@ -80,7 +77,7 @@ def read_outline(numbered: str) -> Outline:
         elif relation[1].startswith(_FILES):
             is_own = words is not None and f".{_WORDS}{relation[1][len(_FILES) :]}[" in words.text
             filtered = (alive, words) if is_own else (None, None)
-            readings.append(Reading(relation[1], node, relation[2], bool(inside), *filtered))
+            readings.append(TableReading(relation[1], node, relation[2], bool(inside), *filtered))
             alive, words = None, None
     return Outline(tuple(readings), asks)
 

@@ -31,7 +31,7 @@ from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLitera
 from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import ReadCondition, read_conditions
-from tablestore_engine.spark.plan_outline import Node, Reading, read_outline
+from tablestore_engine.spark.plan_outline import Node, TableReading, read_outline
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.file_pruning import prune
@@ -81,10 +81,10 @@ class PlanPruner:
 
     # ---- what is asked -------------------------------------------------------------------------------------
 
-    def _is_worth_it(self, reading: Reading) -> bool:
+    def _is_worth_it(self, reading: TableReading) -> bool:
         return not reading.in_subquery and len(self.tables[reading.table].group.files) >= _FILES_WORTH
 
-    def _choose(self, optimized: Jvm, readings: Sequence[Reading]) -> dict[int, tuple[StoredFile, ...]]:
+    def _choose(self, optimized: Jvm, readings: Sequence[TableReading]) -> dict[int, tuple[StoredFile, ...]]:
         """Instance → files, for those readings outside subqueries that need not read all."""
         names = {one.table: self.tables[one.table].group.column_names for one in readings}
         conditions = list(read_conditions(optimized, names))
@@ -104,7 +104,7 @@ class PlanPruner:
     # ---- the plan again ------------------------------------------------------------------------------------
 
     def _nodes(
-        self, analyzed: Jvm, readings: Sequence[Reading], chosen: Mapping[int, tuple[StoredFile, ...]]
+        self, analyzed: Jvm, readings: Sequence[TableReading], chosen: Mapping[int, tuple[StoredFile, ...]]
     ) -> Iterator[tuple[Jvm, Jvm]]:
         """Nodes of the analysed plan with those that take their place."""
         for reading in readings:
@@ -137,7 +137,9 @@ class PlanPruner:
         fewer.make()
         return self.inner.on_folder(relation, fewer.folder, len(files))
 
-    def _left(self, reading: Reading, chosen: Mapping[int, tuple[StoredFile, ...]]) -> tuple[StoredFile, ...]:
+    def _left(
+        self, reading: TableReading, chosen: Mapping[int, tuple[StoredFile, ...]]
+    ) -> tuple[StoredFile, ...]:
         """The files that it reads."""
         group = self.tables[reading.table].group
         instance = None if reading.in_subquery else _instance(reading, group.column_names[0])
@@ -151,7 +153,7 @@ def _fetched(plan: Jvm, node: Node) -> Jvm:
     return found
 
 
-def _instance(reading: Reading, first_column: str) -> int | None:
+def _instance(reading: TableReading, first_column: str) -> int | None:
     """The id of its first column: another one each time the table is read."""
     found = re.match(rf"{re.escape(first_column)}#(\d+)", reading.columns)
     return None if found is None else int(found[1])

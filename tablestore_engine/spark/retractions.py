@@ -32,7 +32,7 @@ from tablestore_engine.spark.plan_expressions import (
     keeps_value,
     used_ids,
 )
-from tablestore_engine.spark.stream_lineage import Name, Occurrence, trace_streams
+from tablestore_engine.spark.stream_lineage import Name, StreamOccurrence, trace_streams
 from tablestore_engine.sql.scanner import quote_name
 
 Analyze = Callable[[str], DataFrame]
@@ -61,14 +61,14 @@ def prove_retractions(
     is row-local. `analyze` gives the frame of a text in which the streams have their names.
     """
     primary = {(database.lower(), name.lower()): keys for (database, name), keys in streams.items()}
-    proof = _Proof(analyze, text, key, primary)
+    proof = _RetractionProof(analyze, text, key, primary)
     try:
         return proof.run()
     except _Unproven as unproven:
         return Retractions(is_local=False, clause=str(unproven.args[0]))
 
 
-class _Proof:
+class _RetractionProof:
     def __init__(
         self, analyze: Analyze, text: str, key: Sequence[str], primary: Mapping[Name, Sequence[str]]
     ) -> None:
@@ -92,10 +92,10 @@ class _Proof:
             return Retractions(is_local=True)
         return Retractions(is_local=False, select="\nunion\n".join(dict.fromkeys(map(self._select, found))))
 
-    def _item(self, one: Occurrence, name: str) -> Jvm:
+    def _item(self, one: StreamOccurrence, name: str) -> Jvm:
         return one.items[self._places[name.lower()]]
 
-    def _check_kinds(self, one: Occurrence) -> None:
+    def _check_kinds(self, one: StreamOccurrence) -> None:
         """Kind and order are the stream's own, and no filter depends on the kind."""
         ids = _ids(one)
         for name in (_KIND, _SNAPSHOT):
@@ -106,15 +106,15 @@ class _Proof:
             if any(ids.get(number) == _KIND for number in used_ids(condition)):
                 raise _Unproven(f"a filter on {_KIND}")
 
-    def _is_local(self, one: Occurrence) -> bool:
+    def _is_local(self, one: StreamOccurrence) -> bool:
         return one.is_alone and not self._is_dated and all(self._is_own(one, each) for each in one.conditions)
 
-    def _is_own(self, one: Occurrence, expression: Jvm) -> bool:
+    def _is_own(self, one: StreamOccurrence, expression: Jvm) -> bool:
         """Deterministic, and over values of the stream's row alone."""
         own = {number for number, name in _ids(one).items() if name not in (_KIND, _SNAPSHOT)}
         return used_ids(expression) <= own | one.generated and not self._composer.moves(expression)
 
-    def _check_key(self, one: Occurrence, *, is_local: bool) -> None:
+    def _check_key(self, one: StreamOccurrence, *, is_local: bool) -> None:
         own = {number for number, name in _ids(one).items() if name not in (_KIND, _SNAPSHOT)}
         allowed = own | one.generated if is_local else own
         for name in self._key:
@@ -127,7 +127,7 @@ class _Proof:
                     f"{name} of unique_key is not computed from columns of {_shown(one.stream)} alone"
                 )
 
-    def _check_identity(self, found: Collection[Occurrence]) -> None:
+    def _check_identity(self, found: Collection[StreamOccurrence]) -> None:
         for stream in sorted({one.stream for one in found}):
             places = [one for one in found if one.stream == stream]
             for column in self._primary[stream]:
@@ -137,14 +137,14 @@ class _Proof:
                         f"({', '.join(self._primary[stream])}) of {_shown(stream)} as it is"
                     )
 
-    def _identifies(self, places: Collection[Occurrence], name: str, column: str) -> bool:
+    def _identifies(self, places: Collection[StreamOccurrence], name: str, column: str) -> bool:
         for one in places:
             wanted = next(each for each in one.columns if str(each.name()).lower() == column.lower())
             if not keeps_value(self._item(one, name), wanted):
                 return False
         return True
 
-    def _select(self, one: Occurrence) -> str:
+    def _select(self, one: StreamOccurrence) -> str:
         """Keys of the occurrence's retractions; the expressions are verified by analyzing them again."""
         items = [self._item(one, name) for name in self._key]
         bare = self._composer.bare(items, one.columns)
@@ -165,14 +165,14 @@ class _Proof:
             raise self._unprintable(one)
         return f"{text} where {_KIND} in ('-U', '-D')"
 
-    def _unprintable(self, one: Occurrence) -> _Unproven:
+    def _unprintable(self, one: StreamOccurrence) -> _Unproven:
         return _Unproven(
             f"a unique_key ({', '.join(self._key)}) whose expressions cannot be evaluated on changes of "
             f"{_shown(one.stream)} alone"
         )
 
 
-def _ids(one: Occurrence) -> dict[int, str]:
+def _ids(one: StreamOccurrence) -> dict[int, str]:
     return {expr_id(column): str(column.name()).lower() for column in one.columns}
 
 

@@ -20,7 +20,7 @@ Name = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Occurrence:
+class StreamOccurrence:
     """`items`: expressions of the result's columns; `conditions`: of filters, generators; all over `columns`, the
     stream's attributes, and over `generated` ones. `is_alone`: no join and no sample stands above.
     """
@@ -41,7 +41,7 @@ class _Above:
     is_alone: bool = True
 
 
-def trace_streams(frame: DataFrame, streams: Collection[Name]) -> tuple[Occurrence, ...]:
+def trace_streams(frame: DataFrame, streams: Collection[Name]) -> tuple[StreamOccurrence, ...]:
     """`streams`: (database, name), compared without case. The items are in the order of the result's columns."""
     walk = _Walk(Composer(frame.sparkSession), frozenset((d.lower(), n.lower()) for d, n in streams))
     plan = frame._jdf.queryExecution().analyzed()
@@ -53,12 +53,16 @@ class _Walk:
         self._composer, self._streams = composer, streams
         self._definitions: dict[int, Jvm] = {}  # of CTEs
 
-    def follow(self, plan: Jvm, above: _Above) -> list[Occurrence]:
+    def follow(self, plan: Jvm, above: _Above) -> list[StreamOccurrence]:
         """Occurrences in `plan`; `above` is over its output."""
         kind = plan.nodeName()
         if kind == "View" and (name := self._stream_of(plan)) is not None:
             columns = tuple(each(plan.output()))
-            return [Occurrence(name, columns, above.items, above.conditions, above.generated, above.is_alone)]
+            return [
+                StreamOccurrence(
+                    name, columns, above.items, above.conditions, above.generated, above.is_alone
+                )
+            ]
         if kind == "WithCTE":
             self._definitions |= {one.id(): one.child() for one in each(plan.cteDefs())}
             return self.follow(plan.plan(), above)
@@ -82,7 +86,7 @@ class _Walk:
             above = replace(above, is_alone=False)
         return [found for one in children for found in self.follow(one, above) if self._has_stream(one)]
 
-    def _into(self, child: Jvm, plan: Jvm, above: _Above) -> list[Occurrence]:
+    def _into(self, child: Jvm, plan: Jvm, above: _Above) -> list[StreamOccurrence]:
         """Into a child whose columns have ids of their own."""
         if not self._has_stream(child):
             return []

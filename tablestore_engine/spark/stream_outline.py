@@ -60,13 +60,13 @@ class StreamOutline:
 
 
 @dataclass
-class _Node:
+class _OutlineNode:
     """`is_subquery`: it stands in an expression of the node above."""
 
     depth: int
     text: str
     is_subquery: bool = False
-    children: list[_Node] = field(default_factory=list)
+    children: list[_OutlineNode] = field(default_factory=list)
 
     @property
     def kind(self) -> str:
@@ -104,7 +104,7 @@ def read_streams(numbered: str, streams: Collection[tuple[str, str]]) -> StreamO
     """Of `numberedTreeString` of an analysed plan."""
     names = frozenset((database.lower(), name.lower()) for database, name in streams)
     try:
-        if not _Walk(names).follow(_read_tree(numbered)):
+        if not _OutlineWalk(names).follow(_read_tree(numbered)):
             raise _Refused(
                 "its result, which has no row of a stream: the streams stand in nothing that it selects"
             )
@@ -113,15 +113,15 @@ def read_streams(numbered: str, streams: Collection[tuple[str, str]]) -> StreamO
     return StreamOutline(None)
 
 
-def _read_tree(numbered: str) -> _Node:
+def _read_tree(numbered: str) -> _OutlineNode:
     """Every line has a number; one without a place in the tree belongs to a literal of the one before."""
-    path: list[_Node] = []
-    root: _Node | None = None
+    path: list[_OutlineNode] = []
+    root: _OutlineNode | None = None
     for line in numbered.split("\n"):
         found = _LINE.fullmatch(line)
         if found is None or (root is not None and not found[2]):
             continue
-        node = _Node(len(found[2]) // 3, found[3])
+        node = _OutlineNode(len(found[2]) // 3, found[3])
         while path and path[-1].depth >= node.depth:
             path.pop()
         if path:
@@ -134,14 +134,14 @@ def _read_tree(numbered: str) -> _Node:
     return root
 
 
-class _Walk:
+class _OutlineWalk:
     """Definitions stand before what refers to them, so one pass in the order of the text is enough."""
 
     def __init__(self, streams: frozenset[tuple[str, str]]) -> None:
         self._streams = streams
         self._defined: set[str] = set()
 
-    def follow(self, node: _Node) -> bool:
+    def follow(self, node: _OutlineNode) -> bool:
         """Whether rows of a stream come out of it. Raises _Refused."""
         view = _VIEW.match(node.text)
         if view is not None and (view[1].lower(), view[2].lower()) in self._streams:
@@ -174,7 +174,7 @@ class _TotalsWalk:
     def __init__(self) -> None:
         self._totals: set[str] = set()  # definitions that give totals
 
-    def follow(self, node: _Node) -> bool:
+    def follow(self, node: _OutlineNode) -> bool:
         """Whether totals of a stream come out of it. Raises _Refused."""
         text = node.text.removeprefix("~")
         referred = _REFERRED.match(text)
@@ -192,7 +192,7 @@ class _TotalsWalk:
         return has_totals or (name in ("Aggregate", "Distinct", "Deduplicate") and node.text.startswith("~"))
 
 
-def _check(node: _Node, sides: Sequence[bool]) -> None:
+def _check(node: _OutlineNode, sides: Sequence[bool]) -> None:
     """A node above a stream; `sides`: which children bring its rows."""
     kind = node.kind
     if kind == "Union":
@@ -206,7 +206,7 @@ def _check(node: _Node, sides: Sequence[bool]) -> None:
         raise _Refused(CLAUSES.get(kind, f"{kind} in Spark's plan"))
 
 
-def _check_join(node: _Node, sides: Sequence[bool]) -> None:
+def _check_join(node: _OutlineNode, sides: Sequence[bool]) -> None:
     if all(sides) and len(sides) > 1:
         raise _Refused("a join of two streams")
     found = _JOINED.match(node.text)

@@ -19,7 +19,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import CommitIdentity, Committer
-from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.metadata.schemas import is_described, is_same_schema
 from tablestore_engine.store.table_traits import TableTraits
@@ -66,7 +66,9 @@ def _commit_change(parts: Parts, committer: Committer, change: SchemaChange) -> 
             )
         planned[:] = [changed if is_new else current]
         kind = CommitKind.COMPACT if is_described(changed, current) else CommitKind.APPEND
-        return Planned(kind, planned[0], (), Scope(), is_forced=is_new, claims_schema=is_new, operation=None)
+        return Planned(
+            kind, planned[0], (), ConflictScope(), is_forced=is_new, claims_schema=is_new, operation=None
+        )
 
     retries = TableTraits(parts.latest_schema()).retries_max
     committer.commit(plan, CommitIdentity.of(parts.runtime, None, None), retries_max=lambda: retries)

@@ -34,7 +34,7 @@ from tablestore_engine.stream.change_source import ChangelogFiles, Chunk, result
 from tablestore_engine.stream.key_state import KeyState
 from tablestore_engine.stream.log_borders import BorderList, farthest, is_at_or_behind
 from tablestore_engine.stream.message_schemas import decode_by_borders
-from tablestore_engine.stream.normalize import Changes, Decode, Normalizer
+from tablestore_engine.stream.normalize import Decode, NormalizedChanges, Normalizer
 from tablestore_engine.stream.position import LogPlace, Part, Position, Seen
 from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 
@@ -258,7 +258,9 @@ class LogChanges:
             messages = messages.take(np.argsort(order, kind="stable"))
         return messages
 
-    def _finished(self, changes: Changes, messages: Messages, keep: Index, schema: TableSchema) -> pa.Table:
+    def _finished(
+        self, changes: NormalizedChanges, messages: Messages, keep: Index, schema: TableSchema
+    ) -> pa.Table:
         target = result_schema(schema, self._files.columns)
         rows = changes.rows.select(target.names[:-2]).take(pa.array(keep))
         ids = messages.snapshots[changes.messages[keep]]
@@ -330,10 +332,10 @@ class LogChanges:
         return base
 
 
-def _as_they_are(messages: Messages, decode: Decode) -> Changes:
+def _as_they_are(messages: Messages, decode: Decode) -> NormalizedChanges:
     rows = decode(messages)
     kinds = rows.column(ROW_KIND_COLUMN).to_numpy()
-    return Changes(rows.drop_columns([ROW_KIND_COLUMN]), kinds, np.arange(len(messages)))
+    return NormalizedChanges(rows.drop_columns([ROW_KIND_COLUMN]), kinds, np.arange(len(messages)))
 
 
 def _columns_of(target: pa.Schema) -> pa.Schema:

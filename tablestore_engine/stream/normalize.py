@@ -1,8 +1,5 @@
 """Messages of a log that say the newest row of a key → the changes of the table: -U +U +I -D, no duplicates.
 
-Names      Normalizer    messages → Changes, in order; it remembers what it has seen
-           Changes       rows, their kinds, and of which message each is
-           FindRows      columns of the key → the rows of a base table that have these keys, in any order
 Steps      of each message: what was known of its key? 1 an earlier message of the same call 2 the newest message before
            it, since the base (stream/key_state.py) 3 the row of the base table
            then: nothing, row → +I · row, another row → -U +U · row, the same row → nothing · row, tombstone → -D with
@@ -35,7 +32,7 @@ _ABSENT = -1
 
 
 @dataclass(frozen=True)
-class Changes:
+class NormalizedChanges:
     """`messages[i]`: the number of the message that row i is of; rows of a message stand together, in order."""
 
     rows: pa.Table
@@ -62,7 +59,7 @@ class Normalizer:
         places = (messages.values, messages.partitions.tolist(), messages.offsets.tolist())
         self._state.put(zip(_keys(messages), zip(*places, strict=True), strict=True))
 
-    def apply(self, messages: Messages, decode: Decode) -> Changes:
+    def apply(self, messages: Messages, decode: Decode) -> NormalizedChanges:
         """What they change; nothing of them is remembered. `decode`: by all that is known of where schemas begin."""
         known = self._find_known(messages, decode)
         is_put = np.fromiter((value is not None for value in messages.values), np.bool_, len(messages))
@@ -141,7 +138,7 @@ def _picked(rows: pa.Table, places: Index) -> pa.Table:
     return rows.take(pa.array(places))
 
 
-def _changes(known: _Known, is_put: Mask, was_there: Mask, is_same: Mask) -> Changes:
+def _changes(known: _Known, is_put: Mask, was_there: Mask, is_same: Mask) -> NormalizedChanges:
     """Two slots for each message, the row before and the row behind it; those that say nothing are left out."""
     count = len(is_put)
     takes_out, puts_in = was_there & ~is_same, is_put & ~is_same
@@ -152,4 +149,4 @@ def _changes(known: _Known, is_put: Mask, was_there: Mask, is_same: Mask) -> Cha
     kinds[1::2] = np.where(was_there, RowKind.UPDATE_AFTER, RowKind.INSERT)
     used = np.empty(2 * count, np.bool_)
     used[0::2], used[1::2] = takes_out, puts_in
-    return Changes(_picked(known.rows, places[used]), kinds[used], np.flatnonzero(used) // 2)
+    return NormalizedChanges(_picked(known.rows, places[used]), kinds[used], np.flatnonzero(used) // 2)

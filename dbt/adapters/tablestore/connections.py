@@ -25,12 +25,12 @@ from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.dbt_errors import to_dbt_error
 from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.interruption import stop_threads
-from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.statements import split_statements
 from tablestore_engine.api import Engine, ReadLog, SqlResult, TableVersion
 from tablestore_engine.errors import TablestoreError
 
-logger = Messages("Tablestore")
+logger = TerminalMessages("Tablestore")
 _GONE = frozenset({"TS1562", "TS1317"})  # a data file, a staged snapshot
 
 

@@ -109,7 +109,7 @@ def _refuse_secrets_of_config(config: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Warehouse:
+class EngineSettings:
     """Everything an engine is opened with; equal settings share one engine in a process."""
 
     location: str
@@ -158,9 +158,9 @@ def log_settings(
 
 def describe_warehouse(
     credentials: TablestoreCredentials, project_root: str, environ: Mapping[str, str] = os.environ
-) -> Warehouse:
+) -> EngineSettings:
     """The comparable settings of this target's engine."""
-    return Warehouse(
+    return EngineSettings(
         location=locate_warehouse(credentials.warehouse, project_root),
         spark_master=str(credentials.spark.get("remote") or credentials.spark.get("master") or "local[*]"),
         spark_conf=_texts(credentials.spark.get("conf") or {}),

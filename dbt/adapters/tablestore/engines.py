@@ -6,16 +6,16 @@ WHY        an engine owns the Spark session; a JVM holds one, and starting it is
 
 from __future__ import annotations
 
-from dbt.adapters.tablestore.credentials import Warehouse
-from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.credentials import EngineSettings
+from dbt.adapters.tablestore.messages import TerminalMessages
 from tablestore_engine.api import Engine, OrderedLock, Rank, SparkSettings
 
-logger = Messages("Tablestore")
-_ENGINES: dict[Warehouse, Engine] = {}
+logger = TerminalMessages("Tablestore")
+_ENGINES: dict[EngineSettings, Engine] = {}
 _LOCK = OrderedLock("engines", Rank.ENGINES)
 
 
-def get_engine(warehouse: Warehouse) -> Engine:
+def get_engine(warehouse: EngineSettings) -> Engine:
     """Open, or return the open one. Starts no JVM: the engine does so when it first needs Spark."""
     with _LOCK:
         engine = _ENGINES.get(warehouse)

@@ -33,7 +33,7 @@ from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.gate.verdicts import read_outcome
 from dbt.adapters.tablestore.inputs.ingested_sources import ingest_sources
 from dbt.adapters.tablestore.interruption import end_on_sigterm
-from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import built_schemas
 from dbt.adapters.tablestore.model_reports import ModelReports
 from dbt.adapters.tablestore.plan.build_plan import BuildPlan
@@ -46,7 +46,7 @@ from dbt.adapters.tablestore.write.seeds import read_decimals_exactly
 from tablestore_engine.api import Engine, ReadLog
 from tablestore_engine.errors import NotFound
 
-logger = Messages("Tablestore")
+logger = TerminalMessages("Tablestore")
 _FULL = CapabilitySupport(support=Support.Full)
 
 

@@ -1,7 +1,5 @@
 """What we say in dbt's log lines and errors: one place that makes it fit for the terminal.
 
-Names      Messages   dbt's logger of this adapter
-           shown()    a text whose names and values can come from anybody's warehouse, as the terminal may have it
 INVARIANT  debug lines, which repeat the user's own SQL, are not touched.
 """
 
@@ -15,7 +13,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from tablestore_engine.api import shown as shown_in
 
 
-class Messages(AdapterLogger):
+class TerminalMessages(AdapterLogger):
     """`info` and `warning` without control characters, and in characters that the terminal's encoding has."""
 
     def info(self, msg: Any, *args: Any) -> None:  # noqa: ANN401 - dbt's signature

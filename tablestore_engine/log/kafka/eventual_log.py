@@ -88,7 +88,7 @@ def publish_eventual(
     pending = _pending(progress, call)
     trusted = find_trusted(progress, ends, [(one, commit) for one, commit, _ in pending], call.early)
     schema_id = pending[-1][2] if pending else 0
-    work = _Work(session, topic, call, settings, runtime, tally, ends, schema_id)
+    work = _EventualWork(session, topic, call, settings, runtime, tally, ends, schema_id)
     if trusted is not None and work.stay(trusted, [snapshot_id for snapshot_id, _, _ in pending]):
         return
     work.send_all()
@@ -105,7 +105,7 @@ def _pending(progress: Progress, call: EventualCall) -> list[tuple[int, str, int
 
 
 @dataclass
-class _Work:
+class _EventualWork:
     """One call on its way; `schema_id`: of the newest snapshot that changed rows."""
 
     session: Session

@@ -48,7 +48,7 @@ _UNKNOWN = frozenset(
 
 
 @dataclass
-class _Follow:
+class _TopicFollow:
     """What the consumer is at: `places` behind what was given, `ended`: partitions with nothing more for now."""
 
     consumer: Consumer
@@ -69,7 +69,7 @@ class TopicSource:
             self._admin: AdminClient = make_admin(self._settings)
             self._topic_id, self._count = self._describe()
         self._asked_ms = runtime.now_ms()
-        self._follow: _Follow | None = None
+        self._follow: _TopicFollow | None = None
         self._registry: SchemaRegistry | None = None
 
     @property
@@ -221,9 +221,9 @@ class TopicSource:
         place = TopicPartition(self._settings.topic, partition)
         return read_span(self._open().consumer, place, self._settings, self._runtime)
 
-    def _open(self) -> _Follow:
+    def _open(self) -> _TopicFollow:
         if self._follow is None:
-            self._follow = _Follow(make_consumer(self._settings, reset="error"), {})
+            self._follow = _TopicFollow(make_consumer(self._settings, reset="error"), {})
         return self._follow
 
     def _assign(self, places: Mapping[int, int]) -> None:
@@ -232,7 +232,7 @@ class TopicSource:
         topic = self._settings.topic
         follow.consumer.assign([TopicPartition(topic, one, offset) for one, offset in places.items()])
 
-    def _is_idle(self, follow: _Follow, idle_at: int, *, has_any: bool) -> bool:
+    def _is_idle(self, follow: _TopicFollow, idle_at: int, *, has_any: bool) -> bool:
         """Whether there is nothing to wait for. Raises KafkaException where the brokers do not answer."""
         now = self._runtime.now_ms()
         if now < idle_at:
@@ -243,7 +243,7 @@ class TopicSource:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer while reading"))
         return False
 
-    def _arrived(self, follow: _Follow, arrived: list[Message], found: list[Message]) -> int:
+    def _arrived(self, follow: _TopicFollow, arrived: list[Message], found: list[Message]) -> int:
         """Keeps messages, notes ends; the bytes of the messages."""
         events = [message for message in arrived if message.error() is not None]
         kept = [message for message in arrived if message.error() is None] if events else arrived
@@ -257,7 +257,7 @@ class TopicSource:
         found += kept
         return sum(map(len, kept))
 
-    def _event(self, follow: _Follow, message: Message) -> None:
+    def _event(self, follow: _TopicFollow, message: Message) -> None:
         error, partition = message.error(), message.partition() or 0
         assert error is not None
         if error.code() == KafkaError._PARTITION_EOF:
@@ -268,7 +268,7 @@ class TopicSource:
         elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # nobody here asks its coordinator
             raise KafkaException(error)
 
-    def _messages(self, found: list[Message], follow: _Follow) -> RawMessages:
+    def _messages(self, found: list[Message], follow: _TopicFollow) -> RawMessages:
         count = len(found)
         return RawMessages(
             np.fromiter((one.partition() or 0 for one in found), np.int64, count),

@@ -1,9 +1,5 @@
 """May a planned commit move to a newer base as it is, or must it be planned again? Pure.
 
-Names      Scope             where a plan is only right as long as nobody else writes there
-           Step              what one snapshot between plan and claim did
-           can_rebase        the decision
-           touched_buckets   what a snapshot changed: files, changelog or vectors
 Example    plan: upsert into (dt=1, bucket 0); between: a commit to (dt=1, bucket 1) → only manifests are rebased.
            between: a fold of (dt=1, bucket 0) → planned again, its files and positions are gone.
 INVARIANT  a plan that looked at a bucket never lands on a base where that bucket is different: deletion vectors
@@ -21,7 +17,7 @@ from tablestore_engine.store.files.bucket_state import BucketId
 
 
 @dataclass(frozen=True)
-class Scope:
+class ConflictScope:
     """What a plan depends on: the whole table, partitions (bytes) with all their buckets, single buckets.
 
     The empty scope depends on nothing: rows appended without buckets.
@@ -46,7 +42,7 @@ class Step:
     touched: frozenset[BucketId]
 
 
-def can_rebase(scope: Scope, schema_id: int, steps: Sequence[Step]) -> bool:
+def can_rebase(scope: ConflictScope, schema_id: int, steps: Sequence[Step]) -> bool:
     """Whether a plan made with that schema stays right after these steps."""
     return all(step.schema_id <= schema_id and not scope.meets(step.touched) for step in steps)
 

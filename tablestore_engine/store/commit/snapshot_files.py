@@ -26,7 +26,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.commit.base_manifest_list import merge_manifests
-from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketId
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.table_traits import TableTraits
@@ -44,7 +44,7 @@ class Planned:
     kind: CommitKind
     schema: TableSchema
     changes: tuple[BucketChange, ...]
-    scope: Scope
+    scope: ConflictScope
     then_again: bool = False
     is_forced: bool = False
     claims_schema: bool = False

@@ -23,7 +23,15 @@ from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_APPEND
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.lsm.key_order import Index, Mask, order_columns, order_permutation
-from tablestore_engine.lsm.merge import Decision, Incoming, Met, Stored, changelog_rows, decide, meet_stored
+from tablestore_engine.lsm.merge import (
+    Decision,
+    IncomingRecords,
+    Met,
+    StoredRecords,
+    changelog_rows,
+    decide,
+    meet_stored,
+)
 from tablestore_engine.lsm.sequence_field import stored_newer
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.files.data_files import DataFiles, RunRows
@@ -213,8 +221,8 @@ def _meet(files: DataFiles, batch: Batch, found: _Found) -> Met:
         newer = None if stored is None else stored_newer(batch.sequence.at(hits), stored)
     return meet_stored(
         files.traits.merge_engine,
-        Incoming(batch.rows, batch.deletes),
-        Stored(hits, found.old, newer, gives_way=found.picked),
+        IncomingRecords(batch.rows, batch.deletes),
+        StoredRecords(hits, found.old, newer, gives_way=found.picked),
     )
 
 

@@ -117,13 +117,13 @@ def _without_equal(reader: FileReader, chunk: list[_Picked], pool: RowPool) -> l
 
 
 @dataclass(frozen=True)
-class _Settled:
+class _ReplacedRows:
     removed: tuple[DataFileMeta, ...]
     rewritten: tuple[DataFileMeta, ...]
     vectors: dict[str, BitMap] | None
 
 
-def _settle(files: DataFiles, state: BucketState, lost: list[_Picked]) -> _Settled:
+def _settle(files: DataFiles, state: BucketState, lost: list[_Picked]) -> _ReplacedRows:
     """Step 3 for every file that loses rows; `vectors` is complete, or None when none changed."""
     vectors = state.deletion_vectors
     removed: list[DataFileMeta] = []
@@ -148,4 +148,4 @@ def _settle(files: DataFiles, state: BucketState, lost: list[_Picked]) -> _Settl
                 files.discard(state, rewritten)
                 raise
     is_same = vectors == state.deletion_vectors
-    return _Settled(tuple(removed), tuple(rewritten), None if is_same else vectors)
+    return _ReplacedRows(tuple(removed), tuple(rewritten), None if is_same else vectors)

@@ -125,7 +125,7 @@ def _may_compare(operator: str, value: Any, low: Any, high: Any, *, exact: bool)
 
 def prune(files: Iterable[StoredFile], wanted: Predicate, schema: TableSchema) -> tuple[StoredFile, ...]:
     """The files that may hold a row that `wanted`, in names and types of `schema`, is true of; in the same order."""
-    columns = _Columns(schema)
+    columns = _FileColumns(schema)
     buckets = _Buckets(wanted, schema, columns)
     return tuple(
         file
@@ -134,7 +134,7 @@ def prune(files: Iterable[StoredFile], wanted: Predicate, schema: TableSchema) -
     )
 
 
-class _Columns:
+class _FileColumns:
     """Columns of a table by name, of its old schemas by id; schemas are few and files many."""
 
     def __init__(self, schema: TableSchema) -> None:
@@ -161,7 +161,7 @@ class _Columns:
 class _FileFacts:
     """Facts of one file; its statistics are decoded when a column that is no partition column is asked for."""
 
-    def __init__(self, file: StoredFile, columns: _Columns) -> None:
+    def __init__(self, file: StoredFile, columns: _FileColumns) -> None:
         self._file = file
         self._columns = columns
 
@@ -221,7 +221,7 @@ def _compares_alike(stored: DataType, now: DataType) -> bool:
 class _Buckets:
     """Which buckets the condition leaves, for each number of buckets that a partition was written with."""
 
-    def __init__(self, wanted: Predicate, schema: TableSchema, columns: _Columns) -> None:
+    def __init__(self, wanted: Predicate, schema: TableSchema, columns: _FileColumns) -> None:
         self._schema = schema
         self._columns = columns
         self._fields = schema.fields_of(schema.bucket_keys)

@@ -31,7 +31,7 @@ from tablestore_engine.store.commit.commit_report import (
     report_of,
     report_of_nothing,
 )
-from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.commit_history import following_properties
@@ -123,7 +123,7 @@ def _merged_plan(more: More, staged: StagedSnapshot, planned: Planned) -> Planne
         kind=CommitKind.OVERWRITE if is_overwrite else CommitKind.APPEND,
         schema=planned.schema,
         changes=changes,
-        scope=Scope(everything=True),
+        scope=ConflictScope(everything=True),
         is_forced=True,
         operation=staged.snapshot.operation,
     )

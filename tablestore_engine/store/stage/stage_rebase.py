@@ -34,7 +34,7 @@ from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitIdentity, CommitReport, count_properties
-from tablestore_engine.store.commit.conflict_rule import Scope, touched_buckets
+from tablestore_engine.store.commit.conflict_rule import ConflictScope, touched_buckets
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketId
 from tablestore_engine.store.metadata.manifests import ManifestStore
@@ -176,7 +176,7 @@ class _Plans:
             kind=snapshot.commit_kind,
             schema=schema,
             changes=staged_changes(self.parts.manifests, self.staged),
-            scope=Scope(everything=True),
+            scope=ConflictScope(everything=True),
             is_forced=True,
             claims_schema=schema is self._own_schema and schema.claim is not None,
             operation=snapshot.operation,

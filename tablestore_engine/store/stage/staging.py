@@ -7,8 +7,6 @@
                                   /audit/<hash>             one file per test: its last outcome
                                   /turn/<uuid>              further writes into the same stage (append_to_stage)
 
-Names      Staging             list, publish, discard, outcomes
-           StagedDestination   where a staged commit is claimed
 Steps      publish: no further writes → main still at the base? → schema → exclusive create of main's snapshot-(N+1)
            with that very content → LATEST → branch removed. Main was compacted meanwhile → the same rows on top
            (stage_rebase).
@@ -48,7 +46,7 @@ _BRANCH_FOLDER = "branch-" + STAGED_PREFIX
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StoredOutcome:
     """What a test said of a staged snapshot."""
 
     test_id: str
@@ -228,7 +226,7 @@ class Staging:
         path = f"{folder}/{hashlib.sha256(test_id.encode()).hexdigest()[:32]}"
         fileio.replace(path, checksummed_json(made))
 
-    def read_outcomes(self, name: str) -> tuple[Outcome, ...]:
+    def read_outcomes(self, name: str) -> tuple[StoredOutcome, ...]:
         """Outcomes by test id."""
         return _read_outcomes(self.parts.fileio, self.parts.layout, name)
 
@@ -336,7 +334,7 @@ def _audit_folder(layout: TableLayout, name: str) -> str:
     return f"{layout.branch_dir(staged_branch(name))}/audit"
 
 
-def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[Outcome, ...]:
+def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[StoredOutcome, ...]:
     found = []
     for file in fileio.list(_audit_folder(layout, name)):
         try:
@@ -344,7 +342,7 @@ def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[Outc
             verify_checksum(data, "outcome file", file.path, again=_TEST_AGAIN)
             value = parse_object(data)
             test, status, details = (str(value[key]) for key in ("test", "status", "details"))
-            outcome = Outcome(test, status, details, int(value["timeMillis"]))
+            outcome = StoredOutcome(test, status, details, int(value["timeMillis"]))
         except NotFound:
             continue
         except DAMAGE as wrong:

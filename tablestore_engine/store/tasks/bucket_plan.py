@@ -39,7 +39,7 @@ from tablestore_engine.store.tasks.bucket_task import (
     Join,
     Replace,
     Rescale,
-    Restore,
+    RestoreBucket,
     TakeIn,
     TaskTable,
     Upsert,
@@ -110,7 +110,7 @@ def plan_restore(
         if table.schema.is_keyed:
             _check_inbox_is_empty(state)
             level = _free_level(table, state)
-        tasks.append(Restore(table, state, then, level, state.next_sequence))
+        tasks.append(RestoreBucket(table, state, then, level, state.next_sequence))
     return tuple(tasks)
 
 

@@ -1,17 +1,9 @@
 """One piece of work on one bucket as a value: what is done, to which stored files, with which rows.
 
-Names      TaskTable   the table as a task knows it: its paths, its schema, its options
-           Upsert      keyed: rows against the stored rows of their keys; picked rows whose keys stay away are deleted
-           Append      append-only: rows become files
-           Replace     append-only: picked rows give way to rows, or to none (that is a delete)
-           Fold        keyed: runs become one run without their dead rows
-           TakeIn      keyed: level 0, which other writers left, becomes a run of ours
-           Join        append-only: small files become one
-           BucketTask  any of them. bucket_plan makes them, task_runner performs them
 INVARIANT  frozen and picklable: no file system, no clock, no ids, no cache. What a task does depends on the task and on
            the immutable files that it names, so it may run in a thread, in a Spark task, twice, or never.
 INVARIANT  a task has the state of its bucket at one snapshot; its change is right on snapshots with the same state only
-           (conflict_rule.Scope). Its vectors are those of all files: the change has to name the whole map.
+           (ConflictScope). Its vectors are those of all files: the change has to name the whole map.
 INVARIANT  rows are those of routing.route_rows: of this bucket, with the table's columns, checked. Nobody checks again.
 WHY        Upsert and Replace are not one: a key finds the stored row, without a key only the whole row does.
 """
@@ -148,7 +140,7 @@ class Join:
 
 
 @dataclass(frozen=True)
-class Restore:
+class RestoreBucket:
     """The visible rows of `files`, which the bucket had in another snapshot, in place of those of `state`.
 
     `level`, `first_sequence`: of rows that come back; a keyed table needs the first, an append-only one the second.
@@ -174,4 +166,4 @@ class Rescale:
     level: int
 
 
-BucketTask = Upsert | Append | Replace | Fold | TakeIn | Join | Restore | Rescale
+BucketTask = Upsert | Append | Replace | Fold | TakeIn | Join | RestoreBucket | Rescale

@@ -44,7 +44,7 @@ from tablestore_engine.store.tasks.bucket_task import (
     Join,
     Replace,
     Rescale,
-    Restore,
+    RestoreBucket,
     TakeIn,
     Upsert,
 )
@@ -92,7 +92,7 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
             return join_files(files, state, names)
         case Rescale(state=state, files=sources, level=level):
             return rescale_rows(files, state, sources, level=level)
-        case Restore():
+        case RestoreBucket():
             return _restore(files, task, access.key_cache)
 
 
@@ -153,7 +153,7 @@ def _append(files: DataFiles, task: Append) -> BucketChange:
     )
 
 
-def _restore(files: DataFiles, task: Restore, cache: KeyCache | None) -> BucketChange:
+def _restore(files: DataFiles, task: RestoreBucket, cache: KeyCache | None) -> BucketChange:
     """A difference: rows that are equal then and now stay where they lie."""
     if files.schema.is_keyed:
         target = Target(level=task.level, picks=EVERY_ROW, skip_identical=True)

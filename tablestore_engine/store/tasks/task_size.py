@@ -22,7 +22,7 @@ from tablestore_engine.store.tasks.bucket_task import (
     Join,
     Replace,
     Rescale,
-    Restore,
+    RestoreBucket,
     TakeIn,
     Upsert,
 )
@@ -45,7 +45,7 @@ def input_bytes(task: BucketTask) -> int:
             return 0 if picks is None else _picked_bytes(state, picks)
         case Rescale(files=files):
             return _sum(files)
-        case Restore(state=state, files=files):
+        case RestoreBucket(state=state, files=files):
             return _sum(state.files) + _sum(files)
         case Append():
             return 0

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.table_traits import TableTraits
@@ -104,6 +104,6 @@ def _compacted(parts: Parts, schema: TableSchema, tasks: Sequence[BucketTask]) -
         kind=CommitKind.COMPACT,
         schema=schema,
         changes=made,
-        scope=Scope(buckets=frozenset((change.partition_bytes, change.bucket) for change in made)),
+        scope=ConflictScope(buckets=frozenset((change.partition_bytes, change.bucket) for change in made)),
         then_again=True,
     )

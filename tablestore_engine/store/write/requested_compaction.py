@@ -27,7 +27,7 @@ from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import STEP_USER_SUFFIX, Committer
 from tablestore_engine.store.commit.commit_report import CommitIdentity
-from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.table_traits import TableTraits
@@ -105,7 +105,7 @@ class _Step:
         covers = _covers(schema, self.request)
         made = compaction_step(self.parts, base, schema, covers, full=self.request.full)
         if made is None:
-            self.last = Planned(CommitKind.COMPACT, schema, (), Scope())
+            self.last = Planned(CommitKind.COMPACT, schema, (), ConflictScope())
         else:
             self.last = replace(made, then_again=False)  # a commit of its own, which reports itself
         return self.last

@@ -21,7 +21,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import set_options
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.table_traits import TableTraits
@@ -51,7 +51,7 @@ class RescaleWrite:
         check_table_writable(parts.layout, current)
         _check(parts, current, self.buckets)
         if current.bucket_count == self.buckets:
-            return Planned(CommitKind.COMPACT, current, (), Scope())
+            return Planned(CommitKind.COMPACT, current, (), ConflictScope())
         step = preparing_step(parts, base, plan_extent(WriteMode.OVERWRITE_TABLE, current, (), {}))
         if step is not None:
             return step
@@ -65,7 +65,7 @@ class RescaleWrite:
             kind=CommitKind.COMPACT,
             schema=schema,
             changes=(*_removals(states), *parts.run(tasks)),
-            scope=Scope(everything=True),
+            scope=ConflictScope(everything=True),
             is_forced=True,
             claims_schema=True,
             operation=OPERATION,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.branch_stores import Parts
-from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.read.scan import bucket_files
 from tablestore_engine.store.tasks.bucket_plan import plan_restore
@@ -59,7 +59,7 @@ class RestoreWrite:
             kind=CommitKind.OVERWRITE if takes_away and not schema.is_keyed else CommitKind.APPEND,
             schema=schema,
             changes=changes,
-            scope=Scope(everything=True),
+            scope=ConflictScope(everything=True),
             operation=OPERATION,
         )
 

@@ -25,7 +25,7 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import type_to_arrow
-from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter, RowPositions, check_filter
 from tablestore_engine.store.tasks.prepublish_rows import ReceiveRows
@@ -93,7 +93,7 @@ class WriteRequest:
 class Extent:
     """`covers`: the buckets with files that the write reads and may change; `picks`: their rows that give way."""
 
-    scope: Scope
+    scope: ConflictScope
     covers: Callable[[BucketId], bool]
     picks: RowFilter | None = None
 
@@ -126,17 +126,17 @@ def plan_extent(
                 why="mode replace goes with a filter: an interval, keys or positions",
                 fix="set replaces, or use mode overwrite_table to replace all rows",
             )
-        return Extent(Scope(everything=True), lambda _: True, check_filter(replaces, schema))
+        return Extent(ConflictScope(everything=True), lambda _: True, check_filter(replaces, schema))
     dynamic = mode is WriteMode.OVERWRITE_PARTITIONS and bool(schema.partition_keys)
     if dynamic:
         partitions = frozenset(one for one, _ in buckets)
-        return Extent(Scope(partitions=partitions), lambda key: key[0] in partitions, EVERY_ROW)
+        return Extent(ConflictScope(partitions=partitions), lambda key: key[0] in partitions, EVERY_ROW)
     if mode.is_overwrite:
-        return Extent(Scope(everything=True), lambda _: True, EVERY_ROW)
+        return Extent(ConflictScope(everything=True), lambda _: True, EVERY_ROW)
     if not schema.is_keyed and schema.bucket_count <= 0:
-        return Extent(Scope(), lambda _: False)
+        return Extent(ConflictScope(), lambda _: False)
     wanted = frozenset(buckets)
-    return Extent(Scope(buckets=wanted), lambda key: key in wanted)
+    return Extent(ConflictScope(buckets=wanted), lambda key: key in wanted)
 
 
 def _static_extent(schema: TableSchema, partition: Mapping[str, object]) -> Extent:
@@ -145,13 +145,13 @@ def _static_extent(schema: TableSchema, partition: Mapping[str, object]) -> Exte
     spec = PartitionSpec.of(schema)
     if len(values) == len(schema.partition_keys):
         only = spec.encode([values[name] for name in schema.partition_keys])
-        return Extent(Scope(partitions=frozenset([only])), lambda key: key[0] == only, EVERY_ROW)
+        return Extent(ConflictScope(partitions=frozenset([only])), lambda key: key[0] == only, EVERY_ROW)
 
     def covers(key: BucketId) -> bool:
         found = dict(zip(schema.partition_keys, spec.decode(key[0]), strict=True))
         return all(found[name] == value for name, value in values.items())
 
-    return Extent(Scope(everything=True), covers, EVERY_ROW)
+    return Extent(ConflictScope(everything=True), covers, EVERY_ROW)
 
 
 def static_values(schema: TableSchema, partition: Mapping[str, object]) -> dict[str, object]:

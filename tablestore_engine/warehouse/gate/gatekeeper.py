@@ -25,7 +25,7 @@ from tablestore_engine.catalog.read_log import TableRead
 from tablestore_engine.errors import FixData, PublishPending, RetryError, TablestoreError
 from tablestore_engine.store.metadata.commit_history import commit_of, rows_version, was_committed
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
-from tablestore_engine.store.stage.staging import Outcome as StoredOutcome
+from tablestore_engine.store.stage.staging import StoredOutcome
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.gate.gate_rule import GateBook, Outcome, Staged, World
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps

@@ -1,9 +1,5 @@
 """The schema that a write needs: of a new table, or the existing one changed as the caller allows.
 
-Names      TargetPlan      the schema to write with, and whether it is new or changed
-           check_columns   names that a write may not add or leave out
-           plan_log_start  what the log of a table begins with that gets it later
-           plan_target     the entry: (current schema | None, query columns, spec) -> TargetPlan, pure
 Steps      1 no table: assign ids, add the defaults of our tables   2 keys and partitions must agree
            3 columns by on_schema_change   4 options: mutable ones follow the spec, layout stays
 INVARIANT  a column keeps its id while its name and meaning stay; ids are never used twice.
@@ -309,14 +305,14 @@ def _may_begin(option: Option, schema: TableSchema) -> bool:
 
 
 @dataclass(frozen=True)
-class LogStart:
+class AddedLog:
     """Of a table that exists already: snapshots up to `after` count as published; `options` that it keeps."""
 
     after: int
     options: Mapping[str, str]
 
 
-def plan_log_start(options: Mapping[str, str], snapshot_ids: Sequence[int], table: str) -> LogStart:
+def plan_log_start(options: Mapping[str, str], snapshot_ids: Sequence[int], table: str) -> AddedLog:
     """By `tablestore.log-start` of the table's `options`; from snapshot 1 on none may be missing unless it says so.
 
     `snapshot_ids`: those that exist; () for a table without any. Raises FixRequest TS1083.
@@ -324,9 +320,9 @@ def plan_log_start(options: Mapping[str, str], snapshot_ids: Sequence[int], tabl
     newest = max(snapshot_ids, default=0)
     start = OptionSet(options).text("tablestore.log-start")
     if start == "latest":
-        return LogStart(newest, {})
+        return AddedLog(newest, {})
     if start == "latest-full" and newest:
-        return LogStart(newest - 1, {"tablestore.log-start-snapshot": str(newest)})
+        return AddedLog(newest - 1, {"tablestore.log-start-snapshot": str(newest)})
     gone = sorted(set(range(1, newest + 1)) - set(snapshot_ids))
     if gone:
         many = f"{len(gone)} of {newest} snapshots do" if len(gone) > 1 else f"1 of {newest} snapshots does"
@@ -337,7 +333,7 @@ def plan_log_start(options: Mapping[str, str], snapshot_ids: Sequence[int], tabl
             fix="set 'tablestore.log-start' = 'latest-full' (the log begins with the rows of today) or 'latest' (with "
             "what comes next)",
         )
-    return LogStart(0, {})
+    return AddedLog(0, {})
 
 
 def _with_comments(schema: TableSchema, spec: TableSpec) -> TableSchema:

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 import pytest
 
 from dbt.adapters.tablestore.config.model_config import TableSettings
-from dbt.adapters.tablestore.plan.build_plan import Action, Batch, Situation, diff_columns, plan_build
-from dbt.adapters.tablestore.plan.layout_changes import TableLayout, list_changes
+from dbt.adapters.tablestore.plan.build_plan import Action, Microbatch, Situation, diff_columns, plan_build
+from dbt.adapters.tablestore.plan.layout_changes import ModelLayout, list_changes
 from tablestore_engine.api import Interval, OnSchemaChange, SameKeys, WriteMode
 from tablestore_engine.errors import FixRequest
 
 COLUMNS = (("id", "bigint"), ("v", "string"))
 NEW = Situation("demo.orders", "select 1", COLUMNS)
-OLD = replace(NEW, table_exists=True, table_columns=COLUMNS, table_layout=TableLayout(key=("id",)))
-BARE = replace(OLD, table_layout=TableLayout())
+OLD = replace(NEW, table_exists=True, table_columns=COLUMNS, table_layout=ModelLayout(key=("id",)))
+BARE = replace(OLD, table_layout=ModelLayout())
 KEYED = TableSettings("incremental", primary_key=("id",), strategy="merge")
 TABLE = replace(KEYED, materialized="table")
 APPEND = TableSettings("incremental")
@@ -48,7 +48,7 @@ DAY = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC))
         ),
         (
             TableSettings("x", partition_by=("v",), strategy="insert_overwrite", on_schema_change="sync_all_columns"),
-            replace(BARE, table_layout=TableLayout(partition_by=("v",))),
+            replace(BARE, table_layout=ModelLayout(partition_by=("v",))),
             Action.INCREMENT, WriteMode.OVERWRITE_PARTITIONS, OnSchemaChange.SYNC_ALL_COLUMNS,
         ),
     ],
@@ -81,10 +81,14 @@ def test_plan(
         (TableSettings("tablestore", strategy="microbatch"), NEW, "TS1829"),
         (
             TableSettings("incremental", strategy="microbatch"),
-            replace(NEW, batch=Batch("at", *DAY)),
+            replace(NEW, batch=Microbatch("at", *DAY)),
             "TS1886",
         ),
-        (TableSettings("incremental", strategy="microbatch"), replace(NEW, batch=Batch("v", *DAY)), "TS1886"),
+        (
+            TableSettings("incremental", strategy="microbatch"),
+            replace(NEW, batch=Microbatch("v", *DAY)),
+            "TS1886",
+        ),
     ],
 )
 def test_refusals(settings: TableSettings, situation: Situation, code: str) -> None:
@@ -108,7 +112,7 @@ def test_microbatch_replaces_its_interval() -> None:
     """The query stays as it is; which rows give way is said by the interval, in the session's zone."""
     settings = TableSettings("incremental", strategy="microbatch")
     columns = (*COLUMNS, ("At", "timestamp"))
-    plan = plan_build(settings, replace(BARE, columns=columns, batch=Batch("at", *DAY, "Asia/Tokyo")))
+    plan = plan_build(settings, replace(BARE, columns=columns, batch=Microbatch("at", *DAY, "Asia/Tokyo")))
     assert (plan.mode, plan.select) == (WriteMode.REPLACE, BARE.sql)
     assert plan.replaces == Interval("at", *DAY, "Asia/Tokyo")
 
@@ -123,7 +127,7 @@ def test_delete_insert_replaces_the_keys_of_its_rows() -> None:
 def test_changes_of_the_layout() -> None:
     """What the model asks otherwise, and options it no longer names; a new log and left-out buckets are no change."""
     settings = TableSettings("table", primary_key=("id",), options=(("bucket", "4"), ("kafka.topic", "t")))
-    table = TableLayout(
+    table = ModelLayout(
         key=("ID",),
         options={"bucket": "2", "sequence.field": "v", "write-only": "true", "target-file-size": "1 mb"},
     )
@@ -133,12 +137,12 @@ def test_changes_of_the_layout() -> None:
         ("sequence.field", "v", None, False),
     ]
     assert (
-        list_changes(TableSettings("table", primary_key=("id",)), TableLayout(("id",), (), {"bucket": "8"}))
+        list_changes(TableSettings("table", primary_key=("id",)), ModelLayout(("id",), (), {"bucket": "8"}))
         == ()
     )
     theirs = {"log.changelog-mode": "all", "num-levels": "6", "deletion-vectors.enabled": "false"}
-    assert list_changes(TableSettings("table", primary_key=("id",)), TableLayout(("id",), (), theirs)) == ()
-    logged = TableLayout(
+    assert list_changes(TableSettings("table", primary_key=("id",)), ModelLayout(("id",), (), theirs)) == ()
+    logged = ModelLayout(
         ("id",), (), {"log.system": "kafka", "kafka.topic": "t", "log.changelog-mode": "all"}
     )
     unlogged = list_changes(TableSettings("table", primary_key=("id",)), logged)

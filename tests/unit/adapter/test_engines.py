@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbt.adapters.tablestore import engines
-from dbt.adapters.tablestore.credentials import Warehouse
+from dbt.adapters.tablestore.credentials import EngineSettings
 
 
 def test_publishing_that_takes_long_stands_in_dbts_log(
@@ -16,7 +16,7 @@ def test_publishing_that_takes_long_stands_in_dbts_log(
     """The engine is shared, and its lines about publishing are dbt's log lines."""
     lines: list[str] = []
     monkeypatch.setattr(engines.logger, "info", lines.append)
-    settings = Warehouse(str(tmp_path), "local[1]", (), (("kafka.bootstrap.servers", "a:1"),))
+    settings = EngineSettings(str(tmp_path), "local[1]", (), (("kafka.bootstrap.servers", "a:1"),))
     engine = engines.get_engine(settings)
     assert engines.get_engine(settings) is engine
     engine._warehouse.logs.system.say("d.t: publishing snapshot 1: 5 rows, 1 rows/s")

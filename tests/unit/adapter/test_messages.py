@@ -10,7 +10,7 @@ from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.tablestore.adapter_response import describe_commit
 from dbt.adapters.tablestore.dbt_errors import to_dbt_error
-from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.messages import TerminalMessages
 from tablestore_engine.api import LogPosition, WriteReport
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest
@@ -22,7 +22,7 @@ def test_lines_errors_and_results(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("info", "warning", "debug"):
         monkeypatch.setattr(AdapterLogger, name, lambda _self, text, *_args: said.append(text))
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
-    logger = Messages("Tablestore")
+    logger = TerminalMessages("Tablestore")
     logger.info("a\x1b[2J\nb → c")
     logger.warning("\u202ex")
     logger.debug("select\t1")

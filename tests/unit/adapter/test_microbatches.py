@@ -13,7 +13,7 @@ from dbt.adapters.tablestore.config.contract_and_docs import Contract
 from dbt.adapters.tablestore.config.model_config import TableSettings
 from dbt.adapters.tablestore.gate.microbatches import joined, lost_note, pick_waiting, span_of, unit_of
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
-from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.write.replacement import must_replace
@@ -123,7 +123,7 @@ def engine(tmp_path: Path) -> Engine:
 def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the coordinator warns of."""
     told: list[str] = []
-    monkeypatch.setattr(Messages, "warning", lambda _self, text: told.append(text))
+    monkeypatch.setattr(TerminalMessages, "warning", lambda _self, text: told.append(text))
     return told
 
 

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tablestore_engine.datasource import slices
-from tablestore_engine.datasource.asked_columns import Changes, all_columns, find_columns
+from tablestore_engine.datasource.asked_columns import SnapshotRows, all_columns, find_columns
 from tablestore_engine.datasource.spark_source import TablestoreSource
 from tablestore_engine.datasource.stream_reader import TablestoreStreamReader
 from tablestore_engine.datasource.stream_versions import ReadAllAvailable
@@ -357,7 +357,7 @@ def test_rows_have_the_arrow_types_that_spark_takes(tmp_path: Path) -> None:
     schema = store.schema.arrow_schema()
     arrays = [pa.array([values[field.name], None], field.type) for field in schema]
     wanted = all_columns(store.schema, with_changes=True)
-    changes = Changes(pa.Table.from_arrays(arrays, schema=schema), pa.array([0, 3]), 1)
+    changes = SnapshotRows(pa.Table.from_arrays(arrays, schema=schema), pa.array([0, 3]), 1)
     batches = list(changes.to_spark(find_columns(wanted, store.schema)))
     expected = to_arrow_schema(wanted, timezone="UTC")
     assert all(batch.schema.equals(expected) for batch in batches)

@@ -6,7 +6,14 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore_engine.lsm.deduplicate import Deduplicate
-from tablestore_engine.lsm.merge import Incoming, Met, Stored, changelog_rows, decide, meet_stored
+from tablestore_engine.lsm.merge import (
+    IncomingRecords,
+    Met,
+    StoredRecords,
+    changelog_rows,
+    decide,
+    meet_stored,
+)
 
 
 def _mask(*bits: int) -> np.ndarray:
@@ -16,8 +23,8 @@ def _mask(*bits: int) -> np.ndarray:
 def _met(deletes: np.ndarray, hits: list[int], newer: np.ndarray | None = None, gives_way: int = 0) -> Met:
     """A batch of so many rows against the stored rows of these; the first `gives_way` of them are no versions."""
     rows = pa.table({"v": list(range(len(deletes)))})
-    stored = Stored(np.array(hits), None, newer, np.arange(len(hits)) < gives_way)
-    return meet_stored(Deduplicate(), Incoming(rows, deletes), stored)
+    stored = StoredRecords(np.array(hits), None, newer, np.arange(len(hits)) < gives_way)
+    return meet_stored(Deduplicate(), IncomingRecords(rows, deletes), stored)
 
 
 def test_every_case_of_a_key() -> None:

@@ -17,7 +17,7 @@ from tablestore_engine.format.manifest import FileKind, ManifestEntry, decode_ma
 from tablestore_engine.format.manifest_list import decode_manifest_list
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned, SnapshotFiles
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.manifests import ManifestStore
@@ -74,7 +74,7 @@ class Metadata:
     def commit(self, added: list[DataFileMeta], removed: list[DataFileMeta]) -> list[int]:
         """One snapshot more; the sizes of the manifests that its base list needed."""
         change = BucketChange(EMPTY_ROW, 0, added=tuple(added), removed=tuple(removed))
-        planned = Planned(CommitKind.APPEND, self.schema, (change,), Scope())
+        planned = Planned(CommitKind.APPEND, self.schema, (change,), ConflictScope())
         delta = self.files.write_delta(planned)
         self.fileio.written.clear()
         self.head, _paths = self.files.write_base(self.head, planned, delta)

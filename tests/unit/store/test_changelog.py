@@ -12,7 +12,7 @@ import pytest
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.store.commit.commit_report import CommitIdentity
-from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.difference import changed_rows
 from tablestore_engine.store.files.bucket_state import BucketChange, empty_bucket
@@ -57,7 +57,7 @@ def _foreign(
     if kind is CommitKind.OVERWRITE:
         removed = tuple(file.meta for file in state.files)
         change = replace(change, removed=removed, deletion_vectors={} if state.deletion_vectors else None)
-    plan = Planned(kind, schema, (change,), Scope(everything=True))
+    plan = Planned(kind, schema, (change,), ConflictScope(everything=True))
     committer_of(store.parts).commit(lambda _: plan, CommitIdentity("java", 1, is_new=True))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablestore_engine.format.index_manifest import DELETION_VECTORS, IndexEntry
-from tablestore_engine.store.commit.conflict_rule import Scope, Step, can_rebase, touched_buckets
+from tablestore_engine.store.commit.conflict_rule import ConflictScope, Step, can_rebase, touched_buckets
 
 X0, X1, Y0 = (b"x", 0), (b"x", 1), (b"y", 0)
 
@@ -13,17 +13,17 @@ X0, X1, Y0 = (b"x", 0), (b"x", 1), (b"y", 0)
 @pytest.mark.parametrize(
     ("scope", "touched", "may"),
     [
-        (Scope(buckets=frozenset([X0])), [X1, Y0], True),
-        (Scope(buckets=frozenset([X0])), [X0], False),
-        (Scope(partitions=frozenset([b"x"])), [Y0], True),
-        (Scope(partitions=frozenset([b"x"])), [X1], False),
-        (Scope(everything=True), [Y0], False),
-        (Scope(everything=True), [], True),
-        (Scope(), [X0, X1, Y0], True),
+        (ConflictScope(buckets=frozenset([X0])), [X1, Y0], True),
+        (ConflictScope(buckets=frozenset([X0])), [X0], False),
+        (ConflictScope(partitions=frozenset([b"x"])), [Y0], True),
+        (ConflictScope(partitions=frozenset([b"x"])), [X1], False),
+        (ConflictScope(everything=True), [Y0], False),
+        (ConflictScope(everything=True), [], True),
+        (ConflictScope(), [X0, X1, Y0], True),
     ],
 )
 def test_only_what_the_plan_looked_at_conflicts(
-    scope: Scope, touched: list[tuple[bytes, int]], may: bool
+    scope: ConflictScope, touched: list[tuple[bytes, int]], may: bool
 ) -> None:
     """Other buckets, other partitions and plain appends do not conflict."""
     assert can_rebase(scope, 3, [Step(3, frozenset()), Step(3, frozenset(touched))]) is may
@@ -31,8 +31,8 @@ def test_only_what_the_plan_looked_at_conflicts(
 
 def test_a_newer_schema_conflicts_with_everything() -> None:
     """A snapshot never goes back to an older schema."""
-    assert not can_rebase(Scope(), 3, [Step(4, frozenset())])
-    assert can_rebase(Scope(), 3, [Step(2, frozenset())])
+    assert not can_rebase(ConflictScope(), 3, [Step(4, frozenset())])
+    assert can_rebase(ConflictScope(), 3, [Step(2, frozenset())])
 
 
 def test_a_commit_that_only_changed_vectors_touched_its_bucket() -> None:

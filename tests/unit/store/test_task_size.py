@@ -11,7 +11,7 @@ from pyroaring import BitMap
 from tablestore_engine.lsm.compaction_strategy import CompactionUnit
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowPositions, SameKeys
 from tablestore_engine.store.tasks.bucket_plan import plan_bucket
-from tablestore_engine.store.tasks.bucket_task import Fold, Rescale, Restore
+from tablestore_engine.store.tasks.bucket_task import Fold, Rescale, RestoreBucket
 from tablestore_engine.store.tasks.task_size import carried_bytes, input_bytes
 
 from .test_bucket_task import CASES
@@ -28,7 +28,7 @@ def test_what_each_kind_reads(tmp_path: Path, name: str) -> None:
     levels = [(file.meta.level, file.meta.file_size) for file in world.state.files]
     total = sum(size for _, size in levels)
     inbox = sum(size for level, size in levels if level == 0)
-    if isinstance(task, Restore | Rescale):
+    if isinstance(task, RestoreBucket | Rescale):
         past = sum(file.meta.file_size for file in task.files)
         assert input_bytes(task) == past + sum(file.meta.file_size for file in task.state.files) > 0
         return

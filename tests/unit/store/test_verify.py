@@ -11,7 +11,7 @@ from pyroaring import BitMap
 
 from tablestore_engine.format.snapshot import CommitKind, encode_snapshot
 from tablestore_engine.store.commit.commit import CommitIdentity
-from tablestore_engine.store.commit.conflict_rule import Scope
+from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.table_store import committer_of
@@ -104,7 +104,7 @@ def test_a_vector_that_points_behind_its_file(tmp_path: Path) -> None:
     (file,) = store.plan_scan().files
     vectors = {file.meta.file_name: BitMap([7])}
     change = BucketChange(file.partition_bytes, file.bucket, deletion_vectors=vectors)
-    plan = Planned(CommitKind.COMPACT, store.schema, (change,), Scope())
+    plan = Planned(CommitKind.COMPACT, store.schema, (change,), ConflictScope())
     committer_of(store.parts).commit(lambda _: plan, CommitIdentity.of(store.runtime, None, None))
     behind = f"the vector of {file.meta.file_name} points behind its rows"
     assert [behind in problem for problem in store.verify(deep=False)] == [True]

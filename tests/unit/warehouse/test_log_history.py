@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.warehouse.write.target_schema import LogStart, plan_log_start
+from tablestore_engine.warehouse.write.target_schema import AddedLog, plan_log_start
 
 _FULL, _LATEST = {"tablestore.log-start": "latest-full"}, {"tablestore.log-start": "latest"}
 
@@ -13,7 +13,7 @@ _FULL, _LATEST = {"tablestore.log-start": "latest-full"}, {"tablestore.log-start
 @pytest.mark.parametrize("there", [(), (1,), (1, 2, 3)])
 def test_a_whole_history_may_get_a_log(there: tuple[int, ...]) -> None:
     """A table without a snapshot too."""
-    assert plan_log_start({}, there, "d.t") == LogStart(0, {})
+    assert plan_log_start({}, there, "d.t") == AddedLog(0, {})
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ def test_a_missing_snapshot_is_named(there: tuple[int, ...], said: str) -> None:
 @pytest.mark.parametrize("there", [(4,), (3, 4), (1, 2, 3, 4)])
 def test_a_log_may_begin_today(there: tuple[int, ...]) -> None:
     """Whatever has expired: with the rows of the newest snapshot as its first messages, or with what comes next."""
-    assert plan_log_start(_FULL, there, "d.t") == LogStart(3, {"tablestore.log-start-snapshot": "4"})
-    assert plan_log_start(_LATEST, there, "d.t") == LogStart(4, {})
+    assert plan_log_start(_FULL, there, "d.t") == AddedLog(3, {"tablestore.log-start-snapshot": "4"})
+    assert plan_log_start(_LATEST, there, "d.t") == AddedLog(4, {})
 
 
 @pytest.mark.parametrize("start", [_FULL, _LATEST])
 def test_an_empty_table_has_nothing_to_begin_with(start: dict[str, str]) -> None:
     """All its snapshots are to come."""
-    assert plan_log_start(start, (), "d.t") == LogStart(0, {})
+    assert plan_log_start(start, (), "d.t") == AddedLog(0, {})

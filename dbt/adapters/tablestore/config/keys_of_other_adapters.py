@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.messages import TerminalMessages
 from tablestore_engine.api import OrderedLock, Rank
 from tablestore_engine.errors import Unsupported
 
-logger = Messages("Tablestore")
+logger = TerminalMessages("Tablestore")
 _FORMAT = "every table is a Paimon table with Parquet files"
 _ORDER = "rows lie by partition_by, buckets and the primary key"
 _PLACE = "a table lies in the profile's warehouse, under its schema"

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dbt.adapters.tablestore.model_graph import Nodes
-from dbt.adapters.tablestore.plan.build_plan import Batch
+from dbt.adapters.tablestore.plan.build_plan import Microbatch
 from tablestore_engine.api import Staged
 
 # what a batch hears whose staged snapshot is published meanwhile, since what it waited for is out
@@ -31,12 +31,12 @@ def _given(batch: Any) -> Mapping[str, Any]:  # noqa: ANN401 - dbt's BatchContex
     return batch if isinstance(batch, Mapping) else vars(batch)
 
 
-def read_batch(batch: Any, event_time: str | None, zone: str) -> Batch | None:  # noqa: ANN401 - dbt's BatchContext
+def read_batch(batch: Any, event_time: str | None, zone: str) -> Microbatch | None:  # noqa: ANN401 - dbt's BatchContext
     """dbt's microbatch interval; absent outside microbatch runs."""
     if not batch or not event_time:
         return None
     given = _given(batch)
-    return Batch(event_time, given["event_time_start"], given["event_time_end"], zone)
+    return Microbatch(event_time, given["event_time_start"], given["event_time_end"], zone)
 
 
 def commit_identifier(batch: Any) -> int:  # noqa: ANN401 - dbt's BatchContext

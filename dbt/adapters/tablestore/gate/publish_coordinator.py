@@ -27,7 +27,7 @@ from dbt.adapters.tablestore.gate.gate_messages import (
 from dbt.adapters.tablestore.gate.microbatches import joined, lost_note, pick_waiting
 from dbt.adapters.tablestore.gate.replanning import Replanner
 from dbt.adapters.tablestore.gate.staged_reads import branch_of, is_test_about
-from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import Nodes, gates_of, list_ancestors
 from tablestore_engine.api import (
     PENDING,
@@ -49,7 +49,7 @@ from tablestore_engine.api import (
 )
 from tablestore_engine.errors import NotFound, TablestoreError
 
-logger = Messages("Tablestore")
+logger = TerminalMessages("Tablestore")
 UNCHANGED = "is dropped: built again, the model changes nothing of what readers see"
 
 

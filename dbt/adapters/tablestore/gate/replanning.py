@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.messages import TerminalMessages
 from tablestore_engine.api import GateBook, Outcome, Staged, order_group
 
-logger = Messages("Tablestore")
+logger = TerminalMessages("Tablestore")
 ATTEMPTS_MAX = 3
 
 Rebuild = Callable[[int], None]  # number of the attempt, from 1

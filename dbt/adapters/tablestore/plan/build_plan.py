@@ -1,8 +1,5 @@
 """What a run of a model does to its table: one plan, decided before anything is written.
 
-Names      Situation    what is there: table or view, its columns, keys; full refresh or not
-           BuildPlan    the SELECT, the write's mode and schema handling, and the statement shown in target/run
-           plan_build() the only entry: (settings, situation) -> BuildPlan, or a TS18xx error
 Steps      1 needed columns are there  2 create, replace or increment  3 the strategy's SELECT  4 schema rules
 INVARIANT  pure; the same settings and situation give the same plan.
 """
@@ -15,7 +12,7 @@ from enum import StrEnum
 
 from dbt.adapters.tablestore.config.model_config import TableSettings
 from dbt.adapters.tablestore.plan.changed_keys_sql import changed_keys_select
-from dbt.adapters.tablestore.plan.layout_changes import LayoutChange, TableLayout, list_changes
+from dbt.adapters.tablestore.plan.layout_changes import LayoutChange, ModelLayout, list_changes
 from dbt.adapters.tablestore.plan.select_sql import Sides, merge_select, replace_select
 from tablestore_engine.api import Interval, OnSchemaChange, RowFilter, SameKeys, WriteMode
 from tablestore_engine.errors import FixRequest
@@ -44,7 +41,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True)
-class Batch:
+class Microbatch:
     """One microbatch: column and interval [start, end) of instants; `zone` reads a column without a zone of its own."""
 
     event_time: str
@@ -65,9 +62,9 @@ class Situation:
     columns: Columns
     table_exists: bool = False
     table_columns: Columns = ()
-    table_layout: TableLayout = field(default_factory=TableLayout)
+    table_layout: ModelLayout = field(default_factory=ModelLayout)
     full_refresh: bool = False
-    batch: Batch | None = None
+    batch: Microbatch | None = None
     affected: str | None = None
 
 

@@ -1,8 +1,5 @@
 """What a model's config changes of its table that rows already lie by: key, partitions, buckets, order, log.
 
-Names      TableLayout       those facts of the table that is there
-           LayoutChange      one of them: name, what the table has, what the model asks for
-           list_changes()    all of them, in the order of the config
 INVARIANT  pure. What decides which rows a key has or who reads them goes back to its default when the model no longer
            names it; any other option that it leaves out is the table's own choice, and no reason to make it anew.
 INVARIANT  a table without a log may get one at any time: that is no change of its layout.
@@ -22,7 +19,7 @@ _BACK_TO_DEFAULT = frozenset({
 
 
 @dataclass(frozen=True)
-class TableLayout:
+class ModelLayout:
     """Key, partitions and options of a table."""
 
     key: tuple[str, ...] = ()
@@ -45,7 +42,7 @@ class LayoutChange:
     is_asked: bool = True
 
 
-def list_changes(settings: TableSettings, table: TableLayout) -> tuple[LayoutChange, ...]:
+def list_changes(settings: TableSettings, table: ModelLayout) -> tuple[LayoutChange, ...]:
     """Empty when the table can stay as it is."""
     changes = [
         LayoutChange(what, list(present), list(wanted))

@@ -13,13 +13,13 @@ from dbt.adapters.tablestore.adapter_response import TablestoreResponse
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
 from dbt.adapters.tablestore.inputs.changed_keys_explanation import explain_changed_keys
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery
-from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Situation
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import Engine, OrderedLock, Rank, ReadLog, WriteMode
 
-logger = Messages("Tablestore")
+logger = TerminalMessages("Tablestore")
 
 
 class ChangedKeysModels:

@@ -29,7 +29,7 @@ from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty, no_keys, refuse_sample
 from dbt.adapters.tablestore.inputs.stream_explanation import NamedType, explain_streams
-from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.pinned_reads import check_as_of_names, read_as_of, versions_of
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Columns, plan_build
@@ -56,7 +56,7 @@ from tablestore_engine.api import (
 )
 from tablestore_engine.errors import NotFound, RetryError
 
-logger = Messages("Tablestore")
+logger = TerminalMessages("Tablestore")
 
 
 class ModelWriter:

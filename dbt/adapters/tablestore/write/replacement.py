@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from dbt.adapters.tablestore.messages import Messages
+from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from tablestore_engine.api import Engine
 from tablestore_engine.errors import FixRequest
 
-logger = Messages("Tablestore")
+logger = TerminalMessages("Tablestore")
 
 
 def must_replace(

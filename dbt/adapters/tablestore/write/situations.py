@@ -11,7 +11,7 @@ from typing import Any
 
 from dbt.adapters.tablestore.gate.microbatches import read_batch
 from dbt.adapters.tablestore.plan.build_plan import Columns, Situation
-from dbt.adapters.tablestore.plan.layout_changes import TableLayout
+from dbt.adapters.tablestore.plan.layout_changes import ModelLayout
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import Engine
 
@@ -44,5 +44,5 @@ def read_situation(
         situation,
         table_exists=True,
         table_columns=tuple((c.name, c.type_text) for c in engine.columns(relation.table_name)),
-        table_layout=TableLayout(known.primary_key, known.partition_by, dict(table.schema.options)),
+        table_layout=ModelLayout(known.primary_key, known.partition_by, dict(table.schema.options)),
     )
