@@ -24,7 +24,6 @@ from tablestore_engine.format.data_type import BINARY_ROOTS, CHARACTER_ROOTS, Da
 from tablestore_engine.format.scalar import python_values
 from tablestore_engine.options import StatsMode
 
-DEFAULT_MODE = StatsMode(counts=True, bounds=True, length=16)
 _FLOATING = ("FLOAT", "DOUBLE")
 _CODE_POINT_MAX = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
@@ -36,7 +35,7 @@ def empty_stats() -> SimpleStats:
 
 
 def collect_stats(
-    rows: pa.Table, types: Sequence[DataType], mode: StatsMode | Sequence[StatsMode] = DEFAULT_MODE
+    rows: pa.Table, types: Sequence[DataType], mode: StatsMode | Sequence[StatsMode]
 ) -> SimpleStats:
     """Statistics of all columns of `rows`, whose types are `types`. O(rows x columns) in Arrow kernels.
 
@@ -50,9 +49,7 @@ def collect_stats(
 class StatsCollector:
     """Statistics of the rows that are added, whatever the pieces."""
 
-    def __init__(
-        self, types: Sequence[DataType], mode: StatsMode | Sequence[StatsMode] = DEFAULT_MODE
-    ) -> None:
+    def __init__(self, types: Sequence[DataType], mode: StatsMode | Sequence[StatsMode]) -> None:
         modes = [mode] * len(types) if isinstance(mode, StatsMode) else mode
         self._types = types
         self._columns = [_ColumnStatistics(type_, chosen) for type_, chosen in zip(types, modes, strict=True)]
