@@ -39,7 +39,7 @@ class CompactionUnit:
         return frozenset(self.dropped).union(*self.groups)
 
 
-def needs_fold(levels: Levels) -> bool:
+def needs_compaction(levels: Levels) -> bool:
     """Whether an upsert has to fold first, because the next run would be level 0."""
     return levels.next_level < 1
 
@@ -54,7 +54,7 @@ def pick(
     allowed = max(1, min(runs_max, levels.count - 2))
     runs = levels.runs
     taken = 0
-    if needs_fold(levels) or len(runs) > allowed:
+    if needs_compaction(levels) or len(runs) > allowed:
         taken = _size_tiered(levels, allowed)
     taken = max(taken, _dead_prefix(levels))
     if amplification_max is not None and _amplification(levels) > amplification_max:

@@ -50,7 +50,7 @@ class StoredRecords:
 
 
 @dataclass(frozen=True)
-class Met:
+class MergeResult:
     """What key i holds then: `rows[i]`, no row where `deletes[i]`; the key of hit j where `kept[j]`: its stored row."""
 
     rows: pa.Table
@@ -61,7 +61,7 @@ class Met:
 
 @dataclass(frozen=True)
 class ChangelogRowNumbers:
-    """Row i is `Met.rows[rows[i]]` or, where `from_old[i]`, the stored row of hit `rows[i]`."""
+    """Row i is `MergeResult.rows[rows[i]]` or, where `from_old[i]`, the stored row of hit `rows[i]`."""
 
     rows: Index
     from_old: Mask
@@ -70,7 +70,7 @@ class ChangelogRowNumbers:
 
 @dataclass(frozen=True)
 class Decision:
-    """`written` rows of Met and `replaced` hits, ascending; counts are of keys."""
+    """`written` rows of the MergeResult and `replaced` hits, ascending; counts are of keys."""
 
     written: Index
     replaced: Index
@@ -95,17 +95,17 @@ def merged_rows(rows: pa.Table, merged: Merged) -> pa.Table:
     return made
 
 
-def meet_stored(engine: MergeEngine, incoming: IncomingRecords, stored: StoredRecords) -> Met:
-    """What each key holds once its incoming version has met the stored row. REQUIRES `stored.rows` if it combines."""
+def merge_with_stored(engine: MergeEngine, incoming: IncomingRecords, stored: StoredRecords) -> MergeResult:
+    """What each key holds: its incoming version merged with the stored row. REQUIRES `stored.rows` if it combines."""
     kept = np.zeros(len(stored.hits), dtype=np.bool_)
     meeting = np.flatnonzero(~stored.gives_way)
     if not len(meeting):
-        return Met(incoming.rows, incoming.deletes, stored.hits, kept)
+        return MergeResult(incoming.rows, incoming.deletes, stored.hits, kept)
     if engine.newest_wins:  # then the order of a pair says it all: no pairs are made of millions of rows
         kept = kept if stored.newer is None else stored.newer & ~stored.gives_way
         deletes = incoming.deletes.copy()
         deletes[stored.hits[kept]] = False
-        return Met(incoming.rows, deletes, stored.hits, kept)
+        return MergeResult(incoming.rows, deletes, stored.hits, kept)
     hits, height = stored.hits[meeting], len(incoming.deletes)
     merged = engine.merge(_pairs(engine, incoming, stored, meeting))
     kept[meeting] = (merged.winners >= height) & (not merged.columns)
@@ -117,7 +117,7 @@ def meet_stored(engine: MergeEngine, incoming: IncomingRecords, stored: StoredRe
         order[hits] = height + np.arange(len(hits))
         combined = merged_rows(_stacked(incoming, stored), merged)
         rows = take_rows(pa.concat_tables([rows, combined]), order)
-    return Met(rows, deletes, stored.hits, kept)
+    return MergeResult(rows, deletes, stored.hits, kept)
 
 
 def _pairs(engine: MergeEngine, incoming: IncomingRecords, stored: StoredRecords, meeting: Index) -> Versions:
@@ -140,15 +140,15 @@ def _stacked(incoming: IncomingRecords, stored: StoredRecords) -> pa.Table:
     return pa.concat_tables([incoming.rows, stored.rows.select(incoming.rows.column_names)])
 
 
-def decide(met: Met, *, identical: Mask | None = None) -> Decision:
+def decide(result: MergeResult, *, identical: Mask | None = None) -> Decision:
     """What has to be done. `identical`: of which hits the outcome equals the stored row, when that shall not count."""
-    left_alone = met.kept.copy()
+    left_alone = result.kept.copy()
     if identical is not None:
-        left_alone |= identical & ~met.deletes[met.hits]
-    written = ~met.deletes
-    written[met.hits[left_alone]] = False
+        left_alone |= identical & ~result.deletes[result.hits]
+    written = ~result.deletes
+    written[result.hits[left_alone]] = False
     replaced = np.flatnonzero(~left_alone)
-    deleted = int(met.deletes[met.hits[replaced]].sum())
+    deleted = int(result.deletes[result.hits[replaced]].sum())
     updated = len(replaced) - deleted
     rows = np.flatnonzero(written)
     return Decision(
@@ -161,12 +161,12 @@ def decide(met: Met, *, identical: Mask | None = None) -> Decision:
     )
 
 
-def changelog_rows(met: Met, decision: Decision) -> ChangelogRowNumbers:
+def changelog_rows(result: MergeResult, decision: Decision) -> ChangelogRowNumbers:
     """The changelog of a decision, in key order (incoming rows are), -U before +U."""
-    old_keys = met.hits[decision.replaced]
-    has_old = np.zeros(len(met.deletes), dtype=np.bool_)
+    old_keys = result.hits[decision.replaced]
+    has_old = np.zeros(len(result.deletes), dtype=np.bool_)
     has_old[old_keys] = True
-    old_kinds = np.where(met.deletes[old_keys], RowKind.DELETE, RowKind.UPDATE_BEFORE)
+    old_kinds = np.where(result.deletes[old_keys], RowKind.DELETE, RowKind.UPDATE_BEFORE)
     new_kinds = np.where(has_old[decision.written], RowKind.UPDATE_AFTER, RowKind.INSERT)
     order = np.argsort(np.concatenate([2 * old_keys, 2 * decision.written + 1]), kind="stable")
     from_old = np.zeros(len(order), dtype=np.bool_)

@@ -152,7 +152,7 @@ def test_level_zero(engine: str, below: list[Version], inbox: list[Version], dat
         before, after = _stepwise(ORACLES[engine], [below, inbox])
         world.upsert([_row(one) for one in below], [_kind(one) for one in below])
         if _fill_inbox(world, inbox, data):
-            change = world.take_in()
+            change = world.compact_level_zero()
             assert _replayed(before, world.changelog(change)) == after
             assert {file.meta.level for file in world.state.files} <= set(range(1, 20))
         assert world.rows() == after

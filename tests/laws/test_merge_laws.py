@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tablestore_engine.lsm.compaction_strategy import RUNS_MAX, pick
 from tablestore_engine.store.files.bucket_state import BucketChange
-from tablestore_engine.store.tasks.bucket_task import Fold
+from tablestore_engine.store.tasks.bucket_task import CompactRuns
 from tests.unit.store.bucket_world import Row, World, make_schema
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
@@ -164,7 +164,7 @@ def test_levels_never_run_out_on_disk(batches: list[list[int]], levels: str) -> 
         oracle: dict[str, Row] = {}
         for number, keys in enumerate(batches):
             while (unit := pick(world.levels, target_bytes=1 << 20)) is not None:
-                world.take(world.run(Fold(world.task_table, world.state, unit)))
+                world.take(world.run(CompactRuns(world.task_table, world.state, unit)))
             rows: list[Row] = [{"id": key, "v": number} for key in keys]
             world.take(world.run(world.plan(rows)))
             oracle.update({str(row["id"]): row for row in rows})
@@ -201,7 +201,7 @@ def test_level_zero_equals_replaying_its_rows(data: st.DataObject) -> None:
             )
         for file in files.values():
             world.add_level_zero([file[key] for key in sorted(file)])
-        change = world.take_in()
+        change = world.compact_level_zero()
         assert {meta.level for meta in change.removed} == {0}
         assert all(file.meta.level > 0 for file in world.state.files)
         _check(world, oracle, ("id",))

@@ -92,7 +92,7 @@ def _do(world: World, shape: str, kind: str, batch: list[tuple[int, int, int]]) 
     first = world.state.next_sequence
     order = sorted(range(len(rows)), key=lambda at: (rows[at]["id"], rows[at].get("k", 0.0)))
     _leave(world, [(first + at, kinds[at], rows[at]) for at in order])
-    return world.take_in()
+    return world.compact_level_zero()
 
 
 def _leave(world: World, rows: Sequence[tuple[int, int, Row]]) -> None:

@@ -1,6 +1,5 @@
-"""Fold: several sorted runs become one without their dead rows; readers see no difference.
+"""Compaction of sorted runs: several become one without their dead rows; readers see no difference.
 
-Names      fold_unit   the only entry: → BucketChange of a COMPACT snapshot
 Steps      per group: visible rows of its files, one key range after the other → one version per key (lsm.merge) → one
            run of disjoint files on the output level
 INVARIANT  visible rows, and the sequence number of each, are the same before and after.
@@ -25,7 +24,7 @@ from tablestore_engine.store.files.data_files import DataFiles, RunRows
 from tablestore_engine.store.merge.range_read import FilePiece, read_ranges
 
 
-def fold_unit(files: DataFiles, state: BucketState, unit: CompactionUnit) -> BucketChange:
+def compact_runs(files: DataFiles, state: BucketState, unit: CompactionUnit) -> BucketChange:
     """Perform `unit`. Raises EngineBug TS1654 when a key is visible twice."""
     by_name = {file.meta.file_name: file for file in state.files}
     added: list[DataFileMeta] = []

@@ -26,11 +26,11 @@ from tablestore_engine.lsm.key_order import Index, Mask, order_columns, order_pe
 from tablestore_engine.lsm.merge import (
     Decision,
     IncomingRecords,
-    Met,
+    MergeResult,
     StoredRecords,
     changelog_rows,
     decide,
-    meet_stored,
+    merge_with_stored,
 )
 from tablestore_engine.lsm.sequence_field import stored_newer
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
@@ -128,16 +128,16 @@ def _settle(
 ) -> _Settled:
     batch = step.batch
     found = _fetch_old(files, step, masks, target)
-    met = _meet(files, batch, found)
-    decision = decide(met, identical=_identical(batch, target, found, met))
+    result = _merge(files, batch, found)
+    decision = decide(result, identical=_identical(batch, target, found, result))
     numbers = (
         next_number + np.arange(len(decision.written))
         if batch.numbers is None
         else batch.numbers[decision.written]
     )
-    run = RunRows(take_rows(met.rows, decision.written), numbers)
+    run = RunRows(take_rows(result.rows, decision.written), numbers)
     writes_log = files.traits.changelog_producer.writes_at_merge
-    log = _changelog(files, met, found, decision, run) if writes_log else None
+    log = _changelog(files, result, found, decision, run) if writes_log else None
     absent = sum(len(one.positions) for one in found.absent)
     return _Settled(run, log, _dead_rows(found, decision), decision, absent)
 
@@ -212,44 +212,46 @@ def _old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, .
     return files.traits.sequence_fields if batch.sequence is not None else ()
 
 
-def _meet(files: DataFiles, batch: Batch, found: _Found) -> Met:
+def _merge(files: DataFiles, batch: Batch, found: _Found) -> MergeResult:
     """The batch and the stored rows that it hits. The sequence field does not protect rows that give way."""
     hits = found.hits.incoming
     newer = None
     if found.old is not None and batch.sequence is not None and not bool(found.picked.all()):
         stored = sequence_of(found.old, files.traits)
         newer = None if stored is None else stored_newer(batch.sequence.at(hits), stored)
-    return meet_stored(
+    return merge_with_stored(
         files.traits.merge_engine,
         IncomingRecords(batch.rows, batch.deletes),
         StoredRecords(hits, found.old, newer, gives_way=found.picked),
     )
 
 
-def _identical(batch: Batch, target: Target, found: _Found, met: Met) -> Mask | None:
+def _identical(batch: Batch, target: Target, found: _Found, result: MergeResult) -> Mask | None:
     """Which hits would only write again what is stored, if the target wants to know."""
     if found.old is None or not target.skip_identical:
         return None
-    return rows_identical(take_rows(met.rows, met.hits), found.old.select(batch.rows.column_names))
+    return rows_identical(take_rows(result.rows, result.hits), found.old.select(batch.rows.column_names))
 
 
-def _changelog(files: DataFiles, met: Met, found: _Found, decision: Decision, run: RunRows) -> RunRows:
+def _changelog(
+    files: DataFiles, result: MergeResult, found: _Found, decision: Decision, run: RunRows
+) -> RunRows:
     """Changelog rows in key order, -U before +U; `kinds` None means: exactly the inserted run."""
     if not len(decision.replaced) and not found.absent:
         return run
-    names = met.rows.column_names
-    wanted = changelog_rows(met, decision)
+    names = result.rows.column_names
+    wanted = changelog_rows(result, decision)
     olds = [] if found.old is None else [found.old]
     old_count = sum(old.num_rows for old in olds)
-    number_of = np.zeros(met.rows.num_rows, dtype=np.int64)
+    number_of = np.zeros(result.rows.num_rows, dtype=np.int64)
     number_of[decision.written] = run.numbers
     at = np.where(wanted.from_old, wanted.rows, old_count + wanted.rows)
     kinds = wanted.kinds
-    parts = [*(old.select(names) for old in olds), met.rows]
+    parts = [*(old.select(names) for old in olds), result.rows]
     numbers = [*(np.asarray(old.column(SEQUENCE_NUMBER)) for old in olds), number_of]
     gone = fetch(files.reader, found.absent, None, keep=(SEQUENCE_NUMBER,))
     if gone is not None:
-        at = np.concatenate([at, old_count + met.rows.num_rows + np.arange(gone.num_rows)])
+        at = np.concatenate([at, old_count + result.rows.num_rows + np.arange(gone.num_rows)])
         kinds = np.concatenate([kinds, np.full(gone.num_rows, RowKind.DELETE, dtype=np.int8)])
         parts.append(gone.select(names))
         numbers.append(np.asarray(gone.column(SEQUENCE_NUMBER)))

@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.format.data_file import DataFileMeta
-from tablestore_engine.lsm.compaction_strategy import needs_fold, pick, pick_full
+from tablestore_engine.lsm.compaction_strategy import needs_compaction, pick, pick_full
 from tablestore_engine.lsm.levels import FileSummary, Levels, get_free_level
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState, empty_bucket
 from tablestore_engine.store.files.stored_file import StoredFile
@@ -35,12 +35,12 @@ from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_task import (
     Append,
     BucketTask,
-    Fold,
-    Join,
+    CompactLevelZero,
+    CompactRuns,
+    CompactSmallFiles,
     Replace,
     Rescale,
     RestoreBucket,
-    TakeIn,
     TaskTable,
     Upsert,
 )
@@ -167,7 +167,7 @@ def _check_inbox_is_empty(state: BucketState) -> None:
             "TS1653",
             f"bucket {state.bucket} still has level 0 files",
             why="rows of other writers must be taken in before an upsert can look up keys",
-            fix="commit the TakeIn task of the bucket first; please report this",
+            fix="commit the level-0 compaction of the bucket first; please report this",
         )
 
 
@@ -186,16 +186,16 @@ def plan_preparation(
     for state in states:
         levels = levels_of(state, table.traits)
         unit = None
-        if not leaves or needs_fold(levels):
+        if not leaves or needs_compaction(levels):
             unit = pick(
                 levels,
                 target_bytes=table.traits.target_bytes,
                 amplification_max=table.traits.amplification_max,
             )
         if unit is not None:
-            tasks.append(Fold(table, state, unit))
+            tasks.append(CompactRuns(table, state, unit))
         elif any(file.meta.level == 0 for file in state.files):
-            tasks.append(TakeIn(table, state, _free_level(table, state)))
+            tasks.append(CompactLevelZero(table, state, _free_level(table, state)))
     return tuple(tasks)
 
 
@@ -206,7 +206,7 @@ def plan_compaction(table: TaskTable, states: Iterable[BucketState]) -> tuple[Bu
         # a unit without files can come of runs that are fine where they lie: nothing to commit
         unit = pick_full(levels_of(state, table.traits), target_bytes=table.traits.target_bytes)
         if unit is not None and unit.file_names:
-            tasks.append(Fold(table, state, unit))
+            tasks.append(CompactRuns(table, state, unit))
     return tuple(tasks)
 
 
@@ -244,7 +244,7 @@ def plan_joins(
             wanted = {*names, *state.deletion_vectors}
             names = tuple(file.meta.file_name for file in state.files if file.meta.file_name in wanted)
         if names:
-            tasks.append(Join(table, state, names))
+            tasks.append(CompactSmallFiles(table, state, names))
     return tuple(tasks)
 
 

@@ -111,7 +111,7 @@ class Replace(_CarriesRows):
 
 
 @dataclass(frozen=True)
-class Fold:
+class CompactRuns:
     """`unit` names files of `state`, and the level of the run that takes their place."""
 
     table: TaskTable
@@ -120,7 +120,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class TakeIn:
+class CompactLevelZero:
     """All level 0 files of `state`, onto the free `level`. They win over stored rows unless the sequence field says
     otherwise: they were committed later.
     """
@@ -131,7 +131,7 @@ class TakeIn:
 
 
 @dataclass(frozen=True)
-class Join:
+class CompactSmallFiles:
     """`file_names` of `state`, which keep their order among themselves."""
 
     table: TaskTable
@@ -166,4 +166,6 @@ class Rescale:
     level: int
 
 
-BucketTask = Upsert | Append | Replace | Fold | TakeIn | Join | RestoreBucket | Rescale
+BucketTask = (
+    Upsert | Append | Replace | CompactRuns | CompactLevelZero | CompactSmallFiles | RestoreBucket | Rescale
+)

@@ -27,8 +27,8 @@ from tablestore_engine.format.data_file import SOURCE_COMPACT
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.files.data_files import DataFiles
-from tablestore_engine.store.merge.compact_runs import fold_unit
-from tablestore_engine.store.merge.file_join import join_files
+from tablestore_engine.store.merge.compact_runs import compact_runs
+from tablestore_engine.store.merge.compact_small_files import compact_small_files
 from tablestore_engine.store.merge.level_zero import read_level_zero
 from tablestore_engine.store.merge.lookup import KeyCache
 from tablestore_engine.store.merge.merge_on_write import Target, merge_batch
@@ -40,12 +40,12 @@ from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.tasks.bucket_task import (
     Append,
     BucketTask,
-    Fold,
-    Join,
+    CompactLevelZero,
+    CompactRuns,
+    CompactSmallFiles,
     Replace,
     Rescale,
     RestoreBucket,
-    TakeIn,
     Upsert,
 )
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver, changelog_rows
@@ -84,12 +84,12 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
         case Replace(state=state, picks=picks):
             rows = files.schema.arrow_schema().empty_table() if task.rows is None else task.rows
             return replace_rows(files, state, rows, picks, first_sequence=task.first_sequence)
-        case Fold(state=state, unit=unit):
-            return fold_unit(files, state, unit)
-        case TakeIn():
-            return _take_in(files, task, access.key_cache)
-        case Join(state=state, file_names=names):
-            return join_files(files, state, names)
+        case CompactRuns(state=state, unit=unit):
+            return compact_runs(files, state, unit)
+        case CompactLevelZero():
+            return _compact_level_zero(files, task, access.key_cache)
+        case CompactSmallFiles(state=state, file_names=names):
+            return compact_small_files(files, state, names)
         case Rescale(state=state, files=sources, level=level):
             return rescale_rows(files, state, sources, level=level)
         case RestoreBucket():
@@ -163,7 +163,7 @@ def _restore(files: DataFiles, task: RestoreBucket, cache: KeyCache | None) -> B
     return replace_rows(files, task.state, before, EVERY_ROW, first_sequence=task.first_sequence)
 
 
-def _take_in(files: DataFiles, task: TakeIn, cache: KeyCache | None) -> BucketChange:
+def _compact_level_zero(files: DataFiles, task: CompactLevelZero, cache: KeyCache | None) -> BucketChange:
     """Level 0 files become one batch, which is merged into what lies below them."""
     taken = [file for file in task.state.files if file.meta.level == 0]
     below = replace(task.state, files=tuple(file for file in task.state.files if file.meta.level > 0))

@@ -18,12 +18,12 @@ from tablestore_engine.store.rows.row_filter import EveryRow, RowFilter, RowPosi
 from tablestore_engine.store.tasks.bucket_task import (
     Append,
     BucketTask,
-    Fold,
-    Join,
+    CompactLevelZero,
+    CompactRuns,
+    CompactSmallFiles,
     Replace,
     Rescale,
     RestoreBucket,
-    TakeIn,
     Upsert,
 )
 
@@ -33,11 +33,11 @@ TINY_BYTES = 1 << 20
 def input_bytes(task: BucketTask) -> int:
     """An upper bound: filters may skip files by their statistics, which costs decoding them here."""
     match task:
-        case Fold(state=state, unit=unit):
+        case CompactRuns(state=state, unit=unit):
             return _bytes_of(state, unit.file_names.difference(unit.dropped))
-        case Join(state=state, file_names=names):
+        case CompactSmallFiles(state=state, file_names=names):
             return _bytes_of(state, names)
-        case TakeIn(state=state):
+        case CompactLevelZero(state=state):
             return _sum(file for file in state.files if file.meta.level == 0)
         case Replace(picks=EveryRow(), rows=None):
             return 0  # whole files go, unread

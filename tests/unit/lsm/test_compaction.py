@@ -13,7 +13,7 @@ from tablestore_engine.lsm.compaction_strategy import (
     ROWS_FLOOR,
     RUNS_MAX,
     CompactionUnit,
-    needs_fold,
+    needs_compaction,
     pick,
     pick_full,
 )
@@ -42,7 +42,7 @@ def test_level_of_the_next_run() -> None:
 def test_no_free_level_is_a_bug_of_the_caller() -> None:
     """Level 0 is never written: a bucket whose lowest run is on level 1 must fold first."""
     full = _levels(_file("a", 19, 1), _file("b", 1, 1))
-    assert needs_fold(full)
+    assert needs_compaction(full)
     with pytest.raises(EngineBug, match="TS1650"):
         get_free_level([1, 19], 20)
 
@@ -138,7 +138,7 @@ def test_levels_never_run_out(count: int, seed: int) -> None:
             if live:
                 files.append(_file(f"fold{step}", unit.output_level, live))
             levels = _levels(*files, count=count)
-        assert not needs_fold(levels)
+        assert not needs_compaction(levels)
         assert len(levels.runs) <= min(RUNS_MAX, max(1, count - 2))
         rows = dice.choice([10, 1000, 20_000])
         total += rows

@@ -16,7 +16,7 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.type_text import parse_type
-from tablestore_engine.lsm.compaction_strategy import needs_fold, pick, pick_full
+from tablestore_engine.lsm.compaction_strategy import needs_compaction, pick, pick_full
 from tablestore_engine.lsm.levels import Levels
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
@@ -27,7 +27,7 @@ from tablestore_engine.store.rows.routing import route_rows
 from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_plan import levels_of, plan_bucket, plan_preparation
-from tablestore_engine.store.tasks.bucket_task import BucketTask, Fold, TakeIn, TaskTable
+from tablestore_engine.store.tasks.bucket_task import BucketTask, CompactLevelZero, CompactRuns, TaskTable
 from tablestore_engine.store.tasks.task_runner import FileAccess, run_task
 
 Row = dict[str, object]
@@ -84,8 +84,8 @@ class World:
     def upsert(
         self, rows: Sequence[Row], kinds: Sequence[int] | None = None, *, replace: bool = False
     ) -> BucketChange:
-        """Fold if it must be, upsert, and take the change as committed."""
-        if needs_fold(self.levels):
+        """Compact if it must be, upsert, and take the change as committed."""
+        if needs_compaction(self.levels):
             self.fold()
         return self.take(self.run(self.plan(rows, kinds, replace=replace)))
 
@@ -99,14 +99,14 @@ class World:
         return plan_bucket(self.task_table, self.state, one, EVERY_ROW if replace else None)
 
     def fold(self, *, full: bool = False) -> BucketChange | None:
-        """Fold what pick (or pick_full) chooses."""
+        """Compact what pick (or pick_full) chooses."""
         unit = (pick_full if full else pick)(self.levels, target_bytes=self.task_table.traits.target_bytes)
-        return None if unit is None else self.take(self.run(Fold(self.task_table, self.state, unit)))
+        return None if unit is None else self.take(self.run(CompactRuns(self.task_table, self.state, unit)))
 
-    def take_in(self) -> BucketChange:
+    def compact_level_zero(self) -> BucketChange:
         """Take in what lies in level 0."""
         (task,) = plan_preparation(self.task_table, [self.state])
-        assert isinstance(task, TakeIn)
+        assert isinstance(task, CompactLevelZero)
         return self.take(self.run(task))
 
     def take(self, change: BucketChange) -> BucketChange:

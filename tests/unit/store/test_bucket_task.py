@@ -101,7 +101,7 @@ def _fold(root: Path) -> tuple[World, BucketTask]:
     return world, task
 
 
-def _take_in(root: Path) -> tuple[World, BucketTask]:
+def _compact_level_zero(root: Path) -> tuple[World, BucketTask]:
     world = _keyed(root)
     world.add_level_zero([(20, INSERT, _rows(3, value="theirs")[0]), (21, DELETE, _rows(5)[0])])
     (task,) = plan_preparation(world.task_table, [world.state])
@@ -141,7 +141,7 @@ CASES: Mapping[str, Callable[[Path], tuple[World, BucketTask]]] = {
     "replace": _replace,
     "delete": _delete,
     "fold": _fold,
-    "take in": _take_in,
+    "take in": _compact_level_zero,
     "join": _join,
     "rescale": _rescale,
     "rescale appended": lambda root: _rescale(root, keyed=False),

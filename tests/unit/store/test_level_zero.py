@@ -30,7 +30,7 @@ def test_insert_update_delete(world: World) -> None:
         [(10, INSERT, _row(1, "a")), (11, DELETE, _row(2, "x")), (12, INSERT, _row(4, "new"))]
     )
     world.add_level_zero([(13, AFTER, _row(1, "b")), (14, BEFORE, _row(4, "new"))])
-    change = world.take_in()
+    change = world.compact_level_zero()
     assert world.changelog(change) == [
         (BEFORE, _row(1, "old", 5)),
         (AFTER, _row(1, "b")),
@@ -50,7 +50,7 @@ def test_insert_update_delete(world: World) -> None:
 def test_equal_numbers_lose_to_the_later_commit(world: World) -> None:
     """A writer that prepared beside us used numbers we used too; its rows were committed later and win."""
     world.add_level_zero([(0, INSERT, _row(1, "theirs"))])
-    world.take_in()
+    world.compact_level_zero()
     assert world.rows()[0] == _row(1, "theirs")
 
 
@@ -60,7 +60,7 @@ def test_sequence_field_protects_stored_rows(tmp_path: Path) -> None:
     world.upsert([_row(key, "old", 5) for key in (1, 2, 3)])
     world.add_level_zero([(10, INSERT, _row(1, "older", 4)), (11, INSERT, _row(2, "newest", 9))])
     world.add_level_zero([(12, INSERT, _row(2, "newer", 7))])
-    change = world.take_in()
+    change = world.compact_level_zero()
     assert (change.updated, change.unchanged) == (1, 1)
     assert world.rows() == [_row(1, "old", 5), _row(2, "newest", 9), _row(3, "old", 5)]
 
@@ -68,7 +68,7 @@ def test_sequence_field_protects_stored_rows(tmp_path: Path) -> None:
 def test_only_deletes_of_absent_keys(world: World) -> None:
     """Level 0 that changes nothing is removed all the same, without data or changelog."""
     world.add_level_zero([(10, DELETE, _row(9, "x"))])
-    change = world.take_in()
+    change = world.compact_level_zero()
     assert (len(change.removed), change.added, change.changelog, change.deletion_vectors) == (1, (), (), None)
 
 
@@ -76,7 +76,7 @@ def test_into_an_empty_bucket(tmp_path: Path) -> None:
     """A bucket that only other writers filled gets its first run on the top level."""
     world = World(tmp_path, make_schema(COLUMNS))
     world.add_level_zero([(0, INSERT, _row(1, "a")), (1, INSERT, _row(2, "b"))])
-    change = world.take_in()
+    change = world.compact_level_zero()
     assert change.added[0].level == 19
     assert [kind for kind, _ in world.changelog(change)] == [INSERT, INSERT]
     assert world.rows() == [_row(1, "a"), _row(2, "b")]

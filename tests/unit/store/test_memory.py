@@ -15,7 +15,7 @@ from tablestore_engine.store.files.parquet_input import portions
 from tablestore_engine.store.merge.key_facts import count_repeats, read_key_facts
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import read_batches
-from tablestore_engine.store.tasks.bucket_task import BucketTask, Fold
+from tablestore_engine.store.tasks.bucket_task import BucketTask, CompactRuns
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tests.unit.store.bucket_world import Row, World, make_schema
 from tests.unit.store.table_world import make_table, open_table
@@ -68,7 +68,7 @@ def _scan(world: World) -> int:
 def _fold_task(world: World) -> BucketTask:
     unit = pick_full(world.levels, target_bytes=world.task_table.traits.target_bytes)
     assert unit is not None
-    return Fold(world.task_table, world.state, unit)
+    return CompactRuns(world.task_table, world.state, unit)
 
 
 def _doing(make: Callable[[World], BucketTask]) -> Callable[[World], Work]:

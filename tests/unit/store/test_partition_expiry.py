@@ -213,6 +213,6 @@ def test_the_work_is_bucket_tasks(tmp_path: Path) -> None:
 
     given: dict[str, Any] = {"runner": run}
     TableStore(made.fileio, made.location, made.runtime, **given).expire_partitions()
-    assert [type(one).__name__ for one in ran] == ["Upsert", "Upsert", "Fold", "Fold"]
+    assert [type(one).__name__ for one in ran] == ["Upsert", "Upsert", "CompactRuns", "CompactRuns"]
     assert {one.state.partition[0] for one in ran} == {OLD}
     assert rows_of(made) == [at(YOUNG, 1)]

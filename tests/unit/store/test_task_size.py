@@ -11,7 +11,7 @@ from pyroaring import BitMap
 from tablestore_engine.lsm.compaction_strategy import CompactionUnit
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowPositions, SameKeys
 from tablestore_engine.store.tasks.bucket_plan import plan_bucket
-from tablestore_engine.store.tasks.bucket_task import Fold, Rescale, RestoreBucket
+from tablestore_engine.store.tasks.bucket_task import CompactRuns, Rescale, RestoreBucket
 from tablestore_engine.store.tasks.task_size import carried_bytes, input_bytes
 
 from .test_bucket_task import CASES
@@ -47,7 +47,7 @@ def test_only_what_is_read_counts(tmp_path: Path) -> None:
     world, _ = CASES["fold"](tmp_path)
     one, other = world.state.files
     unit = CompactionUnit(((one.meta.file_name,),), (other.meta.file_name,), 19)
-    assert input_bytes(Fold(world.task_table, world.state, unit)) == one.meta.file_size
+    assert input_bytes(CompactRuns(world.task_table, world.state, unit)) == one.meta.file_size
     for picks, size in (
         (RowPositions({other.meta.file_name: BitMap([0])}), other.meta.file_size),
         (SameKeys(("id",), pa.table({"id": pa.array([], pa.int32())})), 0),

@@ -1,9 +1,8 @@
-"""Join: small files of an append-only bucket become one without their dead rows; readers see no difference.
+"""Compaction of small files: several of an append-only bucket become one without their dead rows; readers see the same.
 
-Names      join_files   the named files of a bucket → BucketChange of a COMPACT snapshot
-INVARIANT  rows keep their order, and the smallest sequence number of the joined files is that of the new one.
+INVARIANT  rows keep their order, and the smallest sequence number of the compacted files is that of the new one.
 Memory     a step of rows, however large the files (row_budget).
-INVARIANT  vectors of joined files go, all others stay as they are.
+INVARIANT  vectors of compacted files go, all others stay as they are.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tablestore_engine.store.files.data_files import DataFiles
 from tablestore_engine.store.files.row_budget import step_rows
 
 
-def join_files(files: DataFiles, state: BucketState, names: Collection[str]) -> BucketChange:
+def compact_small_files(files: DataFiles, state: BucketState, names: Collection[str]) -> BucketChange:
     """Visible rows of the named files in their order, as one file (or several of the target size)."""
     taken = [file for file in state.files if file.meta.file_name in names]
     first = min(file.meta.min_sequence_number for file in taken)

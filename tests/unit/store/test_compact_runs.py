@@ -9,7 +9,7 @@ import pytest
 
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.lsm.compaction_strategy import CompactionUnit
-from tablestore_engine.store.tasks.bucket_task import Fold
+from tablestore_engine.store.tasks.bucket_task import CompactRuns
 from tests.unit.store.bucket_world import Row, World, make_schema
 
 
@@ -49,7 +49,7 @@ def test_partial_fold_keeps_other_vectors(world: World) -> None:
     top, upper, newest = world.state.files
     unit = CompactionUnit(((upper.meta.file_name, newest.meta.file_name),), (), 18)
     rows = world.rows()
-    change = world.take(world.run(Fold(world.task_table, world.state, unit)))
+    change = world.take(world.run(CompactRuns(world.task_table, world.state, unit)))
     assert world.rows() == rows
     assert {name: list(dead) for name, dead in (change.deletion_vectors or {}).items()} == {
         top.meta.file_name: [1, 2, 3]
