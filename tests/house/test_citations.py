@@ -17,6 +17,8 @@ ELSEWHERE = re.compile(
 )
 LINK = re.compile(r"\b([\w-]+\.md)#([\w-]+)")
 PROMISE = re.compile(r"\((P\d(?:, P\d)*)\)|\bpromise (P\d)|^\"\"\"(P\d) ", re.MULTILINE)
+MODULE = re.compile(r"(?<![\w/{}.<>\"'-])((?:[a-z_0-9]+/)+[a-z_0-9]+\.py)\b")
+OF_OTHERS = {"dbt/__init__.py"}  # dbt-core's
 DECISION = re.compile(r"\b(?:decisions?|ADR)[ -](\d{4})\b")
 
 
@@ -64,3 +66,18 @@ def test_promises_and_decisions_are_written_down() -> None:
     records = {path.name[:4] for path in (DOCS / "decisions").iterdir()}
     numbers = {(name, number) for name, text in _texts() for number in DECISION.findall(text)}
     assert [one for one in numbers if one[1] not in records] == []
+
+
+def test_modules_that_are_cited_exist() -> None:
+    """A path in a docstring or comment, from the top, in a package, or beside the file or its folder."""
+    tops = [ROOT, ROOT / "tablestore_engine", ROOT / "dbt/adapters/tablestore", ROOT / "integration_tests"]
+    stale = [
+        (name, path)
+        for name, text in _texts()
+        for path in MODULE.findall(text)
+        if path not in OF_OTHERS
+        and not any(
+            (top / path).exists() for top in [*tops, (ROOT / name).parents[0], (ROOT / name).parents[1]]
+        )
+    ]
+    assert stale == []

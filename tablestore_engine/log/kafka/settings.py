@@ -57,7 +57,7 @@ class LogSettings:
 
     `registry`: settings of the schema registry without their prefix; `schemas`: what Avro has of the table's schema.
     `is_eventual`: rows go out before their snapshot exists. `shards`: how many publishers share the partitions,
-    of which these are the settings of number `shard` (log/kafka/shards.py).
+    of which these are the settings of number `shard` (own_partitions).
     """
 
     table: str
