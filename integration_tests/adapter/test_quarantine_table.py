@@ -92,7 +92,7 @@ def test_each_range_of_several_inputs_is_put_aside_once(shop: Shop) -> None:
     with pytest.raises(KeyboardInterrupt):
         quarantine_failed(cast("Engine", Dies(shop.engine)), build(shop))
     put(shop, "b", 4, "b4")
-    assert "stays" in quarantine_failed(shop.engine, build(shop)).lines[0]
+    assert "stay in demo.copy__dead_letter" in quarantine_failed(shop.engine, build(shop)).lines[0]
     assert [row["id"] for row in quarantine(shop)] == [3]
     build(shop, ok=True)
     assert shop.rows("select id from demo.copy order by id") == [(1,), (2,), (4,)]
