@@ -12,6 +12,8 @@ VENV_112 := .venv-dbt-1.12
 READY_112 := $(VENV_112)/.ready
 VENV_41 := .venv-pyspark-4.1
 READY_41 := $(VENV_41)/.ready
+READY_DOCS := $(VENV)/.ready-docs
+SITE := build/site
 CACHE := $(or $(TABLESTORE_CACHE),$(XDG_CACHE_HOME:%=%/dbt-tablestore),$(HOME)/.cache/dbt-tablestore)
 export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine tablestore_demo dbt tests integration_tests benchmarks setup.py
@@ -43,6 +45,10 @@ $(READY_41): setup.py constraints.txt constraints-pyspark-4.1.txt $(READY)
 	@$(VENV_41)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $(VENV_41)/others.txt
 	@$(VENV_41)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r constraints-pyspark-4.1.txt --editable .
 	@touch $(READY_41)
+
+$(READY_DOCS): constraints-docs.txt $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]' -c constraints.txt -c constraints-docs.txt
+	@touch $(READY_DOCS)
 
 install: $(READY) ## Start: make the virtual environment with everything in it
 
@@ -111,8 +117,10 @@ fuzz: $(READY) ## Test: 20,000 changes of each kind of metadata file (some hours
 bench: $(READY) ## Measure: the workloads of docs/performance.md with their limits and peers
 	@$(BIN)/python -m benchmarks.run
 
-docs: $(READY) ## Develop: write the generated pages (options, errors)
+docs: $(READY_DOCS) ## Develop: write the generated pages (options, errors), build the site; a broken link fails
 	@$(BIN)/python -m docs.generate
+	@$(BIN)/sphinx-build --quiet --fresh-env --write-all --fail-on-warning --keep-going -c docs -d build/site-cache . $(SITE)
+	@echo "$(SITE)/index.html"
 
 clean: ## Develop: remove the virtual environment and build leftovers
 	rm -rf $(VENV) $(VENV_112) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

