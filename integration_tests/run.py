@@ -31,6 +31,7 @@ CHECKS: dict[str, list[str]] = {
     "lint": ["ruff", "check", "--quiet", "."],
     "types": ["mypy"],
     "layers": ["python", "-m", "tests.house.layers"],
+    "spelling": ["codespell"],
 }
 # Longest first, so that the last ones to run side by side are short. What stands after the path is pytest's.
 SUITES: dict[str, list[str]] = {

@@ -47,7 +47,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if dropped and not arguments.json:
         write_out(
             f"{arguments.table}: {dropped} messages of a transaction that never ended were dropped; no reader had seen "
-            f"them, and what belongs to snapshots behind {arguments.reset} is sent again"
+            f"them, and what belongs to snapshots after {arguments.reset} is sent again"
         )
     if arguments.json:
         more = {} if arguments.reset is None else {"dropped_messages": dropped}

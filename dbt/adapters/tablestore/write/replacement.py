@@ -43,7 +43,7 @@ def must_replace(
     _check_topic(engine, name, dict(settings.table.options), changed)
     if not is_view:
         when = " when its tests are green" if is_staged else ""
-        logger.warning(f"{name}: {changed}; the table is made anew{when}, its history ends")
+        logger.warning(f"{name}: {changed}; the table is created again{when}, its history ends")
     return True
 
 
@@ -51,7 +51,7 @@ def _no_batches_beside(name: str) -> FixRequest:
     model = name.rsplit(".", maxsplit=1)[-1]
     return FixRequest(
         "TS1888",
-        f"table {name} is made anew from batches and is published only after its tests",
+        f"table {name} is created again from batches and is published only after its tests",
         why="batches build on what readers have, and this one takes the place of another relation",
         fix=f"dbt run --full-refresh --select {model}, which with publish='auto' waits for no test",
     )
