@@ -36,7 +36,8 @@ from dbt.adapters.tablestore.interruption import end_on_sigterm
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import built_schemas
 from dbt.adapters.tablestore.model_reports import ModelReports
-from dbt.adapters.tablestore.plan.build_plan import BuildPlan
+from dbt.adapters.tablestore.plan import run_context
+from dbt.adapters.tablestore.plan.build_plan import BuildPlan, Columns
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.statements import split_statements
@@ -248,13 +249,14 @@ class TablestoreAdapter(ModelReports):
     @available.parse_none
     @as_dbt_errors()
     def tablestore_plan(
-        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **facts: object
+        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **given: object
     ) -> BuildPlan:
         """Decide what the run does; reads the query's columns, writes nothing."""
-        columns = self._note_reads(settings.node, facts.get("batch"), sql)
-        return self.writer.plan(relation, settings, sql, columns, facts)
+        context = run_context.read_plan(given)
+        columns = self._note_reads(settings.node, context.batch, sql)
+        return self.writer.plan(relation, settings, sql, columns, context)
 
-    def _note_reads(self, node: str, batch: object, sql: str) -> tuple[tuple[str, str], ...]:
+    def _note_reads(self, node: str, batch: run_context.BatchInterval | None, sql: str) -> Columns:
         """Columns of a node's query; the writer hears what it reads."""
         reads = ReadLog()
         found = self.get_column_schema_from_query(sql, reads)
@@ -264,10 +266,10 @@ class TablestoreAdapter(ModelReports):
     @available.parse_none
     @as_dbt_errors()
     def tablestore_write(
-        self, relation: TablestoreRelation, settings: ModelSettings, plan: BuildPlan, **context: object
+        self, relation: TablestoreRelation, settings: ModelSettings, plan: BuildPlan, **given: object
     ) -> TablestoreResponse:
         """Write the snapshot, staged or at once; returns the response for run_results.json."""
-        return self.writer.write(relation, settings, plan, context)
+        return self.writer.write(relation, settings, plan, run_context.read_write(given))
 
     @available.parse(lambda *_, **__: False)
     @as_dbt_errors()
@@ -279,32 +281,32 @@ class TablestoreAdapter(ModelReports):
     @available.parse_none
     @as_dbt_errors()
     def tablestore_snapshot(
-        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **context: object
+        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **given: object
     ) -> TablestoreResponse:
         """One run of a dbt snapshot: a new table, or rows to upsert with their new columns; no rows are no commit."""
         self._note_reads(settings.node, None, sql)
-        return self.writer.write_snapshot(relation, settings, sql, context)
+        return self.writer.write_snapshot(relation, settings, sql, run_context.read_snapshot(given))
 
     @available.parse_none
     @as_dbt_errors()
     def tablestore_check_merge(
-        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **context: object
+        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **given: object
     ) -> None:
         """Before MERGE changes a snapshot's table with another key: nothing that it reads is staged."""
         self._note_reads(settings.node, None, sql)
-        self.writer.check_merge(relation, settings, context)
+        self.writer.check_merge(relation, settings, run_context.read_merge(given))
 
     @available.parse(lambda *args, **_: args[1])
     @as_dbt_errors()
-    def tablestore_changes(self, relation: TablestoreRelation, **context: Any) -> TablestoreRelation:  # noqa: ANN401
+    def tablestore_changes(self, relation: TablestoreRelation, **given: object) -> TablestoreRelation:
         """The rows of an input that changed since the model's last commit."""
-        return self.writer.inputs.changes(relation, **context)
+        return self.writer.inputs.changes(relation, run_context.read_changes(given))
 
     @available.parse(lambda *args, **_: args[1])
     @as_dbt_errors()
-    def tablestore_stream(self, relation: TablestoreRelation, **context: Any) -> TablestoreRelation:  # noqa: ANN401
+    def tablestore_stream(self, relation: TablestoreRelation, **given: object) -> TablestoreRelation:
         """What stands for an input that a streaming model follows."""
-        return self.writer.stream(relation, self.get_column_schema_from_query, **context)
+        return self.writer.stream(relation, self.get_column_schema_from_query, run_context.read_stream(given))
 
     @available.parse(lambda *_, **__: False)
     @as_dbt_errors()
@@ -326,10 +328,10 @@ class TablestoreAdapter(ModelReports):
     @available.parse_none
     @as_dbt_errors()
     def tablestore_seed(
-        self, relation: TablestoreRelation, settings: ModelSettings, table: agate.Table, **context: object
+        self, relation: TablestoreRelation, settings: ModelSettings, table: agate.Table, **given: object
     ) -> TablestoreResponse:
         """Write a seed's rows exactly."""
-        return self.writer.write_seed(relation, settings, table, context)
+        return self.writer.write_seed(relation, settings, table, run_context.read_seed(given))
 
     @available.parse_none
     @as_dbt_errors()

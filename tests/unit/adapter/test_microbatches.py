@@ -16,6 +16,7 @@ from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
+from dbt.adapters.tablestore.plan.run_context import BatchInterval
 from dbt.adapters.tablestore.write.replacement import must_replace
 from tablestore_engine.api import Engine, OnSchemaChange, Staged, TableRead, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
@@ -29,10 +30,7 @@ NEXT = "2026-01-02 00:00:00/2026-01-03 00:00:00"
 def test_a_batch_is_told_by_its_interval_in_utc() -> None:
     """As dbt's options take it; without a batch a node is one unit."""
     tokyo = timezone(timedelta(hours=9))
-    batch = {
-        "event_time_start": datetime(2026, 1, 1, 9, tzinfo=tokyo),
-        "event_time_end": datetime(2026, 1, 2, tzinfo=UTC),
-    }
+    batch = BatchInterval(datetime(2026, 1, 1, 9, tzinfo=tokyo), datetime(2026, 1, 2, tzinfo=UTC))
     assert span_of(batch) == FIRST
     assert unit_of("model.p.orders", batch) == f"model.p.orders@{FIRST}"
     assert (span_of(None), unit_of("model.p.orders", None)) == (None, "model.p.orders")

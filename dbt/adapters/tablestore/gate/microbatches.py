@@ -1,6 +1,6 @@
 """Batches of a gated microbatch: all of them wait in one staged snapshot, those of earlier runs too.
 
-Names      read_batch()    dbt's batch → the interval that a plan needs
+Names      read_batch()    a batch and its column → the interval that a plan needs
            unit_of()       node and batch: what is planned and written as one
            span_of()       the interval as text, as it is kept beside the staged snapshot
            pick_waiting()  the staged snapshot that a further batch joins
@@ -9,53 +9,42 @@ Names      read_batch()    dbt's batch → the interval that a plan needs
 Rule       a batch joins what this invocation has staged, or what an earlier run has left, as long as readers see the
            rows that it was planned on. dbt asks for the newest batches only: a stage that began anew would lose the
            batches of the run before.
-INVARIANT  pure: dbt's objects come in, plain values go out.
+INVARIANT  pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from dbt.adapters.tablestore.model_graph import Nodes
 from dbt.adapters.tablestore.plan.build_plan import Microbatch
+from dbt.adapters.tablestore.plan.run_context import BatchInterval
 from tablestore_engine.api import Staged
 
 # what a batch hears whose staged snapshot is published meanwhile, since what it waited for is out
 STAGE_IS_OUT = frozenset({"TS1316", "TS1388"})
 
 
-def _given(batch: Any) -> Mapping[str, Any]:  # noqa: ANN401 - dbt's BatchContext
-    return batch if isinstance(batch, Mapping) else vars(batch)
+def read_batch(batch: BatchInterval | None, event_time: str | None, zone: str) -> Microbatch | None:
+    """The interval with its column; None outside microbatch runs."""
+    return Microbatch(event_time, batch.start, batch.end, zone) if batch and event_time else None
 
 
-def read_batch(batch: Any, event_time: str | None, zone: str) -> Microbatch | None:  # noqa: ANN401 - dbt's BatchContext
-    """dbt's microbatch interval; absent outside microbatch runs."""
-    if not batch or not event_time:
-        return None
-    given = _given(batch)
-    return Microbatch(event_time, given["event_time_start"], given["event_time_end"], zone)
-
-
-def commit_identifier(batch: Any) -> int:  # noqa: ANN401 - dbt's BatchContext
+def commit_identifier(batch: BatchInterval | None) -> int:
     """One write per model and invocation; with microbatch one per interval, told apart by its start."""
-    start = _given(batch).get("event_time_start") if batch else None
-    return 1 if start is None else int(start.timestamp())
+    return 1 if batch is None else int(batch.start.timestamp())
 
 
-def unit_of(node: str, batch: Any) -> str:  # noqa: ANN401 - dbt's BatchContext
+def unit_of(node: str, batch: BatchInterval | None) -> str:
     """Batches of one node run at once: each has a query and a plan of its own."""
     return f"{node}@{span_of(batch)}" if batch else node
 
 
-def span_of(batch: Any) -> str | None:  # noqa: ANN401 - dbt's BatchContext
+def span_of(batch: BatchInterval | None) -> str | None:
     """`2026-01-01 00:00:00/2026-01-02 00:00:00` in UTC, as dbt's options take it; None outside microbatch runs."""
-    if not batch:
-        return None
-    given = _given(batch)
-    return "/".join(_text(given[f"event_time_{side}"]) for side in ("start", "end"))
+    return None if batch is None else f"{_text(batch.start)}/{_text(batch.end)}"
 
 
 def _text(moment: datetime) -> str:

@@ -28,6 +28,7 @@ from dbt.adapters.tablestore.inputs.position_steps import (
     left,
 )
 from dbt.adapters.tablestore.plan.build_plan import Action
+from dbt.adapters.tablestore.plan.run_context import InputContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import ChangesInput, Engine, OrderedLock, PositionStep, Rank, Table, TableVersion
 from tablestore_engine.errors import FixRequest
@@ -62,16 +63,11 @@ class ChangedInputs:
         self._digests: dict[str, str] = {}  # table → of its query in this run
         self._lock = OrderedLock("inputs of models", Rank.PROCESS)
 
-    def changes(
-        self,
-        relation: TablestoreRelation,
-        target: TablestoreRelation,
-        model: Mapping[str, Any],
-        *,
-        full_refresh: bool,
-    ) -> TablestoreRelation:
+    def changes(self, relation: TablestoreRelation, context: InputContext) -> TablestoreRelation:
         """What stands for the input in the model's SQL. Raises FixRequest TS1835, TS1470, TS1474."""
+        target, model, full_refresh = context.target, context.model, context.full_refresh
         _check_model(model, relation)
+        assert target is not None
         node, name = str(model["unique_id"]), relation.table_name
         with self._lock:
             known = self._asked.setdefault(node, {}).get(name)

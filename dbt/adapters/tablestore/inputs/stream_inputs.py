@@ -39,6 +39,7 @@ from dbt.adapters.tablestore.inputs.stateful_models import (
 )
 from dbt.adapters.tablestore.plan.build_plan import Action, Columns
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
+from dbt.adapters.tablestore.plan.run_context import InputContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import (
     STATE_POSITION,
@@ -111,12 +112,11 @@ class StreamInputs:
 
     # compiling and planning ----------------------------------------------------------------------
 
-    def stream(
-        self, relation: TablestoreRelation, target: TablestoreRelation, model: Mapping[str, Any]
-    ) -> TablestoreRelation:
+    def stream(self, relation: TablestoreRelation, context: InputContext) -> TablestoreRelation:
         """What stands for the input in the model's SQL. Raises FixRequest TS1843."""
-        _check_model(model, relation)
-        node = str(model["unique_id"])
+        _check_model(context.model, relation)
+        node, target = str(context.model["unique_id"]), context.target
+        assert target is not None
         with self._lock:
             known = self._models.setdefault(node, _Model(f"dbt-{target.schema}-{target.identifier}"))
             known.streams[relation.table_name] = relation

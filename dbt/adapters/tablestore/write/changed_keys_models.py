@@ -5,9 +5,8 @@ INVARIANT  a run that compares all rows says why, as a warning where the query i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
@@ -16,6 +15,7 @@ from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Situation
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
+from dbt.adapters.tablestore.plan.run_context import PlanContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import Engine, OrderedLock, Rank, ReadLog, WriteMode
 
@@ -35,13 +35,13 @@ class ChangedKeysModels:
         relation: TablestoreRelation,
         settings: ModelSettings,
         situation: Situation,
-        facts: Mapping[str, Any],
+        context: PlanContext,
         reads: ReadLog,
     ) -> Situation:
         """With the SELECT of the keys that changes of the inputs affect; `reads`: what the model's query reads."""
         assert settings.table.affected is not None
         tables = tuple(sorted({one.table for one in reads.reads()}))
-        text = str(facts.get("compiled") or situation.sql)
+        text = context.compiled or situation.sql
         query = ModelQuery(relation.table_name, situation.sql, text, settings.table.affected)
         is_new = not situation.table_exists or situation.full_refresh
         found = self._inputs.follow(settings.node, relation, query, tables, is_new=is_new)

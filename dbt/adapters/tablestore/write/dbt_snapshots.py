@@ -17,6 +17,7 @@ from dbt.adapters.tablestore.config.model_config import PUBLISH_POLICIES, TableS
 from dbt.adapters.tablestore.config.value_shapes import read_choice
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec
+from dbt.adapters.tablestore.plan.run_context import RunContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work, compiled_for_no_table, job_of
 from tablestore_engine.api import OnSchemaChange, Staged, WriteMode
@@ -35,10 +36,10 @@ def snapshot_settings(model: Mapping[str, Any]) -> ModelSettings:
 
 
 def snapshot_job(
-    relation: TablestoreRelation, settings: ModelSettings, sql: str, context: Mapping[str, Any]
+    relation: TablestoreRelation, settings: ModelSettings, sql: str, context: RunContext
 ) -> ModelJob:
-    """`sql`: all rows of a new table, else those to upsert. `context`: invocation, existing (relation or None)."""
-    is_new = context.get("existing") is None
+    """`sql`: all rows of a new table, else those to upsert."""
+    is_new = context.existing is None
     action = Action.CREATE if is_new else Action.INCREMENT
     mode = WriteMode.OVERWRITE_TABLE if is_new else WriteMode.UPSERT
     changes = OnSchemaChange.REPLACE if is_new else OnSchemaChange.APPEND_NEW_COLUMNS

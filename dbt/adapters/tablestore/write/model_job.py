@@ -1,19 +1,20 @@
 """One write of a model: what it was planned from, and how it is planned anew after somebody else's commit.
 
-Names      PlannedModel   SQL, facts and action of a plan
+Names      PlannedModel   SQL, context and action of a plan
            ModelJob       one write; job_of makes it from what the materialization says
            compiled_for_no_table   the error of one that cannot be planned again
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.tablestore.gate.microbatches import commit_identifier, span_of
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
+from dbt.adapters.tablestore.plan.run_context import PlanContext, RunContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import WriteSpec
 from tablestore_engine.errors import RetryError
@@ -26,7 +27,7 @@ class PlannedModel:
     """What a model's plan was made from."""
 
     sql: str
-    facts: Mapping[str, Any]
+    context: PlanContext
     action: Action
 
 
@@ -50,13 +51,11 @@ def job_of(
     plan: BuildPlan,
     work: Work,
     again: Callable[[], Work],
-    context: Mapping[str, Any],
+    context: RunContext,
 ) -> ModelJob:
-    """`context`: invocation, batch (dbt's model.batch or None)."""
-    invocation, batch = str(context.get("invocation") or ""), context.get("batch")
-    return ModelJob(
-        relation, settings, plan, work, again, invocation, commit_identifier(batch), span_of(batch)
-    )
+    """Of one model, or of one of its batches."""
+    identifier, batch = commit_identifier(context.batch), span_of(context.batch)
+    return ModelJob(relation, settings, plan, work, again, context.invocation, identifier, batch)
 
 
 def compiled_for_no_table(name: str, node: str) -> RetryError:

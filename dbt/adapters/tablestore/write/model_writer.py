@@ -34,6 +34,13 @@ from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.pinned_reads import check_as_of_names, read_as_of, versions_of
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Columns, plan_build
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, table_spec
+from dbt.adapters.tablestore.plan.run_context import (
+    BatchInterval,
+    InputContext,
+    PlanContext,
+    RunContext,
+    SeedContext,
+)
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.changed_keys_models import ChangedKeysModels
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
@@ -111,15 +118,15 @@ class ModelWriter:
         settings: ModelSettings,
         sql: str,
         columns: Columns,
-        facts: Mapping[str, Any],
+        context: PlanContext,
     ) -> BuildPlan:
-        """`facts`: existing (relation or None), full_refresh, batch (dbt's model.batch or None)."""
+        """Decide what the run does. `columns`: of the query."""
         query, own = sql, columns
         follows = self.inputs.has_inputs(settings.node) or self.streams.follows(settings.node)
         if follows or settings.table.affected is not None:
             refuse_sample(self._config, settings.node)
         if settings.table.streaming is not None and not is_empty(self._config):
-            compiled = str(facts.get("compiled") or sql)
+            compiled = context.compiled or sql
             self.streams.plan(settings, sql, compiled, columns)
         if follows:
             retracted = self.streams.retracted(settings.node)
@@ -127,33 +134,31 @@ class ModelWriter:
                 relation.table_name, sql, columns, settings.table.primary_key, retracted
             )
         zone = self._config.credentials.session_zone
-        situation = read_situation(self._engine(), relation, query, own, facts, zone)
+        situation = read_situation(self._engine(), relation, query, own, context, zone)
         if settings.table.affected is not None and is_empty(self._config):
             none = no_keys(relation.table_name, settings.table.affected.key)
             situation = replace(situation, affected=none)
         elif settings.table.affected is not None:
             reads = self._reads.get(settings.node, ReadLog())
-            situation = self.changed_keys.followed(relation, settings, situation, facts, reads)
+            situation = self.changed_keys.followed(relation, settings, situation, context, reads)
         plan = plan_build(settings.table, situation)
-        self._plans[unit_of(settings.node, facts.get("batch"))] = PlannedModel(sql, dict(facts), plan.action)
+        self._plans[unit_of(settings.node, context.batch)] = PlannedModel(sql, context, plan.action)
         return plan
 
     def stream(
         self,
         relation: TablestoreRelation,
         columns_of: Callable[[str], Sequence[NamedType]],
-        *,
-        target: TablestoreRelation,
-        model: Mapping[str, Any],
-        nodes: Mapping[str, Any],
-        explained: Callable[[str], str] | None,
+        context: InputContext,
     ) -> TablestoreRelation:
-        """What stands for an input that a streaming model follows. `explained`: dbt's render(), in `dbt compile`; then
-        it is said who runs the query. Raises FixRequest TS1843, Unsupported TS1844.
+        """What stands for an input that a streaming model follows; `dbt compile` also says who runs the query.
+
+        Raises FixRequest TS1843, Unsupported TS1844.
         """
-        found = self.streams.stream(relation, target, model)
+        model, explained = context.model, context.explained
+        found = self.streams.stream(relation, context)
         if explained is not None and self.streams.begins_explaining(str(model["unique_id"])):
-            settings, sql = self.read_settings(model, nodes), explained(str(model["raw_code"]))
+            settings, sql = self.read_settings(model, context.nodes), explained(str(model["raw_code"]))
             logger.info(explain_streams(self.streams, settings, sql, columns_of))
         return found
 
@@ -170,12 +175,12 @@ class ModelWriter:
         relation: TablestoreRelation,
         settings: ModelSettings,
         plan: BuildPlan,
-        context: Mapping[str, Any],
+        context: RunContext,
     ) -> TablestoreResponse:
-        """One snapshot of the model's rows. `context`: nodes, selected, invocation, existing."""
+        """One snapshot of the model's rows."""
 
         def again() -> tuple[WriteSpec, str]:
-            fresh = self._plan_again(relation, settings, unit_of(settings.node, context.get("batch")))
+            fresh = self._plan_again(relation, settings, unit_of(settings.node, context.batch))
             return model_spec(settings, fresh), fresh.select
 
         work = (model_spec(settings, plan), plan.select)
@@ -185,14 +190,14 @@ class ModelWriter:
         finally:
             self.inputs.finish(settings.node)
         while (taken := self.streams.taken(settings.node)) and taken.has_more and response.staged is None:
-            response.join(self._commit(self._next_job(job), {**context, "existing": relation}))
+            response.join(self._commit(self._next_job(job), replace(context, existing=relation)))
         return response
 
     def _next_job(self, job: ModelJob) -> ModelJob:
         """The next range of a model's streams: its table is there by now, and nothing is replaced."""
         known = self._plans[job.settings.node]
-        facts = {**known.facts, "existing": job.relation, "full_refresh": False}
-        self._plans[job.settings.node] = PlannedModel(known.sql, facts, Action.INCREMENT)
+        context = replace(known.context, existing=job.relation, full_refresh=False)
+        self._plans[job.settings.node] = PlannedModel(known.sql, context, Action.INCREMENT)
         plan = self._plan_again(job.relation, job.settings, job.settings.node)
         return replace(job, plan=plan, work=(model_spec(job.settings, plan), plan.select))
 
@@ -206,21 +211,19 @@ class ModelWriter:
             sql, versions=self._commits.versions_but(settings.node, relation)
         )
         columns = tuple((column.name, column.type_text) for column in found)
-        return self.plan(relation, settings, sql, columns, known.facts)
+        return self.plan(relation, settings, sql, columns, known.context)
 
     def write_seed(
         self,
         relation: TablestoreRelation,
         settings: ModelSettings,
         table: agate.Table,
-        context: Mapping[str, Any],
+        context: SeedContext,
     ) -> TablestoreResponse:
         """The seed's rows replace what was there."""
+        zone = self._config.credentials.session_zone
         rows, types = seed_to_arrow(
-            table,
-            context.get("column_types") or {},
-            zone=self._config.credentials.session_zone,
-            quote_columns=bool(context.get("quote_columns")),
+            table, context.column_types, zone=zone, quote_columns=context.quote_columns
         )
         spec = WriteSpec(
             table=table_spec(settings),
@@ -228,20 +231,19 @@ class ModelWriter:
             checks=dict(settings.contract.checks),
             on_schema_change=OnSchemaChange.REPLACE,
         )
-        facts = {"existing": context.get("existing"), "full_refresh": True}
-        zone = self._config.credentials.session_zone
-        situation = read_situation(self._engine(), relation, "", types, facts, zone)
+        known = PlanContext(existing=context.run.existing, full_refresh=True)
+        situation = read_situation(self._engine(), relation, "", types, known, zone)
         plan = plan_build(settings.table, situation)
         work = (spec, rows)
-        return self._commit(job_of(relation, settings, plan, work, lambda: work, context), context)
+        return self._commit(job_of(relation, settings, plan, work, lambda: work, context.run), context.run)
 
-    def _commit(self, job: ModelJob, context: Mapping[str, Any]) -> TablestoreResponse:
+    def _commit(self, job: ModelJob, context: RunContext) -> TablestoreResponse:
         """One snapshot, staged or published."""
         name = job.relation.table_name
         staged = self._plan_staged(name, job.settings, job, context)
         self._coordinator.finish_pending(name)
         self._coordinator.clear_unpublished(name, staged)
-        existing = context.get("existing")
+        existing = context.existing
         is_view = existing is not None and bool(existing.is_view)
         replaces = must_replace(
             self._engine(),
@@ -274,17 +276,17 @@ class ModelWriter:
         return response
 
     def _plan_staged(
-        self, name: str, settings: ModelSettings, job: ModelJob | None, context: Mapping[str, Any]
+        self, name: str, settings: ModelSettings, job: ModelJob | None, context: RunContext
     ) -> StagePlan | None:
         """How the node's rows wait; None when they are published at once."""
-        self._coordinator.start(str(context.get("invocation") or ""))
+        self._coordinator.start(context.invocation)
         return self._coordinator.plan_staged(
             node=settings.node,
             table=name,
             policy=settings.table.publish,
-            nodes=context.get("nodes") or {},
-            selected=self._pending.selected(context.get("selected") or ()),
-            reads=self._reads.pop(unit_of(settings.node, context.get("batch")), ReadLog()).reads(),
+            nodes=context.nodes,
+            selected=self._pending.selected(context.selected),
+            reads=self._reads.pop(unit_of(settings.node, context.batch), ReadLog()).reads(),
             batch=None if job is None else job.batch,
             begins=job is None or job.plan.action is not Action.INCREMENT,
         )
@@ -309,14 +311,12 @@ class ModelWriter:
         return rebuild
 
     def write_snapshot(
-        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, context: Mapping[str, Any]
+        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, context: RunContext
     ) -> TablestoreResponse:
-        """One run of a dbt snapshot, staged with what it reads; no rows are no commit. `context`: as write()."""
+        """One run of a dbt snapshot, staged with what it reads; no rows are no commit."""
         return self._commit(snapshot_job(relation, settings, sql, context), context)
 
-    def check_merge(
-        self, relation: TablestoreRelation, settings: ModelSettings, context: Mapping[str, Any]
-    ) -> None:
+    def check_merge(self, relation: TablestoreRelation, settings: ModelSettings, context: RunContext) -> None:
         """Before MERGE changes a snapshot's table in place. Raises Unsupported TS1883 when it had to be staged."""
         planned = self._plan_staged(relation.table_name, settings, None, context)
         if planned is not None:
@@ -336,7 +336,7 @@ class ModelWriter:
         """Whether this invocation has staged rows of it, with all that its config says, that are not out yet."""
         return self._coordinator.is_staged(table)
 
-    def note_reads(self, node: str, batch: Any, reads: ReadLog) -> None:  # noqa: ANN401 - dbt's BatchContext
+    def note_reads(self, node: str, batch: BatchInterval | None, reads: ReadLog) -> None:
         """What a model's query reads, known before it is written."""
         with self._lock:
             self._reads[unit_of(node, batch)] = reads

@@ -1,17 +1,16 @@
 """What is there when a model's run is planned.
 
-Names      read_situation   the model's query and facts, and its table as it is → Situation
+Names      read_situation   the model's query and context, and its table as it is → Situation
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from dbt.adapters.tablestore.gate.microbatches import read_batch
 from dbt.adapters.tablestore.plan.build_plan import Columns, Situation
 from dbt.adapters.tablestore.plan.layout_changes import ModelLayout
+from dbt.adapters.tablestore.plan.run_context import PlanContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import Engine
 
@@ -21,21 +20,21 @@ def read_situation(
     relation: TablestoreRelation,
     sql: str,
     columns: Columns,
-    facts: Mapping[str, Any],
+    context: PlanContext,
     session_zone: str,
 ) -> Situation:
-    """`facts`: existing (relation or None), full_refresh, batch (dbt's model.batch or None), event_time."""
-    existing = facts.get("existing")
+    """`sql`, `columns`: of the model's query."""
+    existing = context.existing
     is_there = existing is not None and existing.is_table
-    if existing is None and facts.get("batch"):  # batches of a table that nobody has seen may wait
-        is_there = not facts.get("full_refresh")
+    if existing is None and context.batch is not None:  # batches of a table that nobody has seen may wait
+        is_there = not context.full_refresh
     table = engine.find_table(relation.table_name) if is_there else None
     situation = Situation(
         relation.table_name,
         sql,
         columns,
-        full_refresh=bool(facts.get("full_refresh")),
-        batch=read_batch(facts.get("batch"), facts.get("event_time"), session_zone),
+        full_refresh=context.full_refresh,
+        batch=read_batch(context.batch, context.event_time, session_zone),
     )
     if table is None:
         return situation
