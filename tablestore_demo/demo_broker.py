@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tablestore_demo.project_folder import BROKER
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest
 
 
 def run_broker(folder: Path, action: str) -> str:

@@ -38,8 +38,8 @@ from tablestore_demo.paimon_rust_reader import count_with_paimon_rust
 from tablestore_demo.picture import bars, tell
 from tablestore_demo.project_folder import write_project
 from tablestore_demo.stream_command import clear_all, run_live
-from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
-from tablestore_engine.errors import EngineBug, FixRequest
+from tablestore_engine.api import Engine, FixRequest, SparkSettings, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.spi import EngineBug
 
 FEED = "airline.flight_events"
 FLIGHTS = "demo.flights"

@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tablestore_engine.errors import RetryError
+from tablestore_engine.api import RetryError
 
 if TYPE_CHECKING:
     import psycopg

@@ -22,7 +22,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from tablestore_engine.errors import NotFound
+from tablestore_engine.api import NotFound
 
 FIRST_DAY = date(2013, 1, 1)
 DAYS = 365

@@ -12,7 +12,7 @@ import shutil
 from enum import StrEnum
 from pathlib import Path
 
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest
 
 MARKER = ".tablestore-demo"
 BROKER = "broker"  # data of the demo's broker, kept from run to run

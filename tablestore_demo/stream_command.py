@@ -33,17 +33,16 @@ from tablestore_demo.project_folder import (
     clear_folder,
     write_project,
 )
-from tablestore_engine.api import (
+from tablestore_engine.api import Engine, FixRequest, SparkSettings
+from tablestore_engine.spi import (
     ConnectInfo,
-    Engine,
-    SparkSettings,
+    EngineBug,
     SyncSpec,
     parse_source,
     start_connect,
     stop_connect,
     sync_database,
 )
-from tablestore_engine.errors import EngineBug, FixRequest
 
 SOURCE, FEED = "airline", "airline.flights"
 FLIGHTS, DELAYS = "demo.flights", "demo.airport_delays"

@@ -3,7 +3,8 @@
 The layers, top to bottom (a line imports only lines below it; `.importlinter` checks it):
 
     testing | cli      the shipped test kit; the command line
-    api                the front door: Engine and Table handles
+    spi                what the dbt adapter, the command line and the demo use besides api
+    api                what Python users import: Engine and Table handles
     warehouse          what is done to the tables of one warehouse: statements, writes, publishing, staging
     spark              many machines: the only place that calls pyspark
     catalog            names -> tables, views, schema changes

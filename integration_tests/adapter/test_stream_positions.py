@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from integration_tests.adapter.conftest import Shop
-from tablestore_engine.api import Engine, PositionStep, TableSpec, WriteReport, WriteSpec
+from tablestore_engine.api import Engine, TableSpec, WriteReport, WriteSpec
+from tablestore_engine.spi import PositionStep
 
 KEYLESS = WriteSpec(table=TableSpec(options={"bucket": "-1"}))
 KEYED = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "1"}))

@@ -10,9 +10,9 @@ import pytest
 
 from integration_tests.ingest.databases import PASSWORD, Connected, drop_slot
 from tablestore_demo.demo_postgres import Postgres, run_postgres
-from tablestore_engine.api import ConnectInfo, parse_source, start_connect, stop_connect
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.postgres.database_source import PASSWORD_ENV
+from tablestore_engine.spi import ConnectInfo, parse_source, start_connect, stop_connect
 
 
 @pytest.fixture(scope="session")

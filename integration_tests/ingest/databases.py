@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from tablestore_demo.demo_postgres import Postgres
-from tablestore_engine.api import ConnectInfo, Engine, SyncReport, SyncSpec, sync_database
+from tablestore_engine.api import Engine
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.postgres.database_source import PASSWORD_ENV
+from tablestore_engine.spi import ConnectInfo, SyncReport, SyncSpec, sync_database
 
 PASSWORD = "an-unusual-word-7"
 KNOWN = {PASSWORD_ENV: PASSWORD}

@@ -20,11 +20,11 @@ import pytest
 
 from integration_tests.ingest.databases import KNOWN, PASSWORD, Connected, fresh, opened, rows_of, sync, until
 from tablestore_demo.demo_postgres import USER, Postgres
-from tablestore_engine.api import connector_status, find_connect, stop_connect
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.postgres.connect_rest import ask_connect
 from tablestore_engine.runtime.outside_world import CRASH_ENV
+from tablestore_engine.spi import connector_status, find_connect, stop_connect
 
 HISTORIES = int(os.environ.get("TABLESTORE_HISTORIES", "1"))
 SEED = int(os.environ.get("TABLESTORE_SEED", "20261123"))

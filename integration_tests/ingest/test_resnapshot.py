@@ -17,13 +17,13 @@ from confluent_kafka.admin import AdminClient
 
 from integration_tests.ingest.databases import KNOWN, Connected, fresh, opened, rows_of, sync, until
 from tablestore_demo.demo_postgres import Postgres
-from tablestore_engine.api import SyncReport, SyncSpec, find_connect, stop_connect, sync_database
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.log.kafka.client_settings import BROKERS
 from tablestore_engine.log.kafka.topic_names import count_messages
 from tablestore_engine.runtime.outside_world import CRASH_ENV, SYSTEM
+from tablestore_engine.spi import SyncReport, SyncSpec, find_connect, stop_connect, sync_database
 
 SEED = int(os.environ.get("TABLESTORE_SEED", "20261125"))
 ROUNDS = int(os.environ.get("TABLESTORE_HISTORIES", "1"))

@@ -8,7 +8,6 @@ import pytest
 
 from integration_tests.ingest.databases import KNOWN, fresh
 from tablestore_demo.demo_postgres import Postgres
-from tablestore_engine.api import parse_source
 from tablestore_engine.errors import RetryError
 from tablestore_engine.postgres.catalog_tables import list_tables
 from tablestore_engine.postgres.connector_state import SourceRecord, follow_as_is
@@ -16,6 +15,7 @@ from tablestore_engine.postgres.postgres_session import find_identity, open_data
 from tablestore_engine.postgres.publication_tables import look_at_tables, make_publication, publish
 from tablestore_engine.postgres.replication_progress import wait_ended
 from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.spi import parse_source
 
 TABLE = """
 create schema {s};

@@ -18,11 +18,11 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 
 from integration_tests.ingest.databases import KNOWN, Connected, fresh, opened, rows_of, sync, until
 from tablestore_demo.demo_postgres import Postgres
-from tablestore_engine.api import connector_status, find_connect, stop_connect
 from tablestore_engine.devservers.connector_check import ConnectorCheck
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.postgres.connector_state import read_record, write_record
+from tablestore_engine.spi import connector_status, find_connect, stop_connect
 
 
 @pytest.mark.parametrize("victim", ["Connect", "the database"])

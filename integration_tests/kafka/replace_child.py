@@ -6,7 +6,8 @@ import sys
 
 import pyarrow as pa
 
-from tablestore_engine.api import Engine, Outcome, TableSpec, Verdict, WriteSpec, pick_group
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.spi import Outcome, Verdict, pick_group
 
 NAME = "d.orders"
 ROWS = pa.table({"id": [2, 3], "day": ["day 2", "day 3"]})

@@ -27,11 +27,12 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from tablestore_engine.api import Engine, TableSpec, WriteSpec, read_settings
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.broker_users import bind
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.log.kafka_rights import RIGHTS, TRANSACTIONAL_PREFIX, Resource, Right
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
+from tablestore_engine.spi import read_settings
 
 SETTINGS = dict[str, str]
 

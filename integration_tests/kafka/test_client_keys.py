@@ -10,10 +10,10 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from integration_tests.kafka.secure import LoggedTable, Realm
-from tablestore_engine.api import client_settings
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.kafka.client_keys import KNOWN, SAME_AS, is_client_key
+from tablestore_engine.spi import client_settings
 
 _SILENT = logging.getLogger("silent")
 _SILENT.addHandler(logging.NullHandler())

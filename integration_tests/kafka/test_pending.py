@@ -11,22 +11,11 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.api import (
-    PENDING,
-    PUBLISHED,
-    REFUSED,
-    Engine,
-    Outcome,
-    Staged,
-    TableSpec,
-    Verdict,
-    WriteMode,
-    WriteSpec,
-    stage_properties,
-)
+from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.spi import PENDING, PUBLISHED, REFUSED, Outcome, Staged, Verdict, stage_properties
 
 
 @dataclass

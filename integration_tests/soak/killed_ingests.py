@@ -31,11 +31,14 @@ import psycopg
 
 from integration_tests.ingest.databases import drop_slot
 from tablestore_demo.demo_postgres import Postgres, run_postgres
-from tablestore_engine.api import (
+from tablestore_engine.api import Engine, Table
+from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.postgres.database_source import PASSWORD_ENV, DatabaseSource
+from tablestore_engine.runtime.outside_world import CRASH_ENV
+from tablestore_engine.spi import (
     ConnectInfo,
-    Engine,
     SyncSpec,
-    Table,
     connector_status,
     find_connect,
     parse_source,
@@ -43,10 +46,6 @@ from tablestore_engine.api import (
     stop_connect,
     sync_database,
 )
-from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
-from tablestore_engine.errors import FixRequest
-from tablestore_engine.postgres.database_source import PASSWORD_ENV, DatabaseSource
-from tablestore_engine.runtime.outside_world import CRASH_ENV
 
 TABLES = 20
 INTO = "demo"

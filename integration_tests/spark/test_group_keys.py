@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tablestore_engine.api import ChangesBetween, Engine, OutputMode, SparkSettings, TableVersion, WriteSpec
+from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableVersion, WriteSpec
 from tablestore_engine.errors import Unsupported
+from tablestore_engine.spi import OutputMode
 
 STREAM = "demo__changes_start_to_now.orders"
 

@@ -9,15 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tablestore_engine.api import (
-    ChangesBetween,
-    Engine,
-    OutputMode,
-    SparkSettings,
-    TableSpec,
-    TableVersion,
-    WriteSpec,
-)
+from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableSpec, TableVersion, WriteSpec
+from tablestore_engine.spi import OutputMode
 
 STREAM = "demo__changes_start_to_now.clicks"
 PLAIN = TableSpec(options={"bucket": "-1"})

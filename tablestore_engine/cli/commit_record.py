@@ -7,7 +7,8 @@ Names      report_record        a commit or a publishing
 
 from __future__ import annotations
 
-from tablestore_engine.api import LogPosition, Publication, WriteReport
+from tablestore_engine.api import WriteReport
+from tablestore_engine.spi import LogPosition, Publication
 
 
 def log_record(position: LogPosition | None) -> dict[str, object]:

@@ -15,11 +15,13 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tablestore_engine.api import (
+from tablestore_engine.api import OnError, OnTruncate
+from tablestore_engine.cli.output import print_json, say, write_out
+from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
+from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.spi import (
     BROKERS,
     ConnectInfo,
-    OnError,
-    OnTruncate,
     SyncReport,
     SyncSpec,
     client_settings,
@@ -31,9 +33,6 @@ from tablestore_engine.api import (
     stopped_by_signals,
     sync_database,
 )
-from tablestore_engine.cli.output import print_json, say, write_out
-from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
-from tablestore_engine.errors import FixRequest, RetryError
 
 Run = Callable[[argparse.Namespace], int]
 

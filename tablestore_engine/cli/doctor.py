@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from tablestore_engine.api import local_folder
 from tablestore_engine.cli.output import print_json, write_out
 from tablestore_engine.cli.warehouse_choice import (
     WAREHOUSE_ENV,
@@ -23,6 +22,7 @@ from tablestore_engine.cli.warehouse_choice import (
     open_engine,
 )
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.spi import local_folder
 
 Run = Callable[[argparse.Namespace], int]
 

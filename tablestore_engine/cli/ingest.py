@@ -10,17 +10,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from tablestore_engine.api import (
-    ChangeFormat,
-    IngestSpec,
-    OnError,
-    OnSchemaChange,
-    OnTruncate,
-    stopped_by_signals,
-)
+from tablestore_engine.api import ChangeFormat, IngestSpec, OnError, OnSchemaChange, OnTruncate
 from tablestore_engine.cli.output import print_json, say, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.spi import stopped_by_signals
 
 Run = Callable[[argparse.Namespace], int]
 _RULES = [OnSchemaChange.APPEND_NEW_COLUMNS, OnSchemaChange.IGNORE, OnSchemaChange.FAIL]

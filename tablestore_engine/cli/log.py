@@ -12,12 +12,13 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tablestore_engine.api import KAFKA_ENV, Engine, LogStatus, LogWriter
+from tablestore_engine.api import Engine, LogStatus
 from tablestore_engine.cli.log_metrics import render_metrics
 from tablestore_engine.cli.metrics import write_metrics
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, to_utc, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, list_names, open_engine
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
+from tablestore_engine.spi import KAFKA_ENV, LogWriter
 
 Run = Callable[[argparse.Namespace], int]
 _COLUMNS = ("table", "log", "published", "newest", "lag", "rows", "seconds", "open", "trouble")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 
-from tablestore_engine.api import DAMAGED, Engine, OrphanFolder, OrphanReport, describe_damage
+from tablestore_engine.api import Engine
 from tablestore_engine.cli.output import print_json, to_size, write_out
 from tablestore_engine.cli.warehouse_choice import add_place, check_readable, open_engine
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.options.parse import parse_duration_ms
+from tablestore_engine.spi import DAMAGED, OrphanFolder, OrphanReport, describe_damage
 
 Run = Callable[[argparse.Namespace], int]
 

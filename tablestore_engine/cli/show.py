@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 
-from tablestore_engine.api import DAMAGED, ColumnInfo, Engine, RelationInfo, Table, describe_damage
+from tablestore_engine.api import ColumnInfo, Engine, Table
 from tablestore_engine.cli.output import (
     print_facts,
     print_json,
@@ -20,6 +20,7 @@ from tablestore_engine.cli.output import (
 )
 from tablestore_engine.cli.warehouse_choice import add_place, check_readable, list_databases, open_engine
 from tablestore_engine.errors import NotFound
+from tablestore_engine.spi import DAMAGED, RelationInfo, describe_damage
 
 Run = Callable[[argparse.Namespace], int]
 Record = dict[str, object]

@@ -11,20 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from tablestore_engine.api import (
-    DAMAGED,
-    PUBLISHED,
-    Engine,
-    GateBook,
-    Publication,
-    Staged,
-    bound_group,
-    describe_damage,
-    explain,
-    find_obstacle,
-    order_group,
-    short_name,
-)
+from tablestore_engine.api import Engine
 from tablestore_engine.cli.commit_record import publication_record
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
 from tablestore_engine.cli.warehouse_choice import (
@@ -36,6 +23,19 @@ from tablestore_engine.cli.warehouse_choice import (
     open_engine,
 )
 from tablestore_engine.errors import FixRequest, NotFound, RetryError
+from tablestore_engine.spi import (
+    DAMAGED,
+    PUBLISHED,
+    GateBook,
+    Publication,
+    Staged,
+    bound_group,
+    describe_damage,
+    explain,
+    find_obstacle,
+    order_group,
+    short_name,
+)
 from tablestore_engine.sql.table_version import TableVersion, versioned_database
 
 Run = Callable[[argparse.Namespace], int]

@@ -8,9 +8,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from tablestore_engine.api import DAMAGED, Engine, describe_damage
+from tablestore_engine.api import Engine
 from tablestore_engine.cli.output import print_json, say, write_out
 from tablestore_engine.cli.warehouse_choice import add_place, list_names, open_engine
+from tablestore_engine.spi import DAMAGED, describe_damage
 
 Run = Callable[[argparse.Namespace], int]
 

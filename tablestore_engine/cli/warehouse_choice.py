@@ -18,18 +18,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tablestore_engine.api import (
-    BROKERS,
-    KAFKA_CONFIG_ENV,
-    KAFKA_ENV,
-    Engine,
-    SparkSettings,
-    local_folder,
-    read_settings,
-)
+from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.cli.output import say
 from tablestore_engine.errors import FixData, FixRequest, NotFound, StorageError
 from tablestore_engine.fileio.storage_errors import explained
+from tablestore_engine.spi import BROKERS, KAFKA_CONFIG_ENV, KAFKA_ENV, local_folder, read_settings
 
 WAREHOUSE_ENV = "TABLESTORE_WAREHOUSE"
 _FOLDER = "warehouse"

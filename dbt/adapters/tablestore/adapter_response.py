@@ -15,7 +15,8 @@ from typing import Any
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.tablestore.messages import shown
-from tablestore_engine.api import PENDING, PUBLISHED, Publication, WriteReport
+from tablestore_engine.api import WriteReport
+from tablestore_engine.spi import PENDING, PUBLISHED, Publication
 
 _COUNTS = (
     *("rows_affected", "rows_inserted", "rows_updated", "rows_deleted", "rows_unchanged", "changelog_rows"),

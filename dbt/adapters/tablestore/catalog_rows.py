@@ -17,8 +17,8 @@ import agate
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
 
-from tablestore_engine.api import DAMAGED, ColumnInfo, Engine, RelationInfo, TableFacts, describe_damage
-from tablestore_engine.errors import NotFound
+from tablestore_engine.api import ColumnInfo, Engine, NotFound, TableFacts
+from tablestore_engine.spi import DAMAGED, RelationInfo, describe_damage
 
 logger = AdapterLogger("Tablestore")
 

@@ -27,8 +27,8 @@ from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.interruption import stop_threads
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.statements import split_statements
-from tablestore_engine.api import Engine, ReadLog, SqlResult, TableVersion
-from tablestore_engine.errors import TablestoreError
+from tablestore_engine.api import Engine, SqlResult, TablestoreError, TableVersion
+from tablestore_engine.spi import ReadLog
 
 logger = TerminalMessages("Tablestore")
 _GONE = frozenset({"TS1562", "TS1317"})  # a data file, a staged snapshot

@@ -20,8 +20,8 @@ from dbt.adapters.contracts.connection import Credentials
 
 from dbt.adapters.tablestore.config.secret_keys import refuse_secret_keys
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from tablestore_engine.api import KAFKA_CONFIG_ENV, KAFKA_ENV, SCRATCH_ENV, client_settings, local_folder
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest
+from tablestore_engine.spi import KAFKA_CONFIG_ENV, KAFKA_ENV, SCRATCH_ENV, client_settings, local_folder
 
 SPARK_KEYS = ("master", "remote", "conf")
 

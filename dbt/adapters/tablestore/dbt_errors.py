@@ -14,7 +14,7 @@ from types import TracebackType
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.tablestore.messages import shown
-from tablestore_engine.errors import PublishPending, TablestoreError
+from tablestore_engine.api import PublishPending, TablestoreError
 
 
 class _Plain:

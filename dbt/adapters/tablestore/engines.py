@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dbt.adapters.tablestore.credentials import EngineSettings
 from dbt.adapters.tablestore.messages import TerminalMessages
-from tablestore_engine.api import Engine, OrderedLock, Rank, SparkSettings
+from tablestore_engine.api import Engine, SparkSettings
+from tablestore_engine.spi import OrderedLock, Rank
 
 logger = TerminalMessages("Tablestore")
 _ENGINES: dict[EngineSettings, Engine] = {}

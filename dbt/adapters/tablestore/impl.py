@@ -44,8 +44,8 @@ from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
 from dbt.adapters.tablestore.write.replacement import check_view
 from dbt.adapters.tablestore.write.seeds import read_decimals_exactly
-from tablestore_engine.api import Engine, ReadLog
-from tablestore_engine.errors import NotFound
+from tablestore_engine.api import Engine, NotFound
+from tablestore_engine.spi import ReadLog
 
 logger = TerminalMessages("Tablestore")
 _FULL = CapabilitySupport(support=Support.Full)

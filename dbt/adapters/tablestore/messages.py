@@ -10,7 +10,7 @@ from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
-from tablestore_engine.api import shown as shown_in
+from tablestore_engine.spi import shown as shown_in
 
 
 class TerminalMessages(AdapterLogger):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest
 
 Nodes = Mapping[str, Mapping[str, Any]]
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.relation import parse_version
-from tablestore_engine.api import Engine, TableVersion
-from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.api import Engine, FixRequest, NotFound, TableVersion
 
 
 @as_dbt_errors()

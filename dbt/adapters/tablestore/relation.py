@@ -17,8 +17,8 @@ from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark.relation import SparkRelation
 
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from tablestore_engine.api import TableVersion, versioned_database
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest, TableVersion
+from tablestore_engine.spi import versioned_database
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 

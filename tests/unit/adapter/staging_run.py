@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator, StagePlan
-from tablestore_engine.api import Engine, Outcome, TableRead, TableSpec, Verdict, WriteSpec
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.spi import Outcome, TableRead, Verdict
 
 NODES: Mapping[str, Mapping[str, Any]] = {
     "model.p.orders": {"resource_type": "model", "depends_on": {"nodes": []}},

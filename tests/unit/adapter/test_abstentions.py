@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore_engine.api import Engine, Verdict
+from tablestore_engine.api import Engine
+from tablestore_engine.spi import Verdict
 
 from .staging_run import ALL, NODES, Run, latest, staged
 

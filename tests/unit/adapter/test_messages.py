@@ -11,9 +11,10 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.tablestore.adapter_response import describe_commit
 from dbt.adapters.tablestore.dbt_errors import to_dbt_error
 from dbt.adapters.tablestore.messages import TerminalMessages
-from tablestore_engine.api import LogPosition, WriteReport
+from tablestore_engine.api import WriteReport
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.spi import LogPosition
 
 
 def test_lines_errors_and_results(monkeypatch: pytest.MonkeyPatch) -> None:

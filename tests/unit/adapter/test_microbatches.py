@@ -18,8 +18,9 @@ from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.plan.run_context import BatchInterval
 from dbt.adapters.tablestore.write.replacement import must_replace
-from tablestore_engine.api import Engine, OnSchemaChange, Staged, TableRead, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.api import Engine, OnSchemaChange, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.spi import Staged, TableRead
 from tests.unit.adapter.test_publish_coordinator import NODES
 
 ORDERS = Staged("demo.orders", "s", "run:1", 2, "model.p.orders", gates=("test.p.unique",), batches=("1/2",))

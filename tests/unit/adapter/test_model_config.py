@@ -12,9 +12,9 @@ from dbt.adapters.tablestore.config.keys_of_other_adapters import explain_ignore
 from dbt.adapters.tablestore.config.model_config import OWN_KEYS, TableSettings, read_settings
 from dbt.adapters.tablestore.config.streaming_keys import Streaming
 from dbt.adapters.tablestore.credentials import TablestoreCredentials
-from tablestore_engine.api import OutputMode
 from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
 from tablestore_engine.options import OPTIONS
+from tablestore_engine.spi import OutputMode
 
 KEYED: Mapping[str, Any] = {"materialized": "tablestore", "primary_key": ["order_id"]}
 LATER: Mapping[str, Any] = {"materialized": "incremental"}

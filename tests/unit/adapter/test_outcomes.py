@@ -11,8 +11,9 @@ from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntime
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.gate.verdicts import read_outcome
 from dbt.adapters.tablestore.pinned_reads import read_as_of
-from tablestore_engine.api import TableVersion, Verdict
+from tablestore_engine.api import TableVersion
 from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.spi import Verdict
 
 
 def context(row: tuple[Any, ...] | None, kind: str = "test", severity: str = "ERROR") -> dict[str, Any]:

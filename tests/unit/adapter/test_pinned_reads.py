@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from dbt.adapters.tablestore.connections import TablestoreHandle
-from tablestore_engine.api import ReadLog, TableRead, TableVersion
+from tablestore_engine.api import TableVersion
 from tablestore_engine.errors import FixData, NotFound, RetryError, TablestoreError
+from tablestore_engine.spi import ReadLog, TableRead
 
 STAGED, NEW = {"d.t": TableVersion(branch="run")}, {"d.t": TableVersion(snapshot=1)}
 

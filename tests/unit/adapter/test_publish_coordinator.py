@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, Verdict, WriteSpec
+from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.errors import RetryError, TablestoreError
+from tablestore_engine.spi import Verdict
 
 from .staging_run import ALL, NODES, SPEC, Run, latest, staged
 

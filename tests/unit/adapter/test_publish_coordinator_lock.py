@@ -7,8 +7,9 @@ import threading
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, OrderedLock, Rank, WriteSpec
+from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.errors import EngineBug
+from tablestore_engine.spi import OrderedLock, Rank
 
 from .staging_run import Run, latest
 

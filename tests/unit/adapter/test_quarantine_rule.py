@@ -11,7 +11,7 @@ from dbt.adapters.tablestore.continuous.quarantine_rule import (
     pick_quarantined,
     read_range,
 )
-from tablestore_engine.api import GateBook, Outcome, PositionStep, Staged, TableRead, Verdict, World
+from tablestore_engine.spi import GateBook, Outcome, PositionStep, Staged, TableRead, Verdict, World
 
 A, B = "table:a", "table:b"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbt.adapters.tablestore.gate.verdicts import combine_verdict, project_tables
-from tablestore_engine.api import Verdict
+from tablestore_engine.spi import Verdict
 
 ROOT = Path(__file__).resolve().parents[3]
 

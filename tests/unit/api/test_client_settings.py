@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.api import Engine, client_settings, read_settings
+from tablestore_engine.api import Engine
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.spi import client_settings, read_settings
 
 
 @pytest.fixture

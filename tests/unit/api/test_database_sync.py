@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from tablestore_engine.api import Engine, SyncSpec
+from tablestore_engine.api import Engine
 from tablestore_engine.api.database_sync import TableRound
 from tablestore_engine.api.table_resnapshot import check_snapshot, columns_of, mark_of
 from tablestore_engine.errors import FixData, FixRequest
@@ -19,6 +19,7 @@ from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec
 from tablestore_engine.postgres.connector_state import FollowedTable
 from tablestore_engine.postgres.database_source import parse_source
 from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.spi import SyncSpec
 
 SOURCE = parse_source("shop", "postgresql://app@localhost/shop")
 TITLES = ("public.a", "public.b", "public.c", "public.C")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore_engine.api import Engine, Outcome, Staged, TableRead, Verdict, WriteSpec, stage_properties
+from tablestore_engine.api import Engine, WriteSpec
+from tablestore_engine.spi import Outcome, Staged, TableRead, Verdict, stage_properties
 
 from .conftest import KEYED, Run, orders
 

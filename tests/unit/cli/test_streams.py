@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, PositionStep, TableSpec, WriteSpec, stream_lags
+from tablestore_engine.api import Engine, TableSpec, WriteSpec, stream_lags
+from tablestore_engine.spi import PositionStep
 from tests.unit.cli.conftest import Run
 
 

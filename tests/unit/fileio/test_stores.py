@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.api import Engine, local_folder
+from tablestore_engine.api import Engine
 from tablestore_engine.cli.main import main
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio import stores
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.ownership import Users
+from tablestore_engine.spi import local_folder
 
 
 @pytest.mark.parametrize(

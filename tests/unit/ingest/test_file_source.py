@@ -105,7 +105,8 @@ def test_paths_and_positions_that_mean_nothing(engine: Engine, folder: Path) -> 
     assert engine.ingest(spec_of(folder)).messages == 0
     (folder / "a.jsonl").write_text(line(1) + "\n")
     engine.ingest(spec_of(folder))
-    from tablestore_engine.api import PositionStep, WriteSpec
+    from tablestore_engine.api import WriteSpec
+    from tablestore_engine.spi import PositionStep
 
     before = engine.table("d.t").positions()[f"files:{folder}"]
     step = PositionStep(before, '{"x":1}')
@@ -210,7 +211,8 @@ def test_many_files(engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_position_of_files_from_before(engine: Engine, folder: Path) -> None:
     """One that only counts files is read; from the next one on their sizes are known."""
-    from tablestore_engine.api import PositionStep, WriteSpec
+    from tablestore_engine.api import WriteSpec
+    from tablestore_engine.spi import PositionStep
 
     for name, key in (("a", 1), ("b", 2), ("c", 3)):
         (folder / name).write_text(line(key) + "\n")

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tablestore_engine.api import ChangeFormat, Engine, IngestSpec, PositionStep, WriteSpec
+from tablestore_engine.api import ChangeFormat, Engine, IngestSpec, WriteSpec
 from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.spi import PositionStep
 from tests.unit.ingest.histories import MemorySource, engine_at, ingest, run_of, spec_of, table_of
 
 Message = tuple[bytes | None, bytes | None]

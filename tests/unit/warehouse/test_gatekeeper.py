@@ -9,23 +9,21 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import (
-    Engine,
-    Outcome,
-    Publication,
-    Staged,
-    TableRead,
-    TableSpec,
-    Verdict,
-    WriteSpec,
-    explain,
-    pick_group,
-    stage_properties,
-)
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import ReadLog
 from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable, SnapshotRef
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
+from tablestore_engine.spi import (
+    Outcome,
+    Publication,
+    Staged,
+    TableRead,
+    Verdict,
+    explain,
+    pick_group,
+    stage_properties,
+)
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime

@@ -10,15 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import (
-    Engine,
-    OnSchemaChange,
-    Table,
-    TableSpec,
-    TableVersion,
-    WriteMode,
-    WriteSpec,
-)
+from tablestore_engine.api import Engine, OnSchemaChange, Table, TableSpec, TableVersion, WriteMode, WriteSpec
 from tablestore_engine.errors import FixData, FixRequest, TablestoreError
 
 SCHEMA = pa.schema(

@@ -8,13 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import LogPosition, OnSchemaChange, SparkSettings, Table, TableSpec, WriteSpec
+from tablestore_engine.api import OnSchemaChange, SparkSettings, Table, TableSpec, WriteSpec
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, FixRequest, PublishPending, RetryError
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.spi import LogPosition
 from tablestore_engine.sql.statement import AddColumns
 from tablestore_engine.warehouse.statements.table_actions import TableActions
 from tablestore_engine.warehouse.warehouse import Warehouse

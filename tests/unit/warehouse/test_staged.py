@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, OnSchemaChange, Staged, TableSpec, WriteSpec, stage_properties
+from tablestore_engine.api import Engine, OnSchemaChange, TableSpec, WriteSpec
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.spi import Staged, stage_properties
 
 ROWS = pa.table({"id": [1]})
 SPEC = TableSpec(primary_key=("id",))

@@ -9,13 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, PositionStep, TableVersion, WriteSpec
+from tablestore_engine.api import Engine, TableVersion, WriteSpec
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.orphan_folders import list_orphan_folders
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.spi import PositionStep
 from tablestore_engine.warehouse.streaming_state_files import KEPT, POSITION, StreamingStateFiles
 
 

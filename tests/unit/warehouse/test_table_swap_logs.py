@@ -10,18 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import (
-    Engine,
-    Outcome,
-    Publication,
-    Staged,
-    TableSpec,
-    Verdict,
-    WriteSpec,
-    stage_properties,
-)
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.catalog.table_swap import TableSwap
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
+from tablestore_engine.spi import Outcome, Publication, Staged, Verdict, stage_properties
 from tests.unit.warehouse.memory_log import MemoryLog, MemorySystem
 from tests.unit.warehouse.table_swap_world import NAME, NEW, deaths, leftovers, meaning, rows
 from tests.unit.warehouse.test_table_swaps import publish

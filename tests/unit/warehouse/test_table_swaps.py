@@ -8,19 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import (
-    Engine,
-    Outcome,
-    Publication,
-    Staged,
-    Verdict,
-    WriteSpec,
-    pick_group,
-    stage_properties,
-)
+from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView
 from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.spi import Outcome, Publication, Staged, Verdict, pick_group, stage_properties
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.testing.faults import SimulatedCrash
 from tests.unit.warehouse.table_swap_world import (

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from tablestore_engine.api import Engine, Staged, WriteSpec, stage_properties
+from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, RetryError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.spi import Staged, stage_properties
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tests.unit.warehouse.table_swap_world import (
     NAME,

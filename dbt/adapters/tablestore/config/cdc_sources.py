@@ -12,8 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
-from tablestore_engine.api import IngestSpec
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest, IngestSpec
 
 CDC_KEYS = tuple(one.name for one in fields(IngestSpec) if one.name not in ("into", "interval_s"))
 

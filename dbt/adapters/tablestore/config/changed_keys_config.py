@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.tablestore.config.value_shapes import read_choice, read_columns, read_mapping
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest
 
 STRATEGY = "changed_keys"
 _LIMIT = 0.3

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore_engine.errors import Unsupported
+from tablestore_engine.api import Unsupported
 
 
 @dataclass(frozen=True)

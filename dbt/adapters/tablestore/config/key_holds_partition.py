@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest
 
 
 def check_key_holds_partition(

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbt.adapters.tablestore.messages import TerminalMessages
-from tablestore_engine.api import OrderedLock, Rank
-from tablestore_engine.errors import Unsupported
+from tablestore_engine.api import Unsupported
+from tablestore_engine.spi import OrderedLock, Rank
 
 logger = TerminalMessages("Tablestore")
 _FORMAT = "every table is a Paimon table with Parquet files"

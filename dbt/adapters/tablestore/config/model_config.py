@@ -33,8 +33,8 @@ from dbt.adapters.tablestore.config.value_shapes import (
     read_word,
     text_of,
 )
-from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.options import MERGE_ENGINES, check_options
+from tablestore_engine.api import FixRequest, Unsupported
+from tablestore_engine.spi import MERGE_ENGINES, check_options
 
 PUBLISH_POLICIES = ("auto", "on_tests", "always", "manual")
 INCREMENTAL = ("incremental", "tablestore")  # materializations whose later runs add to the table

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbt.adapters.tablestore.config.value_shapes import read_mapping
-from tablestore_engine.errors import FixRequest
-from tablestore_engine.options import is_credential
+from tablestore_engine.api import FixRequest
+from tablestore_engine.spi import is_credential
 
 ALIASES = {"tblproperties": "table_properties", "predicates": "incremental_predicates"}
 

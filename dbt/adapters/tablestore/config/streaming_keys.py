@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.tablestore.config.value_shapes import read_choice
-from tablestore_engine.api import OutputMode
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest
+from tablestore_engine.spi import OutputMode
 
 STREAMING = "streaming"
 STREAMING_STRATEGIES = ("merge", "append")

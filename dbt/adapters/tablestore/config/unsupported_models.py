@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tablestore_engine.errors import Unsupported
+from tablestore_engine.api import Unsupported
 
 
 def refuse_unbuilt(name: str, what: str) -> NoReturn:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest
 
 
 def _wrong_shape(name: str, key: str, value: object, expected: str) -> FixRequest:

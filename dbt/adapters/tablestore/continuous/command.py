@@ -19,8 +19,8 @@ from dbt.cli.main import dbtRunner
 from dbt.adapters.tablestore.continuous.quarantine_table import SUFFIX, Quarantined, quarantine_failed
 from dbt.adapters.tablestore.continuous.rounds import FAIL, Round, Rules, follow, read_round
 from dbt.adapters.tablestore.messages import shown
-from tablestore_engine.api import stopped_by_signals
-from tablestore_engine.errors import FixRequest, TablestoreError
+from tablestore_engine.api import FixRequest, TablestoreError
+from tablestore_engine.spi import stopped_by_signals
 
 DEAD_LETTER = "dead_letter"
 STREAMING_MODELS = "config.materialized:streaming"

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dbt.adapters.tablestore.inputs.position_steps import QUERY
-from tablestore_engine.api import STATE_POSITION, TABLE_SOURCE, GateBook, PositionStep, Staged, Verdict, World
+from tablestore_engine.spi import STATE_POSITION, TABLE_SOURCE, GateBook, PositionStep, Staged, Verdict, World
 
 Steps = Mapping[str, PositionStep]
 

@@ -33,16 +33,12 @@ from tablestore_engine.api import (
     ChangesBetween,
     Engine,
     OnSchemaChange,
-    PositionStep,
-    Staged,
     Table,
     TableVersion,
     WriteMode,
     WriteSpec,
-    encode_steps,
-    short_name,
-    steps_of,
 )
+from tablestore_engine.spi import PositionStep, Staged, encode_steps, short_name, steps_of
 
 SUFFIX = "__dead_letter"
 KIND, TESTS, AT = "dead_letter_kind", "dead_letter_tests", "dead_letter_at"

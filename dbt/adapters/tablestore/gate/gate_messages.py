@@ -13,17 +13,16 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from dbt.adapters.tablestore.gate.microbatches import lost_note
-from tablestore_engine.api import (
+from tablestore_engine.api import RetryError, TableVersion
+from tablestore_engine.spi import (
     PENDING,
     PUBLISHED,
     Outcome,
     Publication,
     Staged,
-    TableVersion,
     short_name,
     versioned_database,
 )
-from tablestore_engine.errors import RetryError
 
 
 def not_ours(item: Staged) -> RetryError:

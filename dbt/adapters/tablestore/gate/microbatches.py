@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from dbt.adapters.tablestore.model_graph import Nodes
 from dbt.adapters.tablestore.plan.build_plan import Microbatch
 from dbt.adapters.tablestore.plan.run_context import BatchInterval
-from tablestore_engine.api import Staged
+from tablestore_engine.spi import Staged
 
 # what a batch hears whose staged snapshot is published meanwhile, since what it waited for is out
 STAGE_IS_OUT = frozenset({"TS1316", "TS1388"})

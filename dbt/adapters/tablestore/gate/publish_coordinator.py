@@ -29,11 +29,11 @@ from dbt.adapters.tablestore.gate.replanning import Replanner
 from dbt.adapters.tablestore.gate.staged_reads import branch_of, is_test_about
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import Nodes, gates_of, list_ancestors
-from tablestore_engine.api import (
+from tablestore_engine.api import Engine, NotFound, TablestoreError
+from tablestore_engine.spi import (
     PENDING,
     PUBLISHED,
     REFUSED,
-    Engine,
     GateBook,
     OrderedLock,
     Outcome,
@@ -47,7 +47,6 @@ from tablestore_engine.api import (
     short_name,
     stage_properties,
 )
-from tablestore_engine.errors import NotFound, TablestoreError
 
 logger = TerminalMessages("Tablestore")
 UNCHANGED = "is dropped: built again, the model changes nothing of what readers see"

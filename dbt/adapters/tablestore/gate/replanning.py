@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dbt.adapters.tablestore.messages import TerminalMessages
-from tablestore_engine.api import GateBook, Outcome, Staged, order_group
+from tablestore_engine.spi import GateBook, Outcome, Staged, order_group
 
 logger = TerminalMessages("Tablestore")
 ATTEMPTS_MAX = 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tablestore_engine.api import GateBook, Staged
+from tablestore_engine.spi import GateBook, Staged
 
 
 def branch_of(invocation: str) -> str:

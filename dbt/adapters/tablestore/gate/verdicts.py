@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore_engine.api import Outcome, ReadLog, TableRead, Verdict
+from tablestore_engine.spi import Outcome, ReadLog, TableRead, Verdict
 
 _BUILT = frozenset({"model", "seed", "snapshot"})
 

@@ -30,8 +30,8 @@ from dbt.adapters.tablestore.inputs.position_steps import (
 from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.plan.run_context import InputContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from tablestore_engine.api import ChangesInput, Engine, OrderedLock, PositionStep, Rank, Table, TableVersion
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import Engine, FixRequest, Table, TableVersion
+from tablestore_engine.spi import ChangesInput, OrderedLock, PositionStep, Rank
 
 VersionsFor = Callable[[str], Mapping[str, TableVersion]]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery, check_query, unproven
-from tablestore_engine.api import Engine, FollowedInput
-from tablestore_engine.errors import TablestoreError
+from tablestore_engine.api import Engine, TablestoreError
+from tablestore_engine.spi import FollowedInput
 
 _REFUSALS = ("TS1870", "TS1871", "TS1872")
 

@@ -15,16 +15,8 @@ from dataclasses import dataclass, field
 from dbt.adapters.tablestore.config.changed_keys_config import ROWS_ALWAYS_FOLLOWED, Affected
 from dbt.adapters.tablestore.inputs.partial_runs import no_keys
 from dbt.adapters.tablestore.inputs.position_steps import QUERY, forgotten
-from tablestore_engine.api import (
-    AffectedKeys,
-    ChangesInput,
-    Engine,
-    PositionStep,
-    Table,
-    TableVersion,
-    TracedQuery,
-)
-from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.api import Engine, FixRequest, NotFound, Table, TableVersion
+from tablestore_engine.spi import AffectedKeys, ChangesInput, PositionStep, TracedQuery
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 
 from dbt.adapters.tablestore.plan.build_plan import Columns
 from dbt.adapters.tablestore.plan.select_sql import quote
-from tablestore_engine.api import changed_tables
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest
+from tablestore_engine.spi import changed_tables
 
 ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
 _KIND_COLUMN = "_ROW_KIND"  # as writes take it: 0 put, 3 take away

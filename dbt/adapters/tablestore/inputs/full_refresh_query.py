@@ -14,7 +14,7 @@ from typing import Any
 
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import text_digest
 from dbt.adapters.tablestore.plan.select_sql import quote
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest
 
 
 def find_query(manifest: Any, target: Path, table: str, digest: str | None) -> tuple[str, str]:  # noqa: ANN401 - dbt's

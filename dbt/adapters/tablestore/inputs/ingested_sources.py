@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tablestore_engine.api import Engine, IngestSpec
-from tablestore_engine.errors import FixRequest, TablestoreError
+from tablestore_engine.api import Engine, FixRequest, IngestSpec, TablestoreError
 
 
 def ingest_sources(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbt.adapters.tablestore.plan.select_sql import quote
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest
 
 
 def is_empty(config: Any) -> bool:  # noqa: ANN401 - dbt's untyped config

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from tablestore_engine.api import TABLE_SOURCE, PositionStep, Table
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest, Table
+from tablestore_engine.spi import TABLE_SOURCE, PositionStep
 
 QUERY = "query"  # the name among positions of what the rows were made by
 _LEFT = "left "  # before the identity of an input, among positions

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
-from tablestore_engine.api import Engine, TableVersion
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import Engine, FixRequest, TableVersion
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
-from tablestore_engine.api import STATE_POSITION, Engine, OutputMode, PositionStep, TableVersion
-from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.api import Engine, FixRequest, TableVersion, Unsupported
+from tablestore_engine.spi import STATE_POSITION, OutputMode, PositionStep
 
 
 @dataclass(frozen=True)

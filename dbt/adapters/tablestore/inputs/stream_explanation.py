@@ -12,7 +12,7 @@ from typing import Protocol
 
 from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
-from tablestore_engine.errors import TablestoreError
+from tablestore_engine.api import TablestoreError
 
 _REFUSALS = ("TS1836", "TS1843", "TS1844", "TS1867")
 _EPHEMERAL = "__dbt__cte__"

@@ -41,19 +41,8 @@ from dbt.adapters.tablestore.plan.build_plan import Action, Columns
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.plan.run_context import InputContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from tablestore_engine.api import (
-    STATE_POSITION,
-    TABLE_SOURCE,
-    ChangesBetween,
-    ChangesInput,
-    Engine,
-    OrderedLock,
-    PositionStep,
-    Rank,
-    Table,
-    TableVersion,
-)
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import ChangesBetween, Engine, FixRequest, Table, TableVersion
+from tablestore_engine.spi import STATE_POSITION, TABLE_SOURCE, ChangesInput, OrderedLock, PositionStep, Rank
 
 VersionsFor = Callable[[str], Mapping[str, TableVersion]]
 _TO_NOW = TableVersion(changes=ChangesBetween(None))

@@ -14,8 +14,8 @@ from dbt.adapters.tablestore.config.model_config import TableSettings
 from dbt.adapters.tablestore.plan.changed_keys_sql import changed_keys_select
 from dbt.adapters.tablestore.plan.layout_changes import LayoutChange, ModelLayout, list_changes
 from dbt.adapters.tablestore.plan.select_sql import Sides, merge_select, replace_select
-from tablestore_engine.api import Interval, OnSchemaChange, RowFilter, SameKeys, WriteMode
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest, Interval, OnSchemaChange, SameKeys, WriteMode
+from tablestore_engine.spi import RowFilter
 
 Columns = tuple[tuple[str, str], ...]
 _MOMENTS = ("date", "timestamp", "timestamp_ntz", "timestamp_ltz")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dbt.adapters.tablestore.config.model_config import TableSettings
-from tablestore_engine.options import OPTIONS, Scope
+from tablestore_engine.spi import OPTIONS, Scope
 
 _BACK_TO_DEFAULT = frozenset({
     "merge-engine", "sequence.field", "sequence.field.sort-order", "changelog-producer", "log.system", "kafka.topic",

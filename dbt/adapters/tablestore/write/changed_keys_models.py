@@ -17,7 +17,8 @@ from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Situation
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.plan.run_context import PlanContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from tablestore_engine.api import Engine, OrderedLock, Rank, ReadLog, WriteMode
+from tablestore_engine.api import Engine, WriteMode
+from tablestore_engine.spi import OrderedLock, Rank, ReadLog
 
 logger = TerminalMessages("Tablestore")
 

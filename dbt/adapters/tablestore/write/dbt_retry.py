@@ -20,7 +20,7 @@ from pathlib import Path
 
 import click
 
-from tablestore_engine.api import OrderedLock, Rank
+from tablestore_engine.spi import OrderedLock, Rank
 
 PENDING_FILE = "tablestore_pending.json"
 _KEPT = 50

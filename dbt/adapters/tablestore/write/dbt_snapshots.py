@@ -20,8 +20,8 @@ from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec
 from dbt.adapters.tablestore.plan.run_context import RunContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work, compiled_for_no_table, job_of
-from tablestore_engine.api import OnSchemaChange, Staged, WriteMode
-from tablestore_engine.errors import Unsupported
+from tablestore_engine.api import OnSchemaChange, Unsupported, WriteMode
+from tablestore_engine.spi import Staged
 
 
 def snapshot_settings(model: Mapping[str, Any]) -> ModelSettings:

@@ -19,8 +19,7 @@ from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work
-from tablestore_engine.api import Engine, TableVersion, WriteReport
-from tablestore_engine.errors import PublishPending
+from tablestore_engine.api import Engine, PublishPending, TableVersion, WriteReport
 
 
 class ModelCommits:

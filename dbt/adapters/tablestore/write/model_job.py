@@ -16,8 +16,7 @@ from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.plan.run_context import PlanContext, RunContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from tablestore_engine.api import WriteSpec
-from tablestore_engine.errors import RetryError
+from tablestore_engine.api import RetryError, WriteSpec
 
 Work = tuple[WriteSpec, Any]  # and SQL text or an Arrow table
 

@@ -50,18 +50,8 @@ from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, comp
 from dbt.adapters.tablestore.write.replacement import must_replace
 from dbt.adapters.tablestore.write.seeds import seed_to_arrow
 from dbt.adapters.tablestore.write.situations import read_situation
-from tablestore_engine.api import (
-    BROKERS,
-    Engine,
-    OnSchemaChange,
-    OrderedLock,
-    Outcome,
-    Rank,
-    ReadLog,
-    WriteMode,
-    WriteSpec,
-)
-from tablestore_engine.errors import NotFound, RetryError
+from tablestore_engine.api import Engine, NotFound, OnSchemaChange, RetryError, WriteMode, WriteSpec
+from tablestore_engine.spi import BROKERS, OrderedLock, Outcome, Rank, ReadLog
 
 logger = TerminalMessages("Tablestore")
 

@@ -15,8 +15,7 @@ from collections.abc import Collection, Mapping
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
-from tablestore_engine.api import Engine
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import Engine, FixRequest
 
 logger = TerminalMessages("Tablestore")
 

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.api import FixData, FixRequest
 
 if TYPE_CHECKING:
     import agate

@@ -1,0 +1,148 @@
+"""What the dbt adapter, the command line and the demo use of the engine besides `tablestore_engine.api`.
+
+Not stable: a name may change with any release, together with the adapter. Python users import `tablestore_engine.api`.
+"""
+
+from tablestore_engine.api.changed_keys import ChangedKeys
+from tablestore_engine.api.database_sync import SyncReport, SyncSpec, sync_database
+from tablestore_engine.api.results import StagedInfo
+from tablestore_engine.api.stateful_streams import StatefulRun, StatefulStreams
+from tablestore_engine.catalog.orphan_folders import OrphanFolder
+from tablestore_engine.catalog.read_log import ReadLog, TableRead
+from tablestore_engine.devservers.kafka_connect import find_connect, start_connect, stop_connect
+from tablestore_engine.display import shown
+from tablestore_engine.errors import EngineBug
+from tablestore_engine.fileio.stores import local_folder
+from tablestore_engine.log.kafka.client_settings import (
+    BROKERS,
+    KAFKA_CONFIG_ENV,
+    KAFKA_ENV,
+    client_settings,
+    read_settings,
+)
+from tablestore_engine.log.sink import LogPosition, LogWriter
+from tablestore_engine.options import MERGE_ENGINES, OPTIONS, Scope, check_options, is_credential
+from tablestore_engine.postgres.connect_rest import ConnectInfo, ConnectorStatus, connector_status
+from tablestore_engine.postgres.database_source import DatabaseSource, parse_source
+from tablestore_engine.runtime.interrupts import stopped_by_signals
+from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.runtime.scratch import SCRATCH_ENV
+from tablestore_engine.spark.retractions import Retractions
+from tablestore_engine.spark.stateful_query import OutputMode
+from tablestore_engine.spark.traced_query import AffectedKeys, FollowedInput, TracedQuery
+from tablestore_engine.sql.changed_tables import changed_tables
+from tablestore_engine.sql.table_version import find_version, versioned_database
+from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+from tablestore_engine.store.metadata.source_positions import PositionStep, encode_steps, steps_of
+from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanReport
+from tablestore_engine.store.rows.row_filter import RowFilter
+from tablestore_engine.store.write.requested_compaction import FileTotals
+from tablestore_engine.stream.changes_input import TABLE_SOURCE, ChangesInput
+from tablestore_engine.stream.consumer_lag import ConsumerFacts
+from tablestore_engine.stream.startup_mode import StartupMode
+from tablestore_engine.stream.stream_lag import StreamLag
+from tablestore_engine.warehouse.gate.gate_rule import (
+    GateBook,
+    Outcome,
+    Staged,
+    Verdict,
+    World,
+    bound_group,
+    explain,
+    find_obstacle,
+    order_group,
+    pick_group,
+    short_name,
+)
+from tablestore_engine.warehouse.gate.gatekeeper import (
+    PENDING,
+    PUBLISHED,
+    REFUSED,
+    Gatekeeper,
+    Publication,
+    stage_properties,
+)
+from tablestore_engine.warehouse.relations.relation_list import DAMAGED, RelationInfo, describe_damage
+from tablestore_engine.warehouse.streaming_state_files import POSITION as STATE_POSITION
+
+__all__ = [
+    "BROKERS",
+    "DAMAGED",
+    "DAY_MS",
+    "KAFKA_CONFIG_ENV",
+    "KAFKA_ENV",
+    "MERGE_ENGINES",
+    "OPTIONS",
+    "PENDING",
+    "PUBLISHED",
+    "REFUSED",
+    "SCRATCH_ENV",
+    "STATE_POSITION",
+    "TABLE_SOURCE",
+    "AffectedKeys",
+    "ChangedKeys",
+    "ChangesInput",
+    "ConnectInfo",
+    "ConnectorStatus",
+    "ConsumerFacts",
+    "DatabaseSource",
+    "EngineBug",
+    "FileTotals",
+    "FollowedInput",
+    "GateBook",
+    "Gatekeeper",
+    "LogPosition",
+    "LogWriter",
+    "OrderedLock",
+    "OrphanFolder",
+    "OrphanReport",
+    "Outcome",
+    "OutputMode",
+    "PartitionReport",
+    "PositionStep",
+    "Publication",
+    "Rank",
+    "ReadLog",
+    "RelationInfo",
+    "Retractions",
+    "RowFilter",
+    "Scope",
+    "Staged",
+    "StagedInfo",
+    "StartupMode",
+    "StatefulRun",
+    "StatefulStreams",
+    "StreamLag",
+    "SyncReport",
+    "SyncSpec",
+    "TableRead",
+    "TracedQuery",
+    "Verdict",
+    "World",
+    "bound_group",
+    "changed_tables",
+    "check_options",
+    "client_settings",
+    "connector_status",
+    "describe_damage",
+    "encode_steps",
+    "explain",
+    "find_connect",
+    "find_obstacle",
+    "find_version",
+    "is_credential",
+    "local_folder",
+    "order_group",
+    "parse_source",
+    "pick_group",
+    "read_settings",
+    "short_name",
+    "shown",
+    "stage_properties",
+    "start_connect",
+    "steps_of",
+    "stop_connect",
+    "stopped_by_signals",
+    "sync_database",
+    "versioned_database",
+]
