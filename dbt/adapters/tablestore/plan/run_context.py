@@ -15,7 +15,7 @@ from jinja2 import Undefined
 
 from dbt.adapters.tablestore.model_graph import Nodes
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.api import FixRequest
 
 T = TypeVar("T")
 
