@@ -80,7 +80,7 @@ def _require_published(store: TableStore, identifier: Identifier, version: Table
             "TS1417",
             f"table {identifier} has no published snapshot yet",
             why=f"its first rows wait in the staged snapshot {staged[-1].name} for their tests",
-            fix="run its tests (dbt test), or publish them: tablestore publish",
+            fix="run its tests (dbt test), or publish them: tablestore staged publish",
         )
 
 

@@ -1,7 +1,7 @@
 """Bucket tasks where they belong: few bytes in threads of the driver, many in Spark tasks. The store's RunTasks.
 
 Names      Executors   performs tasks for all tables of a warehouse
-Steps      size of the tasks (task_sizing) → threads (store.tasks.task_runner), or: groups → one Spark task
+Steps      size of the tasks (task_placement) → threads (store.tasks.task_runner), or: groups → one Spark task
            each → outcomes → changes in order
 INVARIANT  small work never starts Spark; the caller cannot tell where its tasks ran, but by the time they took.
 INVARIANT  nothing is committed here. When a task fails, what all of them made is deleted: nobody will name it.
@@ -22,7 +22,7 @@ from tablestore_engine.spark import ship_package, spark_errors, write
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
 from tablestore_engine.spark.task_outcomes import Outcome, discard, dump_receiver, gather
-from tablestore_engine.spark.task_sizing import JobSize, use_spark_tasks
+from tablestore_engine.spark.task_placement import JobSize, use_spark_tasks
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.tasks.bucket_task import BucketTask
 from tablestore_engine.store.tasks.task_runner import FileAccess, run_tasks

@@ -2,7 +2,7 @@
 
 Names      ShardExecutors   for all tables of a warehouse
            RunShards        performs tasks; chosen before the publisher's lock is taken, since Spark may have to start
-Steps      size of what is pending (task_sizing) → None: the driver sends them, or: one Spark task for
+Steps      size of what is pending (task_placement) → None: the driver sends them, or: one Spark task for
            each shard → outcomes → sent changes in order
 INVARIANT  small work never starts Spark. Who sends is all the same to the log: the identities are those of the shards.
 INVARIANT  the driver's own producers are given up before: the tasks take their transactional ids over.
@@ -24,7 +24,7 @@ from tablestore_engine.log.sink import SentChanges
 from tablestore_engine.spark import ship_package, spark_errors, write
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.shard_task import ShardTask, decode_sent, encode_task, run_task
-from tablestore_engine.spark.task_sizing import JobSize, use_spark_tasks
+from tablestore_engine.spark.task_placement import JobSize, use_spark_tasks
 
 RunShards = Callable[[Sequence[ShardTask]], list[SentChanges | None]]
 

@@ -257,5 +257,5 @@ class LogProducer:
             f"a row of {self._settings.table} is too large for topic {self._settings.topic}",
             why=f"key {named}: key and value have {size} bytes; {error.str()}",
             fix="raise max.message.bytes of the topic and 'kafka.message.max.bytes', then publish again; "
-            "nothing of the snapshot is visible until then",
+            "the snapshot has no commit marker until then",
         )

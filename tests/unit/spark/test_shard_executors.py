@@ -12,7 +12,7 @@ from tablestore_engine.spark import write
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.shard_executors import ShardExecutors
-from tablestore_engine.spark.task_sizing import START_FACTOR
+from tablestore_engine.spark.task_placement import START_FACTOR
 
 LARGE = START_FACTOR * write.SMALL_BYTES + 1
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tablestore_engine.errors import EngineBug, FixData
 from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
 from tablestore_engine.spark.task_outcomes import gather
-from tablestore_engine.spark.task_sizing import (
+from tablestore_engine.spark.task_placement import (
     CARRIED_BYTES_MAX,
     START_FACTOR,
     TASK_BYTES,
