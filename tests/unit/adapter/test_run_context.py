@@ -91,7 +91,7 @@ def test_missing_name_is_refused_by_name(read: Read, given: dict[str, Any]) -> N
 @pytest.mark.parametrize(("read", "given"), PASSED, ids=IDS)
 def test_extra_name_is_refused_by_name(read: Read, given: dict[str, Any]) -> None:
     """A name with a typing error is missing and extra at once."""
-    assert "extra exi5ting" in refusal(read, {**given, "exsiting": None}).why
+    assert "extra exi5ting" in refusal(read, {**given, "exi5ting": None}).why
     first = next(iter(given))
     error = refusal(read, {f"{name}s" if name == first else name: value for name, value in given.items()})
     assert f"missing {first}; extra {first}s" in error.why
