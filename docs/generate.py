@@ -12,6 +12,7 @@ import ast
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tablestore_engine.options import OPTIONS
@@ -82,7 +83,8 @@ def _text(node: ast.expr | None) -> str:
             return "{…}"
 
 
-def collect_errors() -> list[RaisedError]:
+@cache
+def collect_errors() -> tuple[RaisedError, ...]:
     """Every construction of an error class with a literal code, sorted by code."""
     found: set[RaisedError] = set()
     for package in PACKAGES:
@@ -115,7 +117,7 @@ def collect_errors() -> list[RaisedError]:
                         _text(words.get("fix")),
                     )
                 )
-    return sorted(found)
+    return tuple(sorted(found))
 
 
 def render_errors() -> str:

@@ -258,7 +258,7 @@ def known_record(source: DatabaseSource, folder: Path) -> SourceRecord:
             "TS1484",
             f"source {source.name} cannot be read up to now",
             why=f"nothing is written down of it in {folder}: it was started by an older version, or a file was lost",
-            fix=f"tablestore connect stop {source.name}, then begin anew with all rows: {anew_command(source)}",
+            fix=f"tablestore connect stop {source.name}, then load all rows again: {anew_command(source)}",
         )
     return record
 
@@ -286,7 +286,7 @@ def _clash(source: DatabaseSource, title: str, name: str) -> FixRequest:
 def _from_before(name: str, topic: str) -> FixRequest:
     return FixRequest(
         "TS1482",
-        f"table {name} has rows of another source, or of one that began anew",
+        f"table {name} has rows of another source, or of one that was created again",
         why=f"topic {topic} is not there: since this source began its table had no row",
         fix="drop the warehouse's table, or sync into another database",
     )
@@ -297,7 +297,7 @@ def _begins_late(name: str, topic: str, first: int) -> NotFound:
         "TS1483",
         f"table {name} cannot begin with topic {topic}",
         why=f"the first message that is left is {first}: retention or somebody deleted those before, with rows in them",
-        fix="begin the source anew (tablestore connect start … --anew); its topics keep everything if they are its own",
+        fix="create the source again (`connect start … --anew`); its topics keep everything if they are its own",
     )
 
 

@@ -29,7 +29,7 @@ def _consumers(arguments: argparse.Namespace) -> int:
         raise FixRequest(
             "TS1942",
             "--to goes with --reset",
-            why="it says where that consumer goes on",
+            why="it is the position at which that consumer resumes",
             fix="add --reset ID",
         )
     with open_engine(arguments) as engine:

@@ -59,7 +59,7 @@ def _expire_partitions(arguments: argparse.Namespace) -> int:
         raise FixRequest(
             "TS1951",
             "--partitions goes with neither --keep nor --older-than",
-            why="these speak of snapshots; which partitions expire is said by options of the table",
+            why="these are for snapshots; options of the table decide which partitions expire",
             fix="change partition.expiration-time of the table, or leave --partitions out",
         )
     with open_engine(arguments) as engine:

@@ -149,5 +149,5 @@ def _refused(name: str, why: str) -> FixRequest:
         "TS1445",
         f"column {name!r} cannot be read as it is asked for",
         why=why,
-        fix="ask for columns and types of the table, or leave .schema(…) out; after a change of the table load it anew",
+        fix="ask for columns and types of the table, or leave .schema(…) out; load a changed table again",
     )

@@ -52,6 +52,6 @@ def check_version(version: str) -> None:
         raise Unsupported(
             "TS1448",
             f"a stream from tablestore needs pyspark {'.'.join(map(str, _LEAST))}, and this is {version}",
-            why="before it, Spark tells a source in Python neither where its query is nor how much a batch may take",
+            why="before it, Spark gives a source in Python neither the offset of its query nor the limit of a batch",
             fix="install pyspark 4.2 or later; batch reads and both ways of writing work with this one",
         )

@@ -129,5 +129,5 @@ def _changed(name: str, snapshot_id: int, what: str) -> FixRequest:
         "TS1447",
         f"column {name!r} of a stream was {what} while it ran, with snapshot {snapshot_id}",
         why="the stream has the columns that the table had when the query was started; everything before was delivered",
-        fix="load the table anew and start the query again on its checkpoint, without the column where it was dropped",
+        fix="load the table again and start the query again on its checkpoint, without the column where it was dropped",
     )

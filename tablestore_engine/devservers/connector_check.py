@@ -41,7 +41,7 @@ class ConnectorCheck:
                 why=f"it is {status.connector}, its task {status.task}: {status.error}",
                 fix=f"read {self._running.log}, then: tablestore connect stop {self._running.source.name}, and start "
                 "it again. A value that cannot be converted (NaN in numeric; a large value that an update left as it "
-                "was, in a table without replica identity full) comes again: set it right, then start with --anew",
+                "was, in a table without replica identity full) comes again: correct it, then start with `--anew`",
             )
 
     def _is_there(self) -> bool:

@@ -134,7 +134,7 @@ def _retrieve(bundle: JavaBundle, java_home: str, work: Path, say: Callable[[str
             "TS1911",
             f"{bundle.name} could not be downloaded",
             why=f"expected {bundle.jars} jars, got {len(jars)}; Ivy's last lines: " + " | ".join(tail),
-            fix=f"check the network and repeat; behind a mirror name an Ivy settings file in {SETTINGS_ENV}",
+            fix=f"check the network and repeat; with a mirror name an Ivy settings file in {SETTINGS_ENV}",
         )
 
 

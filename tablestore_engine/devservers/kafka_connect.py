@@ -194,7 +194,7 @@ def stop_connect(name: str, data_dir: Path | None = None, *, runtime: Runtime = 
     raise RetryError(
         "TS1477",
         f"Connect with process id {info.pid} did not stop",
-        why=f"it is there {_KILL_SECONDS:.0f} s behind SIGKILL",
+        why=f"it is there {_KILL_SECONDS:.0f} s after SIGKILL",
         fix=f"look into {info.log}, then stop again",
     )
 

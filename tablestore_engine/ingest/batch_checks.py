@@ -104,5 +104,5 @@ def unreadable(spec: IngestSpec, title: str, dead: Sequence[UnreadableMessage], 
         f"a message of {title} for {spec.into} cannot be read as {spec.format}: {raw.place(first.number)}",
         why=first.reason + more,
         fix="correct the source or the call (columns, decimals, infer); or keep such messages in the table "
-        f"{spec.dead_letters} and go on (on_error='dead_letter')",
+        f"{spec.dead_letters} and continue (on_error='dead_letter')",
     )

@@ -222,7 +222,7 @@ class FileSource:
             "TS1432",
             f"{self.title} are not what was read before",
             why=why,
-            fix="let files only grow, and new ones sort behind; what came too late can be ingested as a source of its "
+            fix="let files only grow, and new ones sort last; what came too late can be ingested as a source of its "
             "own",
         )
 

@@ -209,7 +209,7 @@ class _IngestPlace:
         return RetryError(
             "TS1437",
             f"another run has moved {self._run.spec.into} on in {self._source.title}",
-            why=f"this one is behind {self._committed or 'nothing'}, the table is at {state.position or 'nothing'}",
+            why=f"this one is at {self._committed or 'nothing'}, the table is at {state.position or 'nothing'}",
             fix="run one of them; nothing came twice",
         )
 

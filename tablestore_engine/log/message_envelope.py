@@ -132,9 +132,9 @@ def _not_an_insert(count: int) -> FixRequest:
     """Writes of ours are refused before (TS1329); another engine's, or those of before the log, are not."""
     return FixRequest(
         "TS1773",
-        f"{count} rows that were taken out of a table cannot be told by its log",
+        f"{count} rows that were taken out of a table cannot be sent to its log",
         why="'log.format' = 'json' has the row alone, and a reader would take it for an insert",
-        fix="say where the log goes on with `tablestore publish --reset N`; its readers read the table first",
+        fix="state where the log resumes with `tablestore publish --reset N`; its readers read the table first",
     )
 
 

@@ -286,7 +286,7 @@ def _check_foreign(key: str) -> None:
         raise FixRequest(
             "TS1071",
             f"option {key!r} is not a table's to set",
-            why=f"a table may say {allowed}; brokers, registry, security and all else belong to who runs the engine",
+            why=f"a table may say {allowed}; brokers, registry, security and all else are configured for the engine",
             fix="put it under `log:` of the dbt profile, or give --bootstrap or TABLESTORE_KAFKA",
         )
     if key.startswith(("log.", "partition.expiration-", "partition.timestamp-")):

@@ -158,9 +158,9 @@ def has_loaded(offsets: bytes) -> bool:
 def _torn(source: DatabaseSource, why: str) -> FixRequest:
     return FixRequest(
         "TS1493",
-        f"source {source.name} cannot go on where it was",
+        f"source {source.name} cannot resume where it was",
         why=f"{why}; rows that were deleted meanwhile would stay in the tables",
-        fix=f"begin anew with all rows: {anew_command(source)}, which deletes its slot and its topics; then drop the "
+        fix=f"load all rows again: {anew_command(source)}, which deletes its slot and its topics; then drop the "
         "tables that it filled. Or give this source another name",
     )
 
@@ -172,7 +172,7 @@ def _drop_slot(connection: Any, source: DatabaseSource, runtime: Runtime) -> Non
         if runtime.now_ms() > deadline:
             raise RetryError(
                 "TS1494",
-                f"source {source.name} cannot begin anew",
+                f"source {source.name} cannot be created again",
                 why=f"somebody reads from slot {source.slot} of {source.url}",
                 fix="end that Connect, then start again",
             )

@@ -168,7 +168,7 @@ def _changed(source: DatabaseSource, why: str) -> FixRequest:
         "TS1492",
         f"source {source.name} is not the one that was followed before",
         why=why,
-        fix="start it as it was, or give this one another name; to begin anew with all rows: "
+        fix="start it as it was, or give this one another name; to load all rows again: "
         f"{anew_command(source)}, and drop the tables that it filled",
     )
 

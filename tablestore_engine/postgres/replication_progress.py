@@ -103,6 +103,6 @@ def _is_confirmed(connection: Any, source: DatabaseSource, place: str) -> bool: 
             "TS1478",
             f"nobody follows {source.url}",
             why=f"the database has no replication slot {source.slot}",
-            fix=f"begin anew: tablestore connect start {source.name} --database {source.url} --anew",
+            fix=f"load all rows again: `tablestore connect start {source.name} --database {source.url} --anew`",
         )
     return bool(row[0])

@@ -52,7 +52,7 @@ class OrderedLock:
                 "TS1990",
                 f"lock {self.name!r} is taken while {held[-1].name!r} is held",
                 why="locks are taken in the order of runtime/locks.py; in another order two threads can wait for ever",
-                fix="report this with the stack: the call belongs before or behind the held lock",
+                fix="report this with the stack: the call belongs before or after the held lock",
             )
         self._lock.acquire()
         held.append(self)

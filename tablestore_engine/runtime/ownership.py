@@ -92,7 +92,7 @@ def check_owner(
             raise FixRequest(
                 "TS1992",
                 f"the {what} {path} belongs to the user {stranger}",
-                why=f"this process runs as {users.name_of(current)}; who owns a folder can change what is in it",
+                why=f"this process runs as {users.name_of(current)}; the owner of a folder can change what is in it",
                 fix=f"{fix}; or change its owner; or, when you trust {stranger}, set {TRUSTED_ENV}={stranger}",
             )
 

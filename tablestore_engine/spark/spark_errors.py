@@ -134,7 +134,7 @@ def _find_ours(text: str) -> TablestoreError | None:
         "TS1450",
         "a streaming query ended without saying why",
         why="Spark lost the Python process of one of its sources; it was killed, or the machine had no memory left",
-        fix="start the query again on its checkpoint: it goes on where it was; look for out-of-memory kills",
+        fix="start the query again on its checkpoint: it resumes there; look for out-of-memory kills",
     )
 
 

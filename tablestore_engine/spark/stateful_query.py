@@ -268,8 +268,8 @@ def _explained(error: PySparkException | Py4JError) -> Exception:
         return found
     return FixRequest(
         "TS1456",
-        "the query cannot go on with what it remembers",
+        "the query cannot resume with its state",
         why=found.why,
-        fix="a column or a key of it has changed, or the settings of its state: build the table anew (a full refresh), "
-        "or take the change back",
+        fix="a column or a key of it has changed, or the settings of its state: build the table again "
+        "(a full refresh), or take the change back",
     )

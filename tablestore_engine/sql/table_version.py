@@ -121,7 +121,7 @@ def split_database(name: str) -> tuple[str, TableVersion | None]:
     if not value.isdigit():
         raise FixRequest(
             "TS1014",
-            f"name {name!r} has no number behind __at_{kind}_",
+            f"name {name!r} has no number after __at_{kind}_",
             why=f"got {value!r}",
             fix="write a snapshot id, or epoch milliseconds",
         )

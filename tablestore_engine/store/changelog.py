@@ -315,7 +315,7 @@ class ChangelogReader:
                 "TS1315",
                 f"the changes of snapshot {snapshot.id} can no longer be computed",
                 why=f"it overwrote rows of snapshot {snapshot.id - 1}, which is expired",
-                fix="read the table instead; whoever expires its snapshots should keep more of them",
+                fix="read the table instead; keep more snapshots of it",
             )
         return previous
 

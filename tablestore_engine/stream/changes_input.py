@@ -132,7 +132,7 @@ def _lossy(store: TableStore) -> FixRequest:
         "TS1481",
         f"changes of {store.location} do not say what its rows were before",
         why="it has a key and 'changelog-producer' = 'none': a row that replaces another comes as a new one",
-        fix="build the table anew with 'changelog-producer' = 'lookup', our default; or keep the model up by "
+        fix="build the table again with 'changelog-producer' = 'lookup', our default; or keep the model up by "
         "incremental_strategy='changed_keys', which compares all rows then",
     )
 
@@ -140,7 +140,7 @@ def _lossy(store: TableStore) -> FixRequest:
 def _lost(store: TableStore, why: str) -> FixRequest:
     return FixRequest(
         "TS1474",
-        f"which changes of {store.location} come next cannot be told",
+        f"which changes of {store.location} come next is unknown",
         why=why,
-        fix="build what reads them anew (a full refresh): it begins with all rows",
+        fix="build what reads them again (a full refresh): it begins with all rows",
     )

@@ -70,8 +70,8 @@ def _get(store: TableStore, number: int) -> Snapshot:
     if found is None:
         raise NotFound(
             "TS1472",
-            f"changes of {store.location} behind snapshot {number - 1} are gone",
+            f"changes of {store.location} after snapshot {number - 1} are gone",
             why=f"snapshot {number} has expired, or was rolled back",
-            fix="build what reads them anew (a full refresh); a consumer keeps snapshots that are still needed",
+            fix="build what reads them again (a full refresh); a consumer keeps snapshots that are still needed",
         )
     return found

@@ -91,7 +91,7 @@ def reset_consumer(parts: Parts, name: str, next_snapshot: int) -> None:
     if not first <= next_snapshot <= last + 1:
         raise FixRequest(
             "TS1354",
-            f"consumer {name} of {parts.layout.location} cannot go on at snapshot {next_snapshot}",
+            f"consumer {name} of {parts.layout.location} cannot resume at snapshot {next_snapshot}",
             why=f"snapshots {first} to {last} are there" if last else "nothing was committed yet",
             fix=f"choose one of these, or {last + 1} for what comes next",
         )

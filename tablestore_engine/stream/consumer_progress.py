@@ -42,7 +42,7 @@ class ConsumerProgress:
             raise FixRequest(
                 "TS1352",
                 f"consumer {self.name} does not go back to snapshot {position.snapshot}",
-                why=f"it goes on at snapshot {before.snapshot}: another reader with the same id has been further",
+                why=f"it resumes at snapshot {before.snapshot}: another reader with the same id has been further",
                 fix="give each reader an id of its own; to go back on purpose: commit(backward=True), or "
                 "tablestore consumers --reset",
             )

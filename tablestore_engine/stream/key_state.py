@@ -126,5 +126,5 @@ class _disk:  # noqa: N801 - a context manager, read as a word
                 "TS1359",
                 f"keys that a reader of a log has seen cannot be kept in {self._folder or tempfile.gettempdir()}",
                 why=str(error),
-                fix="give the folder room (TMPDIR names another one), and go on at the reader's position",
+                fix="give the folder room (TMPDIR names another one), and resume at the reader's position",
             ) from error

@@ -177,12 +177,12 @@ class LogChanges:
         if place.log_id != self._log.log_id or place.beginning != borders.beginning:
             raise FixRequest(
                 "TS1357",
-                f"the log of {self._parts.guard.location} was begun anew behind its reader",
+                f"the log of {self._parts.guard.location} was reset after its reader started",
                 why="another log has its name now"
                 if place.log_id != self._log.log_id
                 else f"it was begun anew behind snapshot {borders.first_snapshot}: what lies between was not sent, or "
                 "is sent again",
-                fix="begin anew with latest-full: all rows first, then what the log has from there on",
+                fix="start again with latest-full: all rows first, then what the log has from there on",
             )
         return place
 

@@ -155,14 +155,14 @@ def decode_position(text: str) -> Position:
             "TS1334",
             "a position cannot be read",
             why=f"{damage}; got {text[:200]!r}",
-            fix="give the text of `position` of a reader as it was, or begin anew with a mode",
+            fix="give the text of `position` of a reader as it was, or start again with a mode",
         ) from damage
     if position.is_within and position.seen is None and part is not Part.LOG:
         raise FixRequest(
             "TS1334",
             "a position cannot be read",
             why=f"it stands within snapshot {position.snapshot} and does not say which one that was",
-            fix="give the text of `position` of a reader as it was, or begin anew with a mode",
+            fix="give the text of `position` of a reader as it was, or start again with a mode",
         )
     return position
 

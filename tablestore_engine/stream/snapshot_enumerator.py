@@ -48,8 +48,8 @@ class SnapshotEnumerator:
                 "TS1335",
                 f"the position is not of the table at {guard.location}",
                 why=f"it was taken from the table {position.table[:12]}, this is {(guard.identity or 'none')[:12]}; "
-                "a table that is dropped and made anew is another one",
-                fix="give it to the table that it was taken from, or begin anew with a mode",
+                "a table that is dropped and created again is another one",
+                fix="give it to the table that it was taken from, or start again with a mode",
             )
         there = find_identity(guard.fileio, guard.location)
         if there != guard.identity:
@@ -89,7 +89,7 @@ class SnapshotEnumerator:
             f"snapshot {snapshot_id} of {self.parts.guard.location} has expired, and a reader of its log needs it",
             why="the log says the newest row of a key, and the row before it is the table's; the oldest snapshot that "
             f"is there is {first}",
-            fix="begin anew with latest-full (all rows first); keep snapshots for longer, or read with a consumer id "
+            fix="start again with latest-full (all rows first); keep snapshots for longer, or read with a consumer id "
             "and commit its progress, which keeps them",
         )
 
@@ -125,9 +125,10 @@ class SnapshotEnumerator:
         """TS1338."""
         return FixRequest(
             "TS1338",
-            f"{self.parts.guard.location} was rolled back behind its reader, which is at snapshot {position.snapshot}",
-            why=f"{why}: what the reader has been told is not the table's history any more",
-            fix="take back what was read behind the snapshot that the table went back to, or begin anew: latest-full",
+            f"{self.parts.guard.location} was rolled back past its reader, which is at snapshot {position.snapshot}",
+            why=f"{why}: what the reader has read is not the table's history any more",
+            fix="take back what was read after the snapshot that the table was rolled back to, "
+            "or start again with latest-full",
         )
 
     def _expired(self, position: Position) -> NotFound:
@@ -136,6 +137,6 @@ class SnapshotEnumerator:
             "TS1337",
             f"snapshot {position.snapshot} of {self.parts.guard.location} has expired before it was read",
             why=f"the oldest snapshot that is there is {first}: going on there would leave a gap",
-            fix="begin anew with latest-full (all rows first); keep snapshots for longer, or read with a consumer id "
+            fix="start again with latest-full (all rows first); keep snapshots for longer, or read with a consumer id "
             "and commit its progress, which keeps them",
         )

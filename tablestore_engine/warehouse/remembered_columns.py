@@ -89,9 +89,9 @@ def check_columns(before: InputColumns | None, now: InputColumns) -> None:
         if why is not None:
             raise FixRequest(
                 "TS1457",
-                f"the query cannot go on with what it remembers of {name}",
+                f"the query cannot resume with its state for {name}",
                 why=why,
-                fix="build the table anew (a full refresh), or take the change of the columns back",
+                fix="build the table again (a full refresh), or take the change of the columns back",
             )
 
 

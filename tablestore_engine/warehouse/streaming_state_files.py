@@ -115,8 +115,8 @@ class StreamingStateFiles:
         return FixRequest(
             "TS1455",
             f"what the query of {self.table} remembers is gone",
-            why=f"the newest snapshot of the table goes on from state {name}, and {why}",
-            fix="build the table anew (a full refresh)",
+            why=f"the newest snapshot of the table continues state {name}, and {why}",
+            fix="build the table again (a full refresh)",
         )
 
     @property

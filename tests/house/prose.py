@@ -12,7 +12,7 @@ from pathlib import Path
 
 SENTENCE_WORDS_MAX = 25
 _NO_PROSE = re.compile(r"^```.*?^```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
-_CODE = re.compile(r"``.+?``|`[^`]*`")
+_CODE = re.compile(r"``.+?``|`[^`]*`|(?<!\S)--[a-z][a-z-]*")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')]*\s+|:\s+(?=[A-Z])")

@@ -79,7 +79,7 @@ def await_decided(
         )
         raise RetryError(
             "TS1730",
-            f"how far {settings.table} is published cannot be told: records of its topics are undecided",
+            f"how far {settings.table} is published is unknown: records of its topics are undecided",
             why=f"a transaction has neither ended nor been aborted: {text}; the broker may have lost its end",
             fix="publish again in a moment; if it stays so, let an administrator end it "
             "(kafka-transactions.sh find-hanging, then abort); nothing is guessed and nothing was sent",
@@ -217,7 +217,7 @@ def check_alone(
         if found != arrived[partition]:
             raise RetryError(
                 "TS1730",
-                f"how far {settings.table} is published cannot be told: records of its topics are undecided",
+                f"how far {settings.table} is published is unknown: records of its topics are undecided",
                 why=f"{topic}[{partition}] has {found} undecided rows from {span[0]} to {span[1]}, this transaction "
                 f"has written {arrived[partition]}: a request of an earlier one came late",
                 fix="publish again: the transaction is aborted with what lies around it, and sent once more",

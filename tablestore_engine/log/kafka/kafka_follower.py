@@ -340,7 +340,7 @@ class KafkaFollower:
             f"messages of topic {self._settings.topic} are gone that a reader of {self._settings.table} needs",
             why=f"partition {partition} has nothing at offset {offset} any more: retention deleted it, or records "
             "were deleted",
-            fix="begin anew with latest-full (all rows first), or follow the table's files, which keep what consumers "
+            fix="start again with latest-full (all rows first), or follow the table's files, which keep what consumers "
             "need; a longer log.retention prevents it",
         )
 

@@ -217,7 +217,7 @@ def _check_partitions(settings: LogSettings, topics: LogTopics) -> None:
             why=f"expected {wanted} partition(s), got {facts.partitions}: each is a bucket of the table",
             fix="for a new table choose another 'kafka.topic'; partitions added to a topic in use cannot be "
             f"taken away: delete {settings.topic} and {settings.marker_topic}, then `tablestore publish "
-            "--reset 0` makes both anew and sends every snapshot again (--reset N: those behind N)",
+            "--reset 0` makes both again and sends every snapshot (--reset N: those after N)",
         )
     check_shards(settings, topics)
 
@@ -236,7 +236,7 @@ def check_shards(settings: LogSettings, topics: LogTopics) -> None:
         "'log.publish.shards' that share the topic, which cannot change",
         fix="for a new table choose another 'kafka.topic', or the number of shards that the topic was made for; "
         f"partitions that somebody added cannot be taken away: delete {settings.marker_topic}, then `tablestore "
-        "publish --reset N` makes it anew, and what is behind snapshot N is sent",
+        "publish --reset N` makes it again, and what is after snapshot N is sent",
     )
 
 

@@ -329,9 +329,9 @@ def _progress_from_tails(settings: LogSettings, data: TopicFacts, runtime: Runti
     ):  # most rows of an eventual log do not say of which snapshot they are
         raise FixRequest(
             "TS1707",
-            f"how far {settings.table} is published cannot be told",
+            f"how far {settings.table} is published is unknown",
             why=f"topic {settings.marker_topic} has no marker and topic {settings.topic} no row that names a snapshot",
-            fix="say where to go on with `tablestore publish --reset N`; it never guesses",
+            fix="state where to resume with `tablestore publish --reset N`; it never guesses",
         )
     newest = max(message.snapshot_id or 0 for message in known)
     return Progress(

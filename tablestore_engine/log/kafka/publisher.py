@@ -256,7 +256,7 @@ class Publisher:
                 f"the log of {self._settings.table} has a gap",
                 why=f"it ends at snapshot {snapshot_id - 1}, and snapshot {snapshot_id} does not exist any more: it "
                 "expired or was deleted before it was published, or the table got its log after that",
-                fix="say where the log goes on with `tablestore publish --reset N`: snapshots behind N are sent, the "
+                fix="state where the log resumes with `tablestore publish --reset N`: snapshots after N are sent, the "
                 "changes up to N never; consumers that need them read the table first",
             )
 

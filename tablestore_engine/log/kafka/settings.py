@@ -236,7 +236,7 @@ def _check_eventual(table: str, mode: ChangelogMode, formats: LogFormats, *, is_
         raise FixRequest(
             "TS1740",
             f"'log.consistency' = 'eventual' does not fit {table}",
-            why="the table has no primary key: rows that come twice, or that are taken back, could not be told",
+            why="the table has no primary key: rows that come twice, or that are taken back, could not be recognized",
             fix="give the table a primary key, or set 'log.consistency' = 'transactional'",
         )
     if mode is ChangelogMode.ALL:
@@ -252,7 +252,7 @@ def _check_eventual(table: str, mode: ChangelogMode, formats: LogFormats, *, is_
         raise FixRequest(
             "TS1742",
             f"{asked} does not fit the eventual log of {table}",
-            why="a row that is taken back is told by its key in JSON and a tombstone, before its schema is registered",
+            why="a row that is taken back is sent as its key in JSON and a tombstone, before its schema is registered",
             fix="take debezium-json, canal-json or maxwell-json with keys in JSON and without 'log.ignore-delete', or "
             "set 'log.consistency' = 'transactional'",
         )

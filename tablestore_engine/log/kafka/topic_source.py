@@ -193,7 +193,7 @@ class TopicSource:
                 f"topic {self._settings.topic} is another one than before",
                 why=f"one has id {topic_id}, the other {self._topic_id}: it was deleted and made again, or these are "
                 "other brokers",
-                fix="ingest into a new table, or drop this one and ingest anew: its position means the old topic",
+                fix="ingest into a new table, or drop this one and ingest again: its position means the old topic",
             )
 
     # the client ----------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ class TopicSource:
             f"messages of topic {self._settings.topic} are gone that were not read yet",
             why=f"partition {partition} has nothing at offset {offset} any more{left}: retention deleted it, or "
             "records were deleted",
-            fix="ingest anew into a new table, from a snapshot of the source; a longer retention.ms of the topic "
+            fix="ingest again into a new table, from a snapshot of the source; a longer retention.ms of the topic "
             "prevents it",
         )
 
@@ -337,6 +337,6 @@ class _Told:
             "TS1433",
             f"topic {self._settings.topic} cannot be read, {self._doing}",
             why=f"brokers at {self._settings.brokers}: {why}",
-            fix="start the brokers or correct kafka.bootstrap.servers, then run it again: it goes on behind the last "
+            fix="start the brokers or correct kafka.bootstrap.servers, then run it again: it resumes after the last "
             "commit",
         )

@@ -220,7 +220,7 @@ def history_differs(settings: LogSettings, why: str) -> FixRequest:
     return FixRequest(
         "TS1708",
         f"topic {settings.topic} and the snapshots of {settings.table} do not fit together",
-        why=f"{why}: the table was rolled back, or restored, behind its log",
+        why=f"{why}: the table was rolled back, or restored, to a state before its log",
         fix="give the log a new beginning with `tablestore publish --reset N`",
     )
 

@@ -64,7 +64,7 @@ def table_gone(location: str, *, is_replaced: bool) -> RetryError:
         "TS1365",
         f"the table at {location} was dropped while it was used",
         why="another table of that name is there now" if is_replaced else "nothing of that name is there now",
-        fix="run the command again: it looks up the name anew; nothing was committed",
+        fix="run the command again: it looks up the name again; nothing was committed",
     )
 
 

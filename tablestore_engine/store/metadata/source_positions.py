@@ -50,9 +50,9 @@ def positions_of(snapshots: SnapshotStore, snapshot: Snapshot | None) -> Mapping
     if found is None:
         raise FixRequest(
             "TS1470",
-            f"how far {snapshots.layout.root} has got with its sources cannot be told",
+            f"how far {snapshots.layout.root} has got with its sources is unknown",
             why="another engine wrote its newest snapshots, which say nothing of it, and those before have expired",
-            fix="build it anew: a full refresh sets rows and positions together",
+            fix="build it again: a full refresh sets rows and positions together",
         )
     return found
 
@@ -152,6 +152,6 @@ def _moved(root: str, source: str, found: str | None, step: PositionStep) -> Ret
     return RetryError(
         "TS1471",
         f"another run has moved {root} on in {source}",
-        why=f"these rows were made behind {step.before or 'nothing'}, and the table is at {found or 'nothing'} now",
+        why=f"these rows were made after {step.before or 'nothing'}, and the table is at {found or 'nothing'} now",
         fix="nothing was committed: run it again, it begins where the table is",
     )

@@ -132,6 +132,6 @@ def check_log_takes(layout: TableLayout, schema: TableSchema, changes: Iterable[
             "TS1329",
             f"{gone} rows of {layout.location} cannot be taken away; nothing was written",
             why="'log.format' = 'json' has no message for it, so readers of the log would keep them",
-            fix="only append to this table, or build it anew with another 'log.format', or with 'log.ignore-delete' = "
+            fix="only append to this table, or build it again with another 'log.format', or with 'log.ignore-delete' = "
             "'true', which leaves deletes out of the log",
         )

@@ -194,14 +194,14 @@ class Logs:
             needed = " and ".join(self.system.needs)
             raise FixRequest(
                 "TS1030",
-                f"{identifier} has no log to begin anew",
+                f"{identifier} has no log to reset",
                 why="its option log.system is none",
                 fix=f"set {needed} first",
             )
         if not 0 <= after_snapshot <= latest:
             raise FixRequest(
                 "TS1031",
-                f"the log of {identifier} cannot begin behind snapshot {after_snapshot}",
+                f"the log of {identifier} cannot begin after snapshot {after_snapshot}",
                 why=f"the table has snapshots up to {latest}",
                 fix=f"give a number from 0 (everything is sent again) to {latest} (only what comes next is sent)",
             )

@@ -90,7 +90,7 @@ def _refuse_defaults(columns: tuple[DataField, ...]) -> None:
                 "TS1061",
                 f"column {field.name!r} cannot be added with a default",
                 why=f"rows that are stored would hold NULL, not {field.default_value}",
-                fix="add the column without DEFAULT, then UPDATE the rows; or build the table anew with the column",
+                fix="add the column without DEFAULT, then UPDATE the rows; or build the table again with the column",
             )
 
 
@@ -139,7 +139,7 @@ def _not_null(action: AlterColumn) -> FixRequest:
         "TS1020",
         f"column {'.'.join((*action.parents, action.column))} cannot become NOT NULL",
         why="stored rows may hold NULL",
-        fix="build the table anew with the constraint (dbt run --full-refresh)",
+        fix="build the table again with the constraint (dbt run --full-refresh)",
     )
 
 

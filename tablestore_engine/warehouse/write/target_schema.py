@@ -199,7 +199,7 @@ def _check_same_keys(current: TableSchema, spec: TableSpec, table: str) -> None:
                 "TS1010",
                 f"the {what} of {table} cannot change",
                 why=f"the table has {list(present)}, the write asks for {list(wanted)}",
-                fix="keep them, or drop the table and build it anew",
+                fix="keep them, or drop the table and build it again",
             )
 
 
@@ -293,7 +293,7 @@ def _with_options(schema: TableSchema, spec: TableSpec, table: str) -> TableSche
                 "TS1012",
                 f"option {key!r} of {table} cannot change",
                 why=f"the table has {present!r}, the write asks for {value!r}; rows already lie that way",
-                fix="keep it, or drop the table and build it anew",
+                fix="keep it, or drop the table and build it again",
             )
         options[key] = value
     return replace(schema, options=options)

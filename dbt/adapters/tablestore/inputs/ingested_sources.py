@@ -28,5 +28,5 @@ def ingest_sources(
             "TS1849",
             f"{len(failed)} of {len(specs)} sources could not be brought up to now: {', '.join(failed)}",
             why=f"{first}: {why}",
-            fix="set that right and run it again: each goes on where it is",
+            fix="set that right and run it again: each resumes where it is",
         ) from why

@@ -70,7 +70,7 @@ def exchanged(node: str, new: str) -> FixRequest:
     return FixRequest(
         "TS1841",
         f"model {_short(node)} has not read {new} yet, but another table",
-        why="that was made anew, or the model's SQL names another: rows that only the old one had would stay",
+        why="that was created again, or the model's SQL names another: rows that only the old one had would stay",
         fix="run the model once with --full-refresh",
     )
 
