@@ -64,7 +64,7 @@ def _of_table(
     engine: Engine, name: str, source: str, position: str, committed_ms: int | None, followed: str | None
 ) -> SourceLag:
     if followed is None:
-        gone = "the table that it followed was dropped or made anew: a full refresh takes the new one"
+        gone = "the table that it followed was dropped or created again: run --full-refresh to follow the new one"
         return SourceLag(name, source, committed_ms, trouble=gone)
     try:
         return SourceLag(

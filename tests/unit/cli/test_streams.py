@@ -49,7 +49,7 @@ def test_how_far_behind_each_table_is(engine: Engine, run: Run) -> None:
 
 
 def test_what_cannot_go_on_is_trouble(engine: Engine, run: Run, tmp_path: Path) -> None:
-    """A rollback behind the position, and a table that was made anew: status 1, also where figures go to a file."""
+    """A rollback behind the position, and a table that was created again: status 1, also where figures go to a file."""
     put(engine, "d.copy", 2, positions={engine.table("d.feed").source: _to_now(engine)})
     engine.table("d.feed").rollback(2)
     done = run("streams", "--warehouse", engine.warehouse, "d.copy", "--json")
@@ -60,7 +60,7 @@ def test_what_cannot_go_on_is_trouble(engine: Engine, run: Run, tmp_path: Path) 
     file = tmp_path / "streams.prom"
     done = run("streams", "--warehouse", engine.warehouse, "--prometheus", str(file))
     assert done.status == 1
-    assert "made anew" in done.err
+    assert "created again" in done.err
     lines = file.read_text().splitlines()
     assert sum(line.startswith("tablestore_stream_up{") and line.endswith(" 0") for line in lines) == 1
     assert 'tablestore_stream_up{table="d.mirror",follows="kafka:orders"} 1' in lines

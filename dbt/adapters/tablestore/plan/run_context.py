@@ -6,6 +6,7 @@ INVARIANT  a missing name, an extra name and a wrong type are errors: none of th
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -220,6 +221,6 @@ class _MacroValues:
         return FixRequest(
             "TS1889",
             f"argument {name!r} of {self._call}() has the wrong type",
-            why=f"expected {expected}, got {value!r} ({type(value).__name__})",
+            why=f"expected {expected}, got {reprlib.repr(value)} ({type(value).__name__})",
             fix=f"correct {name!r} in the config of the model, or in the macro that passes it",
         )
