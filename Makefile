@@ -58,7 +58,7 @@ demo: $(READY) ## Start: flights -> tested snapshots -> exactly-once Kafka topic
 broker: $(READY) ## Start: run a Kafka broker for development
 	@$(BIN)/tablestore broker start
 
-check: $(READY) ## Develop: format, lint, types, layers, spelling, unit and law tests (under a minute)
+check: $(READY) ## Develop: format, lint, types, layers, spelling, unit and law tests (about four minutes on two cores)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync format lint types layers spelling unit
 
 format: $(READY) ## Develop: is every file formatted
