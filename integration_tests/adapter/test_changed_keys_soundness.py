@@ -270,3 +270,19 @@ def test_primary_key_of_an_unaffected_row_is_refused(feed: Shop) -> None:
     assert "TS1601" in feed.log
     put(feed, "people", {"id": [2, 3], "name": ["cay", "bert"], "boss": [1, 1]})
     run(feed, "names")
+
+
+def test_key_of_numbers_with_two_zeros_compares_all_rows(feed: Shop) -> None:
+    """SQL joins 0.0 with -0.0, the table has a row for each: of 0.0 that becomes -0.0 the former row has to go."""
+    numbers = "{{ source('raw', 'numbers') }}"
+    feed.write("models/feed.yml", SOURCES.replace("{name: products}", "{name: products}, {name: numbers}"))
+    put(feed, "numbers", {"id": [1, 2], "d": [0.0, 1.0], "f": [1, 2]})
+    model(feed, "signed", f"select d, f from {numbers}", key="d")
+    model(feed, "places", f"select id, d, f from {numbers}", key="d", more=", affected_key='id'")
+    run(feed, "signed", "places", evaluated="all rows")
+    put(feed, "numbers", {"id": [1], "d": [-0.0], "f": [1]})
+    run(feed, "signed", "places", evaluated="all rows")
+    for name in ("signed", "places"):
+        assert "equal values can differ (d)" in feed.response(name)["fallback"]
+        found = feed.rows(f"select cast(d as string) as d from demo.{name} order by 1")
+        assert found == [("-0.0",), ("1.0",)]

@@ -15,7 +15,7 @@ INVARIANT  what has no proof raises Unproven with the clause; the caller compare
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tablestore_engine.queryplan.known_columns import (
@@ -106,16 +106,21 @@ class _Builder:
             return self.part(child, needed)  # nothing is needed: a constant key
         references = _references(partition)
         changed = self.part(child, references)
-        own = frozenset(one.identity for one in partition if one.is_attribute and one.identity is not None)
-        if needed <= own:
-            return TracedPart(Select(changed.step, _kept(own)), own)
-        rows = self.rows(child, needed | references)
+        sources = self._known.partition_columns(node)
+        if needed <= sources.keys() and self._known.is_exact(partition):
+            return _renamed_columns(changed, frozenset(), {one: sources[one] for one in needed})
+        # Names for columns of PARTITION BY are added behind the join: Spark's RemoveRedundantAliases makes an invalid
+        # plan of a projection over a union that has a column and an alias of it with the same name.
+        renamed = {one: sources[one] for one in needed if sources.get(one, one) != one}
+        below = (needed - renamed.keys()) | references
+        rows = _only(self.rows(child, below), below)
         fresh = [self._next_identity() for _ in partition]
         values = Select(
             changed.step, tuple(Column(new, one.place) for new, one in zip(fresh, partition, strict=True))
         )
         same = tuple(SameValue(one.place, new) for new, one in zip(fresh, partition, strict=True))
-        return TracedPart(Matched(rows.step, values, same), rows.columns)
+        matched = TracedPart(Matched(rows.step, values, same), rows.columns)
+        return _renamed_columns(matched, rows.columns, renamed) if renamed else matched
 
     # ---- rows of the old and the new state -----------------------------------------------------------------
 
@@ -233,9 +238,9 @@ class _Builder:
             case kind if kind in PASSED or kind == "Window" or kind.endswith(("Limit", "Offset", "Tail")):
                 return below
             case "Project":
-                return self._projected(node.fields["projectList"], below)
+                return self._projected(node, node.fields["projectList"], below)
             case "Aggregate":
-                return self._projected(_items(node.fields["aggregateExpressions"], needed), below)
+                return self._projected(node, _items(node.fields["aggregateExpressions"], needed), below)
             case "Generate" if needed <= set(output_ids(node.children[0])):
                 return below
             case "Generate":
@@ -258,14 +263,20 @@ class _Builder:
         )
         return TracedPart(Where(below.step, conditions), below.columns) if conditions else below
 
-    def _projected(self, items: Iterable[Expression], below: TracedPart) -> TracedPart:
+    def _projected(self, node: PlanNode, items: Iterable[Expression], below: TracedPart) -> TracedPart:
         made = [
             one
             for one in items
             if one.identity is not None and self._known.is_usable(one) and one.references <= below.columns
         ]
+        is_grouping = node.kind == "Aggregate"
         columns = tuple(
-            Column(one.identity or 0, one.identity if one.is_attribute else one.place) for one in made
+            Column(
+                one.identity or 0,
+                one.identity if one.is_attribute else one.place,
+                is_normalized=is_grouping and self._known.is_normalized(node, one),
+            )
+            for one in made
         )
         return TracedPart(Select(below.step, columns), frozenset(one.identity for one in columns))
 
@@ -297,6 +308,12 @@ def _only(part: TracedPart, allowed: frozenset[int]) -> TracedPart:
 
 def _without(part: TracedPart, lost: frozenset[int]) -> TracedPart:
     return _only(part, part.columns - lost) if part.columns & lost else part
+
+
+def _renamed_columns(part: TracedPart, kept: frozenset[int], sources: Mapping[int, int]) -> TracedPart:
+    """`sources`: column → the column of the part that it is under another name."""
+    named = tuple(Column(one, source) for one, source in sorted(sources.items()))
+    return TracedPart(Select(part.step, _kept(kept) + named), kept | sources.keys())
 
 
 def _kept(columns: Collection[int]) -> tuple[Column, ...]:

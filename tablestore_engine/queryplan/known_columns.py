@@ -5,8 +5,9 @@ changed   rows of the node that differ when one occurrence of a table changes ("
 rows      all rows that the node had or has, whatever changed meanwhile: a superset of the old and the new state
 
 INVARIANT  a column is known only if its value follows from known columns by a stable function of the same row, or by a
-           grouping or partitioning column. Results of aggregate and window functions are never known: they may differ
-           between the old and the new state. Everything not listed here is unknown.
+           grouping or partitioning column whose equal values are the same value (equal_values). Results of aggregate
+           and window functions are never known: they may differ between the old and the new state. Everything not
+           listed here is unknown.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from tablestore_engine.queryplan.equal_values import is_exact, is_float
 from tablestore_engine.queryplan.occurrences import (
     Occurrence,
     attributes_of,
     output_ids,
 )
-from tablestore_engine.queryplan.plan_nodes import Expression, Path, PlanNode
+from tablestore_engine.queryplan.plan_nodes import Expression, Path, Place, PlanNode
 from tablestore_engine.queryplan.stable_values import is_reproducible, is_stable
 
 Known = Mapping[int, str | None]  # ExprId → None, or the clause for which it is not known
+GroupingTypes = Mapping[Place, object]  # as Catalyst's JSON has them
 
 PASSED = frozenset({
     "SubqueryAlias", "View", "Filter", "Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions",
@@ -35,21 +38,25 @@ LIMITS = {
 PRESERVING = {"LeftOuter": (True, False), "RightOuter": (False, True), "FullOuter": (True, True)}
 KEEPS_LEFT = frozenset({"LeftSemi", "LeftAnti", "ExistenceJoin"})
 _INNER = frozenset({"Inner", "Cross"})
-# types whose equal values are one value: no -0.0, no NaN, no collation, no trailing zeros
-_EXACT_TYPES = frozenset({
-    "byte", "short", "integer", "long", "boolean", "date", "timestamp", "timestamp_ntz", "string", "binary",
-})  # fmt: skip
 
 
 class KnownColumns:
-    """Of one plan. `changed`: occurrences whose tables changed since the last run.
+    """Of one plan. `changed`: occurrences whose tables changed since the last run. `types`: of the grouping expressions
+    that are not columns.
 
     `is_alone`: columns of the other sides of joins and windows are not looked up, so that all known columns of a row
     come from the same row of the occurrence.
     """
 
-    def __init__(self, root: PlanNode, changed: Iterable[Occurrence], *, is_alone: bool = False) -> None:
-        self.root, self._is_alone = root, is_alone
+    def __init__(
+        self,
+        root: PlanNode,
+        changed: Iterable[Occurrence],
+        types: GroupingTypes,
+        *,
+        is_alone: bool = False,
+    ) -> None:
+        self.root, self._types, self._is_alone = root, types, is_alone
         self.changed = tuple(changed)
         self._paths = {one.path: one for one in self.changed if not one.in_subquery}
         self._subquery_ids = frozenset(
@@ -158,9 +165,32 @@ class KnownColumns:
         rows = self.rows(node.children[0])
         if not self._is_alone and self._clause_of(partition, rows) is None:
             return {**rows, **results}  # all rows of the partition, found by its columns
-        own = {one.identity for one in partition if one.is_attribute}
+        own = self.partition_columns(node) if self.is_exact(partition) else {}
         clause = "a window whose PARTITION BY does not determine the key"
         return {**{one: None if one in own else clause for one in below}, **results}
+
+    def partition_columns(self, node: PlanNode) -> dict[int, int]:
+        """Columns below a window that are a column of its PARTITION BY, also under another name → that column."""
+        found = {one.identity: one.identity for one in node.fields["partitionSpec"] if one.is_attribute}
+        child = node.children[0]
+        for item in child.fields["projectList"] if child.kind == "Project" else ():
+            source = item.children[0] if item.kind == "Alias" else item
+            if source.is_attribute and source.identity in found:
+                found[item.identity] = source.identity
+        return {one: source for one, source in found.items() if one is not None and source is not None}
+
+    def is_exact(self, expressions: Iterable[Expression]) -> bool:
+        """Whether equal values of grouping or partitioning expressions are the same value."""
+        return all(is_exact(self._type_of(one)) for one in expressions)
+
+    def is_normalized(self, node: PlanNode, item: Expression) -> bool:
+        """Whether an item of an Aggregate is a grouping expression that Spark groups by its normal form."""
+        inner = item.children[0] if item.kind == "Alias" else item
+        groups = node.fields["groupingExpressions"]
+        return any(is_float(self._type_of(group)) and inner.is_same(group) for group in groups)
+
+    def _type_of(self, expression: Expression) -> object:
+        return expression.type if expression.is_attribute else self._types.get(expression.place)
 
     def _joined_trace(self, node: PlanNode, side: PlanNode, below: Known) -> Known:
         left, right = node.children
@@ -205,7 +235,7 @@ class KnownColumns:
             if part.kind not in ("EqualTo", "EqualNullSafe"):
                 continue
             one, other = part.children
-            if not (one.is_attribute and other.is_attribute) or not _is_exact(one, other):
+            if not (one.is_attribute and other.is_attribute) or not _is_same_exact(one, other):
                 continue
             for mine, theirs in ((one.identity, other.identity), (other.identity, one.identity)):
                 is_mine = mine is not None and mine in known and known[mine] is None
@@ -261,11 +291,14 @@ class KnownColumns:
 
     def _grouped(self, node: PlanNode, below: Known) -> Iterator[tuple[int, str | None]]:
         groups = node.fields["groupingExpressions"]
+        exact = [group for group in groups if self.is_exact([group])]
         for one in node.fields["aggregateExpressions"]:
             if one.identity is None:
                 continue
-            if is_grouped(one, groups):
+            if is_grouped(one, exact) or self.is_normalized(node, one):
                 yield one.identity, self._clause_of([one], below)
+            elif is_grouped(one, groups):
+                yield one.identity, f"a grouping column whose equal values can differ ({one.name})"
             else:
                 yield one.identity, f"the result of an aggregate function ({one.name})"
 
@@ -330,6 +363,5 @@ def _is_known(identity: int, *sides: Known) -> bool:
     return any(identity in side and side[identity] is None for side in sides)
 
 
-def _is_exact(one: Expression, other: Expression) -> bool:
-    kind = str(one.type)
-    return one.type == other.type and (kind in _EXACT_TYPES or kind.startswith("decimal"))
+def _is_same_exact(one: Expression, other: Expression) -> bool:
+    return one.type == other.type and is_exact(one.type)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tablestore_engine.queryplan.known_columns import LIMITS, KnownColumns, is_grouped
+from tablestore_engine.queryplan.equal_values import is_exact
+from tablestore_engine.queryplan.known_columns import LIMITS, GroupingTypes, KnownColumns, is_grouped
 from tablestore_engine.queryplan.occurrences import Occurrence, TableColumns, output_ids
 from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
 from tablestore_engine.queryplan.stable_values import order_dependent_name
@@ -18,7 +19,9 @@ _RANKS = frozenset({"Rank", "DenseRank", "PercentRank", "CumeDist"})
 _ROW_PRESERVING = frozenset({"Project", "Filter", "SubqueryAlias", "View", "LocalRelation", "Window", "Sort"})
 
 
-def find_shared_order(root: PlanNode, occurrences: Sequence[Occurrence], key: Sequence[int]) -> str | None:
+def find_shared_order(
+    root: PlanNode, occurrences: Sequence[Occurrence], key: Sequence[int], types: GroupingTypes
+) -> str | None:
     """The clause; None: every value that depends on the order of rows belongs to one key."""
     for node in root.walk():
         for plan in node.subqueries:
@@ -28,7 +31,7 @@ def find_shared_order(root: PlanNode, occurrences: Sequence[Occurrence], key: Se
         name = _order_of(node)
         if name is None or (node.kind == "Window" and _has_total_order(node, occurrences)):
             continue
-        if not _owns_group(root, node, key):
+        if not _owns_group(root, node, key, types):
             return f"{name}, whose value depends on the order of rows that several keys share"
     return None
 
@@ -57,19 +60,20 @@ def _rows_frame(expression: Expression) -> str | None:
     return None
 
 
-def _owns_group(root: PlanNode, node: PlanNode, key: Sequence[int]) -> bool:
+def _owns_group(root: PlanNode, node: PlanNode, key: Sequence[int], types: GroupingTypes) -> bool:
     """Whether the key of each row follows from the columns of the group."""
     if node.kind == "Aggregate":
         groups = node.fields["groupingExpressions"]
         items = node.fields["aggregateExpressions"]
         own = {one.identity: one.name for one in items if is_grouped(one, groups)}
     elif node.kind == "Window":
-        own = {one.identity: one.name for one in node.fields["partitionSpec"] if one.is_attribute}
+        partition = node.fields["partitionSpec"]
+        own = {one.identity: one.name for one in partition if one.is_attribute and is_exact(one.type)}
     else:
         own = {}
     columns = {identity: name for identity, name in own.items() if identity is not None}
     group = Occurrence(node.path, TableColumns("", is_fixed=False), columns, in_subquery=False)
-    known = KnownColumns(root, [group], is_alone=True).trace(root, group)
+    known = KnownColumns(root, [group], types, is_alone=True).trace(root, group)
     return all(one in known and known[one] is None for one in key)
 
 

@@ -34,10 +34,13 @@ class RowsWithPast:
 
 @dataclass(frozen=True)
 class Column:
-    """`source`: the attribute itself or another one, an expression, or None for NULL of the attribute's type."""
+    """`source`: the attribute itself or another one, an expression, or None for NULL of the attribute's type.
+    `is_normalized`: a floating-point number as Spark groups by it (0.0 for -0.0).
+    """
 
     identity: int
     source: int | Place | None
+    is_normalized: bool = False
 
 
 @dataclass(frozen=True)

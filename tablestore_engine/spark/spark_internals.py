@@ -109,6 +109,10 @@ class SparkInner:
         """NULL of the attribute's type."""
         return self._literal(None, attribute.dataType())
 
+    def normalized(self, number: Jvm) -> Jvm:
+        """A floating-point number as Spark groups by it: 0.0 for -0.0."""
+        return self._optimizer.NormalizeNaNAndZero(number)
+
     def same_value(self, left: Jvm, right: Jvm) -> Jvm:
         """`left <=> right`."""
         return self._expressions.EqualNullSafe(left, right)

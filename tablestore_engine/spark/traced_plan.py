@@ -10,12 +10,13 @@ INVARIANT  parts are used as Spark analyzed them; Spark analyzes what is built f
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
 from tablestore_engine.catalog.resolved_names import ResolvedName, ResolvedTable
-from tablestore_engine.queryplan.known_columns import KnownColumns
+from tablestore_engine.queryplan.known_columns import GroupingTypes, KnownColumns
 from tablestore_engine.queryplan.occurrences import TableColumns
 from tablestore_engine.queryplan.plan_nodes import Path, Place, PlanNode, read_plan
 from tablestore_engine.queryplan.trace_steps import (
@@ -60,12 +61,54 @@ class TracedPlan:
             if first not in self.tables:
                 self.tables[first], self._leaves[first] = source, view
                 self._views.append((inner.placeholder(view.output()), view))
-        self._plan = inner.replaced(plan, [(view, leaf) for leaf, view in self._views])
-        self.root: PlanNode = read_plan(str(self._plan.toJSON()))
+        plan = inner.replaced(plan, [(view, leaf) for leaf, view in self._views])
+        self.root: PlanNode = read_plan(str(plan.toJSON()))
+        self._parts = PlanParts(plan)
+        self.grouping_types: GroupingTypes = {
+            one.place: json.loads(str(self._parts.expression(one.place).dataType().json()))
+            for node in self.root.walk()
+            for one in node.fields.get("groupingExpressions", ())
+            if not one.is_attribute
+        }
 
     def builder(self, known: KnownColumns, changes: ChangesOf) -> PlanBuilder:
         """Makes frames of steps."""
-        return PlanBuilder(self._inner, self._plan, self._views, known, changes)
+        return PlanBuilder(self._inner, self._parts, self._views, known, changes)
+
+
+class PlanParts:
+    """Nodes and expressions of a plan, each looked up once: a call to the JVM costs 0.1 ms."""
+
+    def __init__(self, plan: Jvm) -> None:
+        self._nodes: dict[Path, Jvm] = {(): plan}
+        self._expressions: dict[Place, Jvm] = {}
+
+    def node(self, path: Path) -> Jvm:
+        """By the indexes of children."""
+        if path not in self._nodes:
+            above = self.node(path[:-1])
+            self._nodes[path] = above.children().apply(path[-1])
+        return self._nodes[path]
+
+    def expression(self, place: Place) -> Jvm:
+        """By its node, field, item and the indexes of children."""
+        if place not in self._expressions:
+            self._expressions[place] = self._fetched(place)
+        return self._expressions[place]
+
+    def _fetched(self, place: Place) -> Jvm:
+        node = self.node(place.node)
+        found = getattr(node, place.field)()
+        if place.field == "projections":
+            row, column = divmod(place.item or 0, node.output().size())
+            found = found.apply(row).apply(column)
+        elif place.item is not None:
+            found = found.apply(place.item)
+        elif place.field == "condition" and node.nodeName() == "Join":
+            found = found.get()
+        for number in place.below:
+            found = found.children().apply(number)
+        return found
 
 
 class PlanBuilder:
@@ -74,17 +117,14 @@ class PlanBuilder:
     def __init__(
         self,
         inner: SparkInner,
-        plan: Jvm,
+        parts: PlanParts,
         views: Sequence[tuple[Jvm, Jvm]],
         known: KnownColumns,
         changes: ChangesOf,
     ) -> None:
-        self._inner, self._views = inner, views
+        self._inner, self._parts, self._views = inner, parts, views
         self._known, self._changes = known, changes
-        # each looked up once: a call to the JVM costs 0.1 ms; negative ids are those of steps
-        self._made: dict[int, Jvm] = {}
-        self._nodes: dict[Path, Jvm] = {(): plan}
-        self._expressions: dict[Place, Jvm] = {}
+        self._made: dict[int, Jvm] = {}  # negative ids are those of steps
 
     def frame(self, step: Step) -> DataFrame:
         """Not run yet. Raises AnalysisException, Py4JError."""
@@ -93,12 +133,12 @@ class PlanBuilder:
     def _plan(self, step: Step) -> Jvm:
         match step:
             case Stored(node):
-                return self._inner.replaced(self._node(node), self._views)
+                return self._inner.replaced(self._parts.node(node), self._views)
             case ChangedRows(node, columns):
                 return self._changed(node, columns, is_past=False)
             case RowsWithPast(node):
-                whole = tuple(_id(one) for one in _each(self._node(node).output()))
-                now = self._inner.replaced(self._node(node), self._views)
+                whole = tuple(_id(one) for one in _each(self._parts.node(node).output()))
+                now = self._inner.replaced(self._parts.node(node), self._views)
                 return self._inner.union([now, self._changed(node, whole, is_past=True)])
             case Select(child, columns):
                 below = self._plan(child)
@@ -111,13 +151,13 @@ class PlanBuilder:
             case Either(children):
                 return self._inner.union([self._plan(child) for child in children])
             case Unfolded(child, node):
-                return self._inner.on_child(self._node(node), self._plan(child))
+                return self._inner.on_child(self._parts.node(node), self._plan(child))
             case Expanded(child, node, numbers):
-                return self._inner.expand(self._node(node), numbers, self._plan(child))
+                return self._inner.expand(self._parts.node(node), numbers, self._plan(child))
 
     def _changed(self, path: Path, columns: Sequence[int], *, is_past: bool) -> Jvm:
         """Changes of the table of a leaf, under the ids of the leaf."""
-        leaf = self._node(path)
+        leaf = self._parts.node(path)
         own = {_id(one): one for one in _each(leaf.output())}
         table = next(one.table for one in self._known.changed if one.path == path)
         names = [str(own[one].name()) for one in columns]
@@ -133,10 +173,12 @@ class PlanBuilder:
 
     def _column(self, column: Column) -> Jvm:
         source = column.source
+        if column.is_normalized:
+            return self._normalized(column)
         if source == column.identity:
             return self._attribute(column.identity)
         if isinstance(source, Place):
-            expression = self._expression(source)
+            expression = self._parts.expression(source)
             if column.identity > 0:
                 return expression  # an alias that has this id
             made = self._inner.new_alias(expression, f"c{-column.identity}")
@@ -146,46 +188,29 @@ class PlanBuilder:
         value = self._inner.null_of(attribute) if source is None else self._attribute(source)
         return self._inner.alias(value, attribute.name(), attribute.exprId())
 
+    def _normalized(self, column: Column) -> Jvm:
+        """Of a grouping column, which is an attribute or an alias."""
+        attribute = self._attribute(column.identity)
+        value = attribute
+        if isinstance(column.source, Place):
+            value = self._parts.expression(column.source).child()
+        return self._inner.alias(self._inner.normalized(value), attribute.name(), attribute.exprId())
+
     def _attribute(self, identity: int) -> Jvm:
         if identity not in self._made:
             found = self._known.attributes[identity]
-            expression = self._expression(found.place)
+            expression = self._parts.expression(found.place)
             self._made[identity] = expression if found.is_attribute else expression.toAttribute()
         return self._made[identity]
 
     def _all(self, conditions: Sequence[Place | SameValue]) -> Jvm:
         parts = [
-            self._inner.same_value(self._expression(one.expression), self._attribute(one.identity))
+            self._inner.same_value(self._parts.expression(one.expression), self._attribute(one.identity))
             if isinstance(one, SameValue)
-            else self._expression(one)
+            else self._parts.expression(one)
             for one in conditions
         ]
         return self._inner.all_of(parts)
-
-    def _expression(self, place: Place) -> Jvm:
-        if place not in self._expressions:
-            self._expressions[place] = self._fetched(place)
-        return self._expressions[place]
-
-    def _fetched(self, place: Place) -> Jvm:
-        node = self._node(place.node)
-        found = getattr(node, place.field)()
-        if place.field == "projections":
-            row, column = divmod(place.item or 0, node.output().size())
-            found = found.apply(row).apply(column)
-        elif place.item is not None:
-            found = found.apply(place.item)
-        elif place.field == "condition" and node.nodeName() == "Join":
-            found = found.get()
-        for number in place.below:
-            found = found.children().apply(number)
-        return found
-
-    def _node(self, path: Path) -> Jvm:
-        if path not in self._nodes:
-            above = self._node(path[:-1])
-            self._nodes[path] = above.children().apply(path[-1])
-        return self._nodes[path]
 
 
 def _table_views(plan: Jvm, names: Names) -> Iterator[tuple[Jvm, TableColumns]]:

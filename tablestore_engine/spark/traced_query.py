@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable, ResolvedView
+from tablestore_engine.queryplan.equal_values import is_exact
 from tablestore_engine.queryplan.key_trace import Unproven, trace_keys
 from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.occurrences import Occurrence, find_occurrences, find_untracked, output_ids
@@ -65,6 +66,7 @@ class TracedQuery:
         self._resolver, self._overrides = resolver, overrides
         frame, self._names = resolver.whole_query(sql, overrides)
         self._columns = [name.lower() for name in frame.columns]
+        self._types = [field.dataType.jsonValue() for field in frame.schema.fields]
         self.volatile: str | None = None
         self.occurrences: tuple[Occurrence, ...] = ()
         self._plan: TracedPlan | None = None
@@ -106,21 +108,26 @@ class TracedQuery:
                 ]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
-    def general_clause(self, key: Sequence[str]) -> str | None:
-        """Why no run of the query can be restricted to keys, whatever changed."""
+    def general_clause(self, key: Sequence[str], primary_key: Sequence[str] = ()) -> str | None:
+        """Why no run of the query can be restricted to keys, whatever changed. `primary_key`: of the result's table, if
+        that is not `key`.
+        """
         if self._plan is None:
             return "a plan that cannot be read (it is too large, or of a Spark that is not known)"
         untracked = find_untracked(self._plan.root, self._plan.tables)
         if untracked is not None:
             return f"rows from outside of the warehouse ({untracked}), whose changes are not recorded"
-        return find_shared_order(self._plan.root, self.occurrences, self._ids(key))
+        for name in (*key, *primary_key):  # SQL joins them by equality, the table stores them by value
+            if not is_exact(self._types[self._columns.index(name.lower())]):
+                return f"a key whose equal values can differ ({name})"
+        return find_shared_order(self._plan.root, self.occurrences, self._ids(key), self._plan.grouping_types)
 
     def followed_inputs(self, key: Sequence[str]) -> tuple[FollowedInput, ...]:
         """Of each table, if all tables change; sorted."""
         if self._plan is None:
             return ()
         changed = [one for one in self.occurrences if not one.source.is_fixed]
-        known = KnownColumns(self._plan.root, changed)
+        known = KnownColumns(self._plan.root, changed, self._plan.grouping_types)
         joined: dict[str, set[str]] = {one.table: set() for one in changed}
         clauses: dict[str, str] = {}
         for one in changed:
@@ -155,7 +162,7 @@ class TracedQuery:
         ranges = {table.lower(): _relation(table, version) for table, version in changes.items()}
         stated = {table.lower(): expressions for table, expressions in affected_by.items()}
         changed = [one for one in self.occurrences if one.table.lower() in ranges and not one.source.is_fixed]
-        known = KnownColumns(plan.root, changed)
+        known = KnownColumns(plan.root, changed, plan.grouping_types)
         builder = plan.builder(known, lambda *asked: self._changes(ranges, *asked))
         try:
             frames = []
@@ -182,18 +189,20 @@ class TracedQuery:
 
     def _changes(self, ranges: Mapping[str, str], table: str, names: Sequence[str], is_past: bool) -> Jvm:
         """The analyzed plan of the changed rows of a table: what they were before, or both without what is the same."""
-        items = ", ".join(map(quote_name, names))
+        items = ", ".join(map(quote_name, names)) or "1 as one"
         source = ranges[table.lower()]
         if is_past:
-            text = f"select {items or '1 as one'} from {source} where _row_kind in ('-U', '-D')"
+            text = f"select {items} from {source} where _row_kind in ('-U', '-D')"
         elif names and (groups := self._groups(table, names)):
-            # a row that is removed and added again with the same values changes nothing
+            # A row that is removed and added again with the same values changes nothing. A grouping column itself is
+            # 0.0 for -0.0.
+            values = ", ".join(f"any_value({name}) as {name}" for name in map(quote_name, names))
             text = (
-                f"select {items} from {source} group by {', '.join(groups)} "
+                f"select {values} from {source} group by {', '.join(groups)} "
                 "having sum(if(_row_kind in ('+I', '+U'), 1, -1)) <> 0"
             )
         else:
-            text = f"select {items or '1 as one'} from {source}"
+            text = f"select {items} from {source}"
         frame, _ = self._resolver.whole_query(text, self._overrides)
         return frame._jdf.queryExecution().analyzed()
 

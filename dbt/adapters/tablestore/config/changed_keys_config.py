@@ -23,7 +23,9 @@ ROWS_ALWAYS_FOLLOWED = 10_000  # so many changed rows are followed whatever shar
 
 @dataclass(frozen=True)
 class Affected:
-    """`by`: input (table, or schema.table) → one SQL expression over its columns for each column of `key`.
+    """`primary_key`: of the model's table.
+
+    `by`: input (table, or schema.table) → one SQL expression over its columns for each column of `key`.
 
     `limit`: share of the rows of an input; where more changed (and more than ROWS_ALWAYS_FOLLOWED), all rows are
     compared. `is_strict`: a query that cannot be restricted to keys is an error. `allows_volatile`: functions like
@@ -31,6 +33,7 @@ class Affected:
     """
 
     key: tuple[str, ...]
+    primary_key: tuple[str, ...]
     by: tuple[tuple[str, tuple[str, ...]], ...] = ()
     limit: float = _LIMIT
     is_strict: bool = False
@@ -71,6 +74,7 @@ def read_affected(
     choices = _read_choices(name, values.get("changed_keys"))
     return Affected(
         key,
+        primary_key,
         tuple(by),
         _read_limit(name, values.get("affected_limit")),
         is_strict=read_choice(name, "fallback", choices, ("warn", "error"), "warn") == "error",

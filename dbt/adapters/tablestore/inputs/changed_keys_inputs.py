@@ -135,7 +135,7 @@ def check_query(query: ModelQuery, traced: TracedQuery, tables: Sequence[str]) -
 
 def unproven(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
     """Clauses for which runs compare all rows, in the words of a message."""
-    general = traced.general_clause(query.affected.key)
+    general = traced.general_clause(query.affected.key, query.affected.primary_key)
     if general is not None:
         return (general,)
     return tuple(
@@ -188,7 +188,7 @@ def _find_keys(
         one.table: TableVersion(changes=one.found.between) for one in inputs if one.found.step is not None
     }
     affected = query.affected
-    general = traced.general_clause(affected.key)
+    general = traced.general_clause(affected.key, affected.primary_key)
     if general is not None:
         return general, AffectedKeys(None, 0)
     if not changes:
