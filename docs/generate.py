@@ -138,12 +138,31 @@ def render_errors() -> str:
         if error.code != seen:
             lines += [f"## {error.code}", ""]
             seen = error.code
-        action = HINTS.get(error.kind, "see the text")
+        action = _hint(error.kind)
         lines += [f"- {error.what} — *{action}* (`{error.module}`)"]
         lines += [f"  - why: {error.why}"] if error.why else []
         lines += [f"  - next: {error.fix}"] if error.fix else []
         lines += [""]
     return "\n".join(lines)
+
+
+def _hint(kind: str) -> str:
+    """What the caller must do, by the class of the error or the nearest class above it that has a hint."""
+    while kind not in HINTS and kind in _bases():
+        kind = _bases()[kind]
+    return HINTS.get(kind, "see the text")
+
+
+@cache
+def _bases() -> Mapping[str, str]:
+    """{class: its first base} of every module."""
+    return {
+        node.name: node.bases[0].id
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and node.bases and isinstance(node.bases[0], ast.Name)
+    }
 
 
 def render_options() -> str:

@@ -43,6 +43,14 @@ class RetryError(TablestoreError):
     """Nothing is broken; the same call may succeed when repeated."""
 
 
+class BrokersUnreachable(RetryError):
+    """TS1702: no Kafka broker answered."""
+
+
+class KafkaRequestFailed(RetryError):
+    """TS1711: the brokers refused a request for a reason that may pass."""
+
+
 class Stopped(RetryError):
     """The program was told to end: what ran was cancelled, nothing of it was committed."""
 

@@ -178,7 +178,11 @@ def shortened(chunk_rows: int | None = None) -> Iterator[None]:
 
     def resolve_short(*given: Any, **named: Any) -> LogSettings | None:
         found = resolve(*given, **named)
-        short = None if found is None else replace(found, timeout_s=_TIMEOUT_SECONDS)
+        short = (
+            None
+            if found is None
+            else replace(found, client=replace(found.client, timeout_s=_TIMEOUT_SECONDS))
+        )
         return short if short is None or chunk_rows is None else replace(short, chunk_rows=chunk_rows)
 
     kafka_sink.resolve_log = resolve_short

@@ -14,8 +14,8 @@ from integration_tests.apicurio import Registry
 from integration_tests.interop.flink import Flink
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.log.avro_schema import SchemaIds, avro_schemas
+from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
-from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.log_formats import KeyFormat, LogFormats, ValueFormat
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
 
@@ -135,9 +135,6 @@ def test_flink_reads_messages_of_an_older_schema_of_avro(flink: Flink, registry:
 def _registered(
     registry: Registry, schema: TableSchema, formats: LogFormats, topic: str = "flink.all"
 ) -> SchemaIds:
-    settings = LogSettings(
-        "d.t", "u", f"{topic}.{len(schema.fields) if topic == 'flink.all' else 0}", 1, ChangelogMode.ALL, {},
-        registry={"url": registry.url},
-    )  # fmt: skip
-    with SchemaRegistry(settings) as client:
-        return client.register(avro_schemas(schema, settings.topic, formats))
+    name = f"{topic}.{len(schema.fields) if topic == 'flink.all' else 0}"
+    with SchemaRegistry(ClientConfig({}, {"url": registry.url})) as client:
+        return client.register(avro_schemas(schema, name, formats), name)

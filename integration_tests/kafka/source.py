@@ -15,7 +15,7 @@ import random
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -94,6 +94,11 @@ def settings_of(source: Source, url: str, **options: str) -> LogSettings:
     )
     assert resolved is not None
     return resolved
+
+
+def with_timeout(settings: LogSettings, seconds: float) -> LogSettings:
+    """The same log, whose clients wait that long for an answer."""
+    return replace(settings, client=replace(settings.client, timeout_s=seconds))
 
 
 def new_table(broker: BrokerInfo, snapshots: int, **options: str) -> tuple[Source, LogSettings]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import resource
 import signal
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
+from integration_tests.kafka.source import Source, expected, new_table, published, settings_of, with_timeout
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import (
     EngineBug,
@@ -35,7 +34,7 @@ def test_broker_down(tmp_path: Path) -> None:
         url = f"127.0.0.1:{taken.getsockname()[1]}"
         source = Source()
         source.grow(1)
-        settings = dataclasses.replace(settings_of(source, url), timeout_s=2.0)
+        settings = with_timeout(settings_of(source, url), 2.0)
         started = time.monotonic()
         for action in (
             lambda: prepare_log(settings),
@@ -52,7 +51,7 @@ def test_restart_of_the_broker(tmp_path: Path) -> None:
     broker = start_broker(tmp_path)
     try:
         source, settings = new_table(broker, 4)
-        settings = dataclasses.replace(settings, timeout_s=30.0)
+        settings = with_timeout(settings, 30.0)
         restarter = threading.Thread(target=start_broker, args=(tmp_path,))
 
         def read(snapshot_id: int) -> SnapshotChanges | None:
@@ -75,7 +74,7 @@ def test_broker_stays_away_in_the_middle(tmp_path: Path) -> None:
     broker = start_broker(tmp_path)
     try:
         source, settings = new_table(broker, 4)
-        settings = dataclasses.replace(settings, timeout_s=3.0)
+        settings = with_timeout(settings, 3.0)
 
         def read(snapshot_id: int) -> SnapshotChanges | None:
             if snapshot_id == 3:
@@ -102,7 +101,7 @@ def test_a_broker_without_room(tmp_path: Path) -> None:
     broker = start_broker(tmp_path)
     try:
         source, settings = new_table(broker, 3)
-        settings = dataclasses.replace(settings, timeout_s=3.0)
+        settings = with_timeout(settings, 3.0)
         source.pad = 2_000
 
         def read(snapshot_id: int) -> SnapshotChanges | None:
@@ -154,7 +153,7 @@ def test_unknown_outcome_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     broker = start_broker(tmp_path)
     try:
         source, settings = new_table(broker, 2)
-        settings = dataclasses.replace(settings, timeout_s=2.0)
+        settings = with_timeout(settings, 2.0)
         commit = LogProducer.commit
 
         def stop_first(self: LogProducer) -> None:

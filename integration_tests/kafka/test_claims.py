@@ -155,7 +155,7 @@ def test_a_claim_that_the_broker_answers_with_nothing_is_tried_again(
     monkeypatch.setattr(LogProducer, "commit", commit)
     prepare_log(settings)
     assert len(calls) == (1 if lands else 2)
-    with closing(make_consumer(settings)) as consumer:
+    with closing(make_consumer(settings.client)) as consumer:
         assert len(read_markers(consumer, settings, SYSTEM, everything=True)) == 1
     with Publisher(settings) as publisher:
         assert publisher.publish_pending(2, source.read).published == 2

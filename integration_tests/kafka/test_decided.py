@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 
 import pytest
 
-from integration_tests.kafka.source import Source, expected, new_table, published
+from integration_tests.kafka.source import Source, expected, new_table, published, with_timeout
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, encode_marker
@@ -69,7 +68,7 @@ def test_an_end_that_never_comes_is_an_error(broker: BrokerInfo) -> None:
     """A foreign transaction stays open: TS1730 names the partitions, nothing is sent; once it ends, all is well."""
     source, settings = new_table(broker, 2)
     foreign = open_transaction(source, settings, f"foreign-{source.uuid}")
-    quick = dataclasses.replace(settings, timeout_s=1.0)
+    quick = with_timeout(settings, 1.0)
     with Publisher(quick) as publisher, pytest.raises(RetryError, match="TS1730") as caught:
         publisher.publish_pending(2, source.read)
     assert f"{settings.marker_topic}[0]" in str(caught.value)

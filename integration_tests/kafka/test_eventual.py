@@ -9,7 +9,6 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from integration_tests.kafka.eventual import (
     stored_rows,
     topic_rows,
 )
+from integration_tests.kafka.source import with_timeout
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
@@ -153,7 +153,7 @@ def test_a_write_that_fails_takes_its_rows_back(engine: Engine, broker: BrokerIn
 
 
 def _impatient(settings: LogSettings | None) -> LogSettings | None:
-    return None if settings is None else replace(settings, timeout_s=2.0)
+    return None if settings is None else with_timeout(settings, 2.0)
 
 
 def _run(command: list[str], crash: str = "") -> subprocess.CompletedProcess[str]:
@@ -312,7 +312,7 @@ def test_a_new_beginning_takes_phantoms_back(
     command = [*CHILD, str(tmp_path), broker.url, "w", "3", "0", "1"]
     assert _run(command, "commit.manifests:1").returncode == -signal.SIGKILL
     if is_lost:
-        _delete(make_admin(settings), settings, [settings.marker_topic])
+        _delete(make_admin(settings.client), settings, [settings.marker_topic])
         with open_engine(tmp_path, broker.url) as fresh, pytest.raises(FixRequest, match="TS1707"):
             fresh.table("d.t").publish()
     engine.table("d.t").reset_log(1)

@@ -14,6 +14,7 @@ from confluent_kafka.admin import NewTopic
 from integration_tests.kafka.eventual import open_engine, settings_of_table
 from integration_tests.kafka.followed import BOTH, Change, changes, ended, expire, folded, made, rows, stored
 from integration_tests.kafka.secure import LoggedTable, Realm
+from integration_tests.kafka.source import with_timeout
 from tablestore_engine.api import Engine, Table, TableStream, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
@@ -61,7 +62,7 @@ def test_retention_took_messages(engine: Engine, broker: BrokerInfo, consistency
     next(live)
     marker = next(one for one in read_log_markers(settings) if one.snapshot_id == 3)
     gone = [TopicPartition(settings.topic, part, end) for part, (_, end) in marker.offsets.items()]
-    admin = make_admin(settings)
+    admin = make_admin(settings.client)
     for future in admin.delete_records(gone).values():
         future.result(30)
     live.close()
@@ -143,7 +144,7 @@ def test_the_topic_goes(engine: Engine, broker: BrokerInfo, *, is_made_anew: boo
     settings = settings_of_table(engine, "d.t", broker.url)
     position, live = _position(table), ended(table)
     changes(live)
-    admin = make_admin(settings)
+    admin = make_admin(settings.client)
     _delete(admin, settings, [settings.topic])
     if is_made_anew:
         [future] = admin.create_topics([NewTopic(settings.topic, 2, 1)]).values()
@@ -169,7 +170,7 @@ def test_a_table_that_is_dropped(engine: Engine) -> None:
 
 
 def _impatient(settings: LogSettings | None) -> LogSettings | None:
-    return None if settings is None else replace(settings, timeout_s=2.0)
+    return None if settings is None else with_timeout(settings, 2.0)
 
 
 def test_a_broker_that_stops_and_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

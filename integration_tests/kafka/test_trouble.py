@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from integration_tests.kafka.source import Source, expected, new_table, published, settings_of
+from integration_tests.kafka.source import Source, expected, new_table, published, settings_of, with_timeout
 from integration_tests.kafka.topics import topics_left
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import (
@@ -276,7 +276,7 @@ def test_refused_log_in_names_the_settings_and_no_secret(broker: BrokerInfo) -> 
     )
     assert settings is not None
     with pytest.raises(TablestoreError, match=r"TS1702|TS1713") as caught:
-        prepare_log(dataclasses.replace(settings, timeout_s=3.0))
+        prepare_log(with_timeout(settings, 3.0))
     assert "hunter2" not in str(caught.value)
     assert "hunter2" not in repr(settings)
-    assert "hunter2" not in settings.redact("said hunter2")
+    assert "hunter2" not in settings.client.redact("said hunter2")

@@ -400,7 +400,9 @@ def _client(key: str) -> See:
 
     def see(_: Path, options: Options) -> object:
         with patch.object(kafka_client, "Producer") as made:
-            kafka_client.make_producer(_resolve(options), "id", lambda *_: None, kafka_client.Reasons())
+            kafka_client.make_producer(
+                _resolve(options).client, "id", lambda *_: None, kafka_client.Reasons()
+            )
         return made.call_args.args[0].get(key)
 
     return see

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.kafka import settings
+from tablestore_engine.log.kafka import client_config
 from tablestore_engine.options import OPTIONS, REFUSED, check_options
 from tests.house.effects import EFFECTS, EFFECTS_OF_A_COLUMN, SHOWN_BY
 
@@ -57,7 +57,7 @@ def test_an_option_has_a_reader(key: str, reads: set[str]) -> None:
         assert key == "write-only", f"nothing of ours reads {key}"
         return
     if key.startswith("kafka.") and key != "kafka.topic":  # they go to librdkafka as a group
-        assert key in settings._TUNING
+        assert key in client_config._TUNING
         return
     named = "metadata.stats-mode" if key.startswith("fields.<column>.") else key
     assert named in reads, f"nothing reads {key}"

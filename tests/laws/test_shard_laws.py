@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.commit_marker import (
     CommitMarker,
     Progress,
@@ -27,7 +28,7 @@ HISTORIES = st.lists(ROWS, min_size=1, max_size=6)
 
 def settings_of(partitions: int, shards: int) -> LogSettings:
     """Of a log that nobody is asked for."""
-    return LogSettings("t", "u", "t", partitions, ChangelogMode.UPSERT, {}, shards=shards)
+    return LogSettings("t", "u", "t", partitions, ChangelogMode.UPSERT, ClientConfig({}), shards=shards)
 
 
 @dataclass

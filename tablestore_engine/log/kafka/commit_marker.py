@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.kafka_client import code_of
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime
@@ -197,11 +198,11 @@ def read_markers(
     beginning.
     """
     place = TopicPartition(settings.marker_topic, settings.shard)
-    low, high = read_span(consumer, place, settings, runtime)
+    low, high = read_span(consumer, place, settings.client, runtime)
     look = high - low if everything else _FIRST_LOOK
     while high > low:
         start = max(low, high - look)
-        records = read_range(consumer, place, (start, high), runtime, settings.timeout_s)
+        records = read_range(consumer, place, (start, high), runtime, settings.client.timeout_s)
         values = [value for value in (record.value() for record in records) if value is not None]
         if values or start == low:
             return tuple(decode_marker(value) for value in values)
@@ -210,13 +211,13 @@ def read_markers(
 
 
 def read_span(
-    consumer: Consumer, place: TopicPartition, settings: LogSettings, runtime: Runtime
+    consumer: Consumer, place: TopicPartition, client: ClientConfig, runtime: Runtime
 ) -> tuple[int, int]:
     """First offset and the last decided one (LSO) + 1; a topic made a moment ago may have no leader yet."""
-    deadline = runtime.now_ms() + int(min(settings.timeout_s, NEW_TOPIC_SECONDS) * 1000)
+    deadline = runtime.now_ms() + int(min(client.timeout_s, NEW_TOPIC_SECONDS) * 1000)
     while True:
         try:
-            low, high = consumer.get_watermark_offsets(place, timeout=settings.timeout_s)
+            low, high = consumer.get_watermark_offsets(place, timeout=client.timeout_s)
         except KafkaException as error:
             if code_of(error) not in PASSING or runtime.now_ms() > deadline:
                 raise

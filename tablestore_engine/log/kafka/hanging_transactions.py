@@ -61,17 +61,17 @@ def find_undecided(
 ) -> Mapping[Place, tuple[int, int]]:
     """{place: (LSO, log end)} of those that differ. Raises KafkaException."""
     wanted = tuple(places)
-    committed = find_ends(admin, wanted, settings, IsolationLevel.READ_COMMITTED, runtime)
-    ends = find_ends(admin, wanted, settings, IsolationLevel.READ_UNCOMMITTED, runtime)
+    committed = find_ends(admin, wanted, settings.client, IsolationLevel.READ_COMMITTED, runtime)
+    ends = find_ends(admin, wanted, settings.client, IsolationLevel.READ_UNCOMMITTED, runtime)
     return {place: (committed[place], end) for place, end in ends.items() if committed[place] < end}
 
 
 def await_decided(
     admin: AdminClient, places: Iterable[Place], settings: LogSettings, runtime: Runtime
 ) -> None:
-    """Wait for other transactions to end, LogSettings.delivery_s at most. Raises RetryError TS1730, KafkaException."""
+    """Wait for other transactions to end, ClientConfig.delivery_s at most. Raises RetryError TS1730, KafkaException."""
     wanted = tuple(places)
-    undecided = _wait(admin, wanted, settings, runtime, seconds=settings.delivery_s)
+    undecided = _wait(admin, wanted, settings, runtime, seconds=settings.client.delivery_s)
     if undecided:
         text = ", ".join(
             f"{topic}[{partition}] from {lso} to {end}"
@@ -176,8 +176,8 @@ def _find_hidden(
         if topic != settings.topic:
             continue
         place = TopicPartition(topic, partition)
-        with closing(make_consumer(settings, isolation="read_uncommitted")) as consumer:
-            first = read_range(consumer, place, (lso, lso + 1), runtime, settings.timeout_s)
+        with closing(make_consumer(settings.client, isolation="read_uncommitted")) as consumer:
+            first = read_range(consumer, place, (lso, lso + 1), runtime, settings.client.timeout_s)
         message = to_message(first[0]) if first else None
         if message is None or message.snapshot_id is None or message.sequence is None:
             continue
@@ -238,10 +238,10 @@ def await_visible(
     A commit is answered when it is decided; its control records reach the partitions a moment later. A broker that
     is killed in this moment may lose them: running into the time-out is an error.
     """
-    deadline = runtime.now_ms() + int(settings.timeout_s * 1000)
+    deadline = runtime.now_ms() + int(settings.client.timeout_s * 1000)
     waiting = {place: end for place, end in following.items() if end > 0}
     while waiting:
-        seen = find_ends(admin, waiting, settings, IsolationLevel.READ_COMMITTED, runtime)
+        seen = find_ends(admin, waiting, settings.client, IsolationLevel.READ_COMMITTED, runtime)
         waiting = {place: end for place, end in waiting.items() if seen[place] < end}
         if waiting and runtime.now_ms() > deadline:
             raise KafkaException(
@@ -291,7 +291,7 @@ def _find_uncovered(
     admin: AdminClient, settings: LogSettings, progress: Progress, runtime: Runtime
 ) -> tuple[Place, int] | None:
     """A place with visible rows of a snapshot behind P, and that snapshot."""
-    ends = find_ends(admin, data_places(settings), settings, IsolationLevel.READ_COMMITTED, runtime)
+    ends = find_ends(admin, data_places(settings), settings.client, IsolationLevel.READ_COMMITTED, runtime)
     for place, end in ends.items():
         following = progress.next_offsets.get(place[1])
         if (
@@ -311,7 +311,7 @@ def _is_covered_later(
 
     The end of the marker partition is asked first, its markers after it: what is decided then was read.
     """
-    deadline = runtime.now_ms() + int(settings.timeout_s * 1000)
+    deadline = runtime.now_ms() + int(settings.client.timeout_s * 1000)
     while True:
         undecided = find_undecided(admin, [marker_place(settings)], settings, runtime)
         if has_moved():
@@ -334,9 +334,11 @@ def _snapshot_ids(
 ) -> Iterator[int | None]:
     """Of each message in a span of offsets, None for those of foreign producers; a slice in memory at a time."""
     first, end = span
-    with closing(make_consumer(settings, isolation=isolation)) as consumer:
+    with closing(make_consumer(settings.client, isolation=isolation)) as consumer:
         for at in range(first, end, _SLICE):
-            records = read_range(consumer, place, (at, min(at + _SLICE, end)), runtime, settings.timeout_s)
+            records = read_range(
+                consumer, place, (at, min(at + _SLICE, end)), runtime, settings.client.timeout_s
+            )
             yield from (to_message(record).snapshot_id for record in records)
 
 

@@ -1,9 +1,5 @@
 """Making Kafka clients, and saying in our words what their errors mean.
 
-Names      Reasons         what a client said in the background (refused connections, failed log-ins)
-           make_admin()    an AdminClient whose brokers have answered, within LogSettings.timeout_s
-           make_producer(), make_consumer()   clients with the engine's settings
-           translate()     KafkaException → one of our errors, by what the caller must do
 INVARIANT  a client is silent: what it would print comes as `why` of an error, without secrets.
 INVARIANT  keep the AdminClient in a variable while its futures run: a temporary one dies under them.
 """
@@ -18,19 +14,14 @@ from collections.abc import Callable
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.errors import Fenced, FixRequest, RetryError, TablestoreError
-from tablestore_engine.log.kafka.access_errors import (
-    LOGIN,
-    RIGHTS,
-    explain_no_answer,
-    login_error,
-    rights_error,
-)
-from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.errors import BrokersUnreachable, FixRequest, KafkaRequestFailed, TablestoreError
+from tablestore_engine.log.kafka.access_errors import LOGIN, explain_no_answer, login_error
+from tablestore_engine.log.kafka.client_config import ClientConfig
 
 TRANSACTION_TIMEOUT_MS = 120_000
 _EARLY_QUEUE, _EARLY_QUEUE_KB = 50_000, 65_536  # time in the queue counts: what waits longer is given up
 _LOOK_SECONDS = 1.0
+_NO_TOPIC = "*"  # no topic can have this name: brokers answer, and none of them creates it
 _PASSING_WORDS = re.compile(
     r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?\)|^\S+://\S+: "
 )
@@ -81,31 +72,38 @@ class Reasons:
         return "; ".join(dict.fromkeys(_PASSING_WORDS.sub("", error.str()) for error in self._seen))
 
 
-def make_admin(settings: LogSettings) -> AdminClient:
-    """A client whose brokers answer. Raises RetryError TS1702, FixRequest TS1713, TS1721, TS1750-TS1752."""
+def make_admin(config: ClientConfig) -> AdminClient:
+    """A client whose brokers have answered, within `timeout_s`. Raises BrokersUnreachable TS1702, KafkaRequestFailed
+    TS1711, FixRequest TS1713, TS1721, TS1751, TS1752.
+    """
     reasons = Reasons()
     try:
-        admin = AdminClient(_config(settings, reasons))  # type: ignore[arg-type]  # its stub forgets callbacks
+        admin = open_admin(config, reasons)
     except KafkaException as error:
-        raise _bad_config(error, settings) from error
-    _await_answer(admin, settings, reasons)
+        raise _bad_config(error, config) from error
+    _await_answer(admin, config, reasons)
     return admin
 
 
-def _await_answer(admin: AdminClient, settings: LogSettings, reasons: Reasons) -> None:
+def open_admin(config: ClientConfig, reasons: Reasons) -> AdminClient:
+    """A client that has asked nothing yet. Raises KafkaException."""
+    return AdminClient(_properties(config, reasons))  # type: ignore[arg-type]  # its stub forgets callbacks
+
+
+def _await_answer(admin: AdminClient, config: ClientConfig, reasons: Reasons) -> None:
     """Look by look: the client itself goes on trying what can never succeed. Raises as make_admin."""
-    left, looks = settings.timeout_s, 0
+    left, looks = config.timeout_s, 0
     while True:
         look = min(left, _LOOK_SECONDS)
         left, looks = left - look, looks + 1
         try:
-            admin.list_topics(topic=settings.topic, timeout=look)
+            admin.list_topics(topic=_NO_TOPIC, timeout=look)
         except KafkaException as error:
             admin.poll(0)
-            final = translate(error, settings, doing="asking the brokers", reasons=reasons)
+            final = client_error(error, config, doing="asking the brokers", reasons=reasons)
             is_over = left <= 0 or reasons.find_login_failure() is not None
             if not reasons.is_refused_user() and (looks == 1 or is_over):
-                explained = explain_no_answer(settings, final.what, is_over=is_over)
+                explained = explain_no_answer(config, final.what, is_over=is_over)
                 final, is_over = explained or final, is_over or explained is not None
             if is_over:
                 raise final from error
@@ -114,14 +112,14 @@ def _await_answer(admin: AdminClient, settings: LogSettings, reasons: Reasons) -
 
 
 def make_producer(
-    settings: LogSettings, transactional_id: str | None, on_delivery: DeliveryReport, reasons: Reasons
+    config: ClientConfig, transactional_id: str | None, on_delivery: DeliveryReport, reasons: Reasons
 ) -> Producer:
     """A transactional producer, not yet initialised; with None one whose messages count at once, and which gives them
-    up after LogSettings.timeout_s. Raises FixRequest TS1721.
+    up after ClientConfig.timeout_s. Raises FixRequest TS1721.
     """
     defaults: dict[str, object] = {
         "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
-        "delivery.timeout.ms": int(settings.delivery_s * 1000),
+        "delivery.timeout.ms": int(config.delivery_s * 1000),
         "linger.ms": 20,
         "batch.size": 1_000_000,
         "compression.type": "lz4",
@@ -132,24 +130,24 @@ def make_producer(
     if transactional_id is not None:
         owned["transactional.id"] = transactional_id
     else:
-        owned["delivery.timeout.ms"] = int(settings.timeout_s * 1000)
+        owned["delivery.timeout.ms"] = int(config.timeout_s * 1000)
         owned["queue.buffering.max.messages"] = _EARLY_QUEUE
         owned["queue.buffering.max.kbytes"] = _EARLY_QUEUE_KB
     try:
-        config = {**defaults, **_config(settings, reasons), **owned}
+        properties = {**defaults, **_properties(config, reasons), **owned}
         if transactional_id is None:
-            del config["transaction.timeout.ms"]
-        return Producer(config)
+            del properties["transaction.timeout.ms"]
+        return Producer(properties)
     except KafkaException as error:
-        raise _bad_config(error, settings) from error
+        raise _bad_config(error, config) from error
 
 
 def make_consumer(
-    settings: LogSettings, *, isolation: str = "read_committed", reset: str = "earliest"
+    config: ClientConfig, *, isolation: str = "read_committed", reset: str = "earliest"
 ) -> Consumer:
     """A consumer that is assigned partitions by hand and never commits offsets. Raises FixRequest TS1721."""
     owned: dict[str, object] = {
-        "group.id": f"tablestore-{settings.table_uuid}",
+        "group.id": config.group_id,
         "enable.auto.commit": False,
         "enable.partition.eof": True,
         "auto.offset.reset": reset,
@@ -158,16 +156,16 @@ def make_consumer(
         "fetch.queue.backoff.ms": 20,  # the default stops for a second whenever its queue is full: a fifth of the speed
     }
     try:
-        return Consumer({**_config(settings, Reasons()), **owned})
+        return Consumer({**_properties(config, Reasons()), **owned})
     except KafkaException as error:
-        raise _bad_config(error, settings) from error
+        raise _bad_config(error, config) from error
 
 
-def _config(settings: LogSettings, reasons: Reasons) -> dict[str, object]:
+def _properties(config: ClientConfig, reasons: Reasons) -> dict[str, object]:
     return {
         "client.id": "tablestore",
         "reconnect.backoff.max.ms": 1000,
-        **settings.client,
+        **config.properties,
         "logger": _LOGGER,
         "error_cb": reasons,
     }
@@ -185,36 +183,31 @@ def said(error: KafkaException) -> str:
     return f"{inner.name()}: {inner.str()}" if isinstance(inner, KafkaError) else str(error)
 
 
-def translate(
-    error: KafkaException, settings: LogSettings, *, doing: str, reasons: Reasons | None = None
-) -> TablestoreError:
-    """TS1713 for a log-in, TS1750 rights, TS1721 wrong setting, TS1702 unreachable, TS1710 fenced, else TS1711."""
-    code = code_of(error)
+def why_of(error: KafkaException, config: ClientConfig, reasons: Reasons | None) -> str:
+    """The text of the error and of what the client said in the background, without secrets."""
     background = reasons.text() if reasons is not None else ""
-    why = settings.redact(said(error) + (f" ({background})" if background else ""))
-    what = f"the log of {settings.table} (topic {settings.topic}) failed while {doing}"
-    if code in RIGHTS:
-        return rights_error(code, settings, why, doing=doing, config=_config(settings, Reasons()))
+    return config.redact(said(error) + (f" ({background})" if background else ""))
+
+
+def client_error(
+    error: KafkaException, config: ClientConfig, *, doing: str, reasons: Reasons | None = None
+) -> TablestoreError:
+    """TS1713 for a log-in, TS1721 wrong setting, TS1702 unreachable, else TS1711."""
+    code, why = code_of(error), why_of(error, config, reasons)
+    what = f"{config.subject} failed while {doing}"
     if code in LOGIN or (reasons is not None and reasons.find_login_failure() is not None):
         return login_error(what, why)
     if code in _WRONG_SETTING:
-        return _bad_config(error, settings)
+        return _bad_config(error, config)
     if code in _UNREACHABLE:
-        return RetryError(
+        return BrokersUnreachable(
             "TS1702",
             what,
-            why=f"the brokers at {settings.brokers} gave no answer within {settings.timeout_s:.0f} s: {why}",
+            why=f"the brokers at {config.brokers} gave no answer within {config.timeout_s:.0f} s: {why}",
             fix="start the broker (`tablestore broker start`) or correct kafka.bootstrap.servers in `log:` of the "
             "profile (or --bootstrap), then publish again",
         )
-    if code in FENCED:
-        return Fenced(
-            "TS1710",
-            what,
-            why=f"another publisher of this table took over: {why}",
-            fix="run one publisher of a table at a time; what it did not publish, the next run does",
-        )
-    return RetryError(
+    return KafkaRequestFailed(
         "TS1711",
         what,
         why=why,
@@ -222,11 +215,11 @@ def translate(
     )
 
 
-def _bad_config(error: KafkaException, settings: LogSettings) -> FixRequest:
+def _bad_config(error: KafkaException, config: ClientConfig) -> FixRequest:
     return FixRequest(
         "TS1721",
-        f"the Kafka settings of {settings.table} are not accepted",
-        why=settings.redact(said(error)),
+        f"the Kafka settings of {config.subject} are not accepted",
+        why=config.redact(said(error)),
         fix="correct `log:` of the profile, or the kafka.* options of the table; brokers have limits of their own, "
         "as transaction.max.timeout.ms for kafka.transaction.timeout.ms",
     )

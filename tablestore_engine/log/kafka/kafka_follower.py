@@ -27,8 +27,9 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.followed_log import LogBorder, Messages, Place
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, decode_marker, read_range, read_span
-from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer, translate
+from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer
 from tablestore_engine.log.kafka.kafka_topic import check_shards, check_topic_id, find_topics, missing_topic
+from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.message_runs import MessageRun, to_columns
 from tablestore_engine.log.kafka.partition_ends import find_beginnings, find_ends
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
@@ -104,7 +105,7 @@ class KafkaFollower:
     def __init__(self, settings: LogSettings, runtime: Runtime) -> None:
         """Raises what make_admin raises, NotFound TS1705, FixRequest TS1706."""
         self._settings, self._runtime = settings, runtime
-        self._admin: AdminClient = make_admin(settings)
+        self._admin: AdminClient = make_admin(settings.client)
         topics = find_topics(self._admin, settings)
         if topics.data is None or topics.marker is None:
             raise missing_topic(settings, settings.topic if topics.data is None else settings.marker_topic)
@@ -149,13 +150,15 @@ class KafkaFollower:
     def _read_markers(self, shard: int) -> bool:
         """Whether there are new ones."""
         if self._marker_consumer is None:
-            self._marker_consumer = make_consumer(self._settings)
+            self._marker_consumer = make_consumer(self._settings.client)
         place = TopicPartition(self._settings.marker_topic, shard)
-        low, high = read_span(self._marker_consumer, place, self._settings, self._runtime)
+        low, high = read_span(self._marker_consumer, place, self._settings.client, self._runtime)
         begin = max(low, self._markers_end[shard])
         if begin < high:
             span = (begin, high)
-            records = read_range(self._marker_consumer, place, span, self._runtime, self._settings.timeout_s)
+            records = read_range(
+                self._marker_consumer, place, span, self._runtime, self._settings.client.timeout_s
+            )
             self._markers[shard].extend(
                 decode_marker(value) for value in (one.value() for one in records) if value is not None
             )
@@ -167,7 +170,11 @@ class KafkaFollower:
         with _told(self._settings, "asking for the ends of the topic"):
             self._meet(self._partitions)
             found = find_ends(
-                self._admin, self._places(), self._settings, IsolationLevel.READ_COMMITTED, self._runtime
+                self._admin,
+                self._places(),
+                self._settings.client,
+                IsolationLevel.READ_COMMITTED,
+                self._runtime,
             )
         return {partition: end for (_, partition), end in found.items()}
 
@@ -175,7 +182,7 @@ class KafkaFollower:
         """As FollowedLog."""
         with _told(self._settings, "asking for the beginning of the topic"):
             self._meet(self._partitions)
-            found = find_beginnings(self._admin, self._places(), self._settings, self._runtime)
+            found = find_beginnings(self._admin, self._places(), self._settings.client, self._runtime)
         return {partition: begin for (_, partition), begin in found.items()}
 
     def _places(self) -> list[tuple[str, int]]:
@@ -201,7 +208,7 @@ class KafkaFollower:
         self._met = partitions
 
     def _look(self, client: AdminClient | Consumer) -> Sequence[int]:
-        found = client.list_topics(self._settings.topic, timeout=self._settings.timeout_s)
+        found = client.list_topics(self._settings.topic, timeout=self._settings.client.timeout_s)
         return list(found.topics[self._settings.topic].partitions)
 
     def check_there(self, place: Place) -> None:
@@ -226,7 +233,7 @@ class KafkaFollower:
 
     def _open(self) -> _Follow:
         if self._follow is None:
-            self._follow = _Follow(make_consumer(self._settings, reset="error"))
+            self._follow = _Follow(make_consumer(self._settings.client, reset="error"))
         return self._follow
 
     def _goes_on(self, follow: _Follow, start: Place, until: Place) -> bool:
@@ -254,7 +261,7 @@ class KafkaFollower:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer while reading the topic"))
 
     def _deadline(self) -> int:
-        return self._runtime.now_ms() + int(self._settings.timeout_s * 1000)
+        return self._runtime.now_ms() + int(self._settings.client.timeout_s * 1000)
 
     @staticmethod
     def _has_enough(follow: _Follow, until: Place, rows_max: int) -> bool:
@@ -318,10 +325,12 @@ class KafkaFollower:
 
     def decode(self, messages: Messages, schemas: Sequence[TableSchema]) -> pa.Table:
         """As FollowedLog."""
-        if not self._settings.registry:
+        if not self._settings.client.registry:
             return decode_messages(messages, schemas, self._settings.formats)
         if self._registry is None:
-            self._registry = SchemaRegistry(self._settings)  # it remembers the schemas that it was asked for
+            self._registry = SchemaRegistry(
+                self._settings.client
+            )  # it remembers the schemas that it was asked for
         return decode_messages(messages, schemas, self._settings.formats, self._registry.find_schema)
 
     def close(self) -> None:

@@ -82,7 +82,7 @@ class LogProducer:
         self._last: dict[int, int] = {}
         self._arrived: dict[int, int] = {}
         self._marker_ends: dict[int, int] = {}
-        self._producer = make_producer(settings, transactional_id, self._on_row, self.reasons)
+        self._producer = make_producer(settings.client, transactional_id, self._on_row, self.reasons)
 
     @property
     def rows(self) -> int:
@@ -107,8 +107,8 @@ class LogProducer:
     def init(self) -> None:
         """Fence older producers of this id and wait until their transaction is decided."""
         # with a connection and metadata at hand init takes 5 ms; without, often one 500 ms tick of librdkafka
-        self._producer.list_topics(self._settings.topic, timeout=self._settings.timeout_s)
-        self._serve(self._producer.init_transactions, self._settings.delivery_s)
+        self._producer.list_topics(self._settings.topic, timeout=self._settings.client.timeout_s)
+        self._serve(self._producer.init_transactions, self._settings.client.delivery_s)
 
     def begin(self) -> None:
         """Open a transaction."""
@@ -153,7 +153,7 @@ class LogProducer:
 
     def settle(self) -> Mapping[int, tuple[int, int]]:
         """Wait for all reports; {partition: (first, next)} of the rows. Raises FixData TS1709, EngineBug TS1714."""
-        self._serve(self._producer.flush, self._settings.delivery_s + 2)
+        self._serve(self._producer.flush, self._settings.client.delivery_s + 2)
         for error, key, size in self._failures:
             self._refuse_oversize(error, key, size)
         if self._failures:
@@ -182,7 +182,7 @@ class LogProducer:
 
     def commit(self) -> None:
         """Make the transaction visible. After an error the outcome is unknown: init a new producer, read progress."""
-        self._serve(self._producer.commit_transaction, self._settings.delivery_s)
+        self._serve(self._producer.commit_transaction, self._settings.client.delivery_s)
 
     def abort_leftovers(self, places: Iterable[tuple[str, int]]) -> None:
         """Abort whatever an earlier transaction of this id left open in these (topic, partition)s.
@@ -195,7 +195,7 @@ class LogProducer:
             self._producer.produce(topic, None, _LEFTOVER_KEY, partition, on_delivery=self._on_leftover)
             self._handed += 1
         self.settle()
-        self._serve(self._producer.abort_transaction, self._settings.delivery_s)
+        self._serve(self._producer.abort_transaction, self._settings.client.delivery_s)
 
     def abandon(self, *, abort: bool) -> None:
         """Give the producer up; with `abort` readers need not wait for the broker's own time-out."""
@@ -212,7 +212,7 @@ class LogProducer:
     def _explain_failed_state(self) -> None:
         """An earlier message may have failed the transaction meanwhile: its report is the reason to tell."""
         self._producer.purge(blocking=False)
-        self._serve(self._producer.flush, self._settings.timeout_s)
+        self._serve(self._producer.flush, self._settings.client.timeout_s)
         for error, key, size in self._failures:
             self._refuse_oversize(error, key, size)
 

@@ -21,6 +21,7 @@ from tablestore_engine.log.avro_schema import avro_schemas
 from tablestore_engine.log.changes import ReadChanges, ReadState
 from tablestore_engine.log.decode import LogMessage, decode_rows
 from tablestore_engine.log.kafka.broker_check import check_brokers, check_registry
+from tablestore_engine.log.kafka.client_config import REGISTRY_PREFIX
 from tablestore_engine.log.kafka.kafka_follower import KafkaFollower
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.log_state import read_log_state
@@ -30,7 +31,7 @@ from tablestore_engine.log.kafka.publish_progress import silent
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
-from tablestore_engine.log.kafka.settings import REGISTRY_PREFIX, LogSettings, resolve_log
+from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 from tablestore_engine.log.sink import (
     FindCommit,
     LoggedTable,
@@ -76,9 +77,9 @@ class KafkaSink:
 
     def check_schema(self) -> None:
         """Whether a registry would take the table's schema. Raises TS1767-TS1772."""
-        if self.settings.registry:
-            with SchemaRegistry(self.settings) as registry:
-                registry.check(self.settings.schemas)
+        if self.settings.client.registry:
+            with SchemaRegistry(self.settings.client) as registry:
+                registry.check(self.settings.schemas, self.settings.topic)
 
     def check(self, latest_id: int, find_commit: FindCommit) -> int:
         """As Publisher.check."""
@@ -128,9 +129,9 @@ class KafkaSink:
     def decode(self, messages: Sequence[LogMessage], schema: TableSchema) -> pa.Table:
         """As decode_rows; a registry is asked for the schemas that messages name."""
         formats = self.settings.formats
-        if not self.settings.registry:
+        if not self.settings.client.registry:
             return decode_rows(messages, schema, formats)
-        with SchemaRegistry(self.settings) as registry:
+        with SchemaRegistry(self.settings.client) as registry:
             return decode_rows(messages, schema, formats, registry.find_schema)
 
     def look(self) -> LogState:

@@ -21,7 +21,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
-from tablestore_engine.log.kafka.kafka_client import code_of, said, translate
+from tablestore_engine.log.kafka.kafka_client import code_of, said
+from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.topic_settings import data_config, marker_config, settle_settings
 from tablestore_engine.runtime.outside_world import Runtime
@@ -63,7 +64,9 @@ def find_topics(admin: AdminClient, settings: LogSettings) -> LogTopics:
     """Both topics as the brokers know them. Raises what `translate` gives."""
     names = (settings.topic, settings.marker_topic)
     asked = admin.describe_topics(
-        TopicCollection(list(names)), request_timeout=settings.timeout_s, include_authorized_operations=True
+        TopicCollection(list(names)),
+        request_timeout=settings.client.timeout_s,
+        include_authorized_operations=True,
     )
     found: dict[str, TopicFacts | None] = {}
     for name in names:
@@ -71,7 +74,7 @@ def find_topics(admin: AdminClient, settings: LogSettings) -> LogTopics:
             description = asked[name].result()
         except KafkaException as error:
             if code_of(error) not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-                raise translate(error, settings, doing=f"describing topic {name}") from error
+                raise translate(error, settings, doing=f"describing topic {name}", topic=name) from error
             found[name] = None
         else:
             found[name] = TopicFacts(
@@ -200,12 +203,12 @@ def _is_shown(before: LogTopics, now: LogTopics, settings: LogSettings, names: C
 def _delete(admin: AdminClient, settings: LogSettings, names: Collection[str]) -> None:
     if not names:
         return
-    for name, future in admin.delete_topics(list(names), operation_timeout=settings.timeout_s).items():
+    for name, future in admin.delete_topics(list(names), operation_timeout=settings.client.timeout_s).items():
         try:
             future.result()
         except KafkaException as error:
             if code_of(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise translate(error, settings, doing=f"deleting topic {name}") from error
+                raise translate(error, settings, doing=f"deleting topic {name}", topic=name) from error
 
 
 def _check_partitions(settings: LogSettings, topics: LogTopics) -> None:
@@ -262,7 +265,7 @@ def _ask_create(
     admin: AdminClient, settings: LogSettings, wanted: list[NewTopic], *, made: set[str], only_try: bool
 ) -> None:
     """Adds to `made` what this call made. Raises FixRequest TS1717 and what `translate` gives."""
-    asked = admin.create_topics(wanted, operation_timeout=settings.timeout_s, validate_only=only_try)
+    asked = admin.create_topics(wanted, operation_timeout=settings.client.timeout_s, validate_only=only_try)
     for name, future in asked.items():
         try:
             future.result()
@@ -273,10 +276,10 @@ def _ask_create(
                 raise FixRequest(
                     "TS1717",
                     f"the brokers refuse to make topic {name} for {settings.table}",
-                    why=settings.redact(said(error)),
+                    why=settings.client.redact(said(error)),
                     fix="correct 'log.system.replication', 'log.retention' or 'kafka.topic'",
                 ) from error
-            raise translate(error, settings, doing=f"creating topic {name}") from error
+            raise translate(error, settings, doing=f"creating topic {name}", topic=name) from error
         made.add(name)
 
 
@@ -287,18 +290,19 @@ def reach_partitions(admin: AdminClient, settings: LogSettings, runtime: Runtime
     TS1720.
     """
     wanted = NewPartitions(settings.topic, settings.partitions)
-    for future in admin.create_partitions([wanted], operation_timeout=settings.timeout_s).values():
+    for future in admin.create_partitions([wanted], operation_timeout=settings.client.timeout_s).values():
         try:
             future.result()
         except KafkaException as error:
             if _partitions_of(admin, settings) >= settings.partitions:
                 continue  # another process was quicker
             if code_of(error) not in _REFUSED:
-                raise translate(error, settings, doing=f"adding partitions to {settings.topic}") from error
+                doing = f"adding partitions to {settings.topic}"
+                raise translate(error, settings, doing=doing, topic=settings.topic) from error
             raise FixRequest(
                 "TS1717",
                 f"the brokers refuse to give topic {settings.topic} {settings.partitions} partitions",
-                why=settings.redact(said(error)),
+                why=settings.client.redact(said(error)),
                 fix="look at the brokers' policies, then `tablestore publish` sends what is pending",
             ) from error
     deadline = runtime.now_ms() + _APPEAR_SECONDS * 1000

@@ -85,7 +85,7 @@ def _base_of(
     claim: Claim,
     runtime: Runtime,
 ) -> CommitMarker:
-    ends = find_ends(admin, data_places(settings), settings, IsolationLevel.READ_COMMITTED, runtime)
+    ends = find_ends(admin, data_places(settings), settings.client, IsolationLevel.READ_COMMITTED, runtime)
     marker = CommitMarker(
         settings.table_uuid,
         after_snapshot,
@@ -110,7 +110,7 @@ def _still_unchecked(base: CommitMarker, over: CommitMarker | None) -> Mapping[i
 
 def newest_marker(settings: LogSettings, runtime: Runtime) -> CommitMarker | None:
     """None when there is none, or no reader sees it yet. Raises KafkaException."""
-    with closing(make_consumer(settings)) as consumer:
+    with closing(make_consumer(settings.client)) as consumer:
         markers = read_markers(consumer, settings, runtime)
     return markers[-1] if markers else None
 

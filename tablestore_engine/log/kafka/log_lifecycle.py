@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from confluent_kafka import IsolationLevel, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.errors import Fenced, FixRequest, TablestoreError
+from tablestore_engine.errors import Fenced, FixRequest, KafkaRequestFailed, TablestoreError
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, plan_progress
 from tablestore_engine.log.kafka.hanging_transactions import (
     await_decided,
@@ -41,7 +41,7 @@ from tablestore_engine.log.kafka.hanging_transactions import (
     marker_place,
     settle_topics,
 )
-from tablestore_engine.log.kafka.kafka_client import make_admin, make_consumer, translate
+from tablestore_engine.log.kafka.kafka_client import make_admin, make_consumer
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import (
     LogTopics,
@@ -56,6 +56,7 @@ from tablestore_engine.log.kafka.kafka_topic import (
     reach_partitions,
 )
 from tablestore_engine.log.kafka.log_base import Claim, is_left_claim, newest_marker, write_base
+from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.reader import find_tails
 from tablestore_engine.log.kafka.settings import LogSettings
@@ -82,7 +83,7 @@ def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runt
 
     `after_snapshot`: snapshots up to this one count as published (a table that gets its log later).
     """
-    admin = make_admin(settings)
+    admin = make_admin(settings.client)
     _try_client(settings)
     was_absent = find_topics(admin, settings).data is None
     topics, created = create_topics(admin, settings, runtime)
@@ -110,7 +111,7 @@ def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runt
             return LogBeginning(topics.data.topic_id, is_ours)
         except KafkaException as error:
             final = translate(error, settings, doing="claiming the topic")
-            if attempts == _CLAIMS or not (isinstance(final, Fenced) or final.code == "TS1711"):
+            if attempts == _CLAIMS or not isinstance(final, Fenced | KafkaRequestFailed):
                 raise final from error
             runtime.sleep(0.1 * (1 + runtime.random.random()))
 
@@ -129,7 +130,7 @@ def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = 
 
     Every shard begins anew in a transaction of its own: one that fails in between is done by asking again.
     """
-    admin = make_admin(settings)
+    admin = make_admin(settings.client)
     topics, created = create_topics(admin, settings, runtime)
     check_use(admin, settings, topics)
     assert topics.data is not None
@@ -165,7 +166,7 @@ def _reset_shard(
 
 def drop_log(settings: LogSettings, runtime: Runtime = SYSTEM) -> None:
     """Delete the topics that are still this table's; missing ones are fine. Raises what publishing would."""
-    admin = make_admin(settings)
+    admin = make_admin(settings.client)
     topics = find_topics(admin, settings)
     try:
         newest = newest_marker(settings, runtime) if topics.marker is not None else None
@@ -287,7 +288,7 @@ def _claim(
     # a second base marker behind one that is only hidden would set P back
     places = [marker_place(shard) for shard in shards]
     await_decided(admin, places, settings, runtime)
-    ends = find_ends(admin, places, settings, IsolationLevel.READ_COMMITTED, runtime)
+    ends = find_ends(admin, places, settings.client, IsolationLevel.READ_COMMITTED, runtime)
     newest = [newest_marker(shard, runtime) for shard in shards]
     is_ours = is_ours or any(one is not None and one.made for one in newest)
     owners = [one for one in newest if one is not None and not is_left_claim(settings, one)]
@@ -310,18 +311,18 @@ def _await_marker(settings: LogSettings, runtime: Runtime, *, before: CommitMark
     """A commit is answered a moment before readers see it, and the publisher has another transactional id: without
     waiting it could find no marker yet. What does not appear in time is found (or missed) by the next command.
     """
-    deadline = runtime.now_ms() + int(settings.timeout_s * 1000)
+    deadline = runtime.now_ms() + int(settings.client.timeout_s * 1000)
     while newest_marker(settings, runtime) == before and runtime.now_ms() < deadline:
         runtime.sleep(0.01)
 
 
 def _has_rows(settings: LogSettings, runtime: Runtime) -> bool:
-    with closing(make_consumer(settings)) as consumer:
+    with closing(make_consumer(settings.client)) as consumer:
         return any(following > 0 for following, _ in find_tails(consumer, settings, runtime).values())
 
 
 def _progress_from_tails(settings: LogSettings, data: TopicFacts, runtime: Runtime) -> Progress:
-    with closing(make_consumer(settings)) as consumer:
+    with closing(make_consumer(settings.client)) as consumer:
         tails = find_tails(consumer, settings, runtime)
     known = [message for _, message in tails.values() if message is not None]
     if (

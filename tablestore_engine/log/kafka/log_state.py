@@ -24,9 +24,10 @@ from tablestore_engine.log.kafka.hanging_transactions import (
     find_undecided,
     marker_place,
 )
-from tablestore_engine.log.kafka.kafka_client import make_admin, translate
+from tablestore_engine.log.kafka.kafka_client import make_admin
 from tablestore_engine.log.kafka.kafka_topic import LogTopics, check_topics, find_topics
 from tablestore_engine.log.kafka.log_base import newest_marker
+from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.log_lifecycle import check_owner
 from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.settings import LogSettings
@@ -43,7 +44,7 @@ _SHOWN = (
 
 def read_log_state(settings: LogSettings, runtime: Runtime) -> LogState:
     """Raises RetryError TS1702, FixRequest TS1713, TS1750-TS1752, and what `translate` gives."""
-    admin = make_admin(settings)
+    admin = make_admin(settings.client)
     try:
         return _read(admin, settings, runtime)
     except KafkaException as error:
@@ -110,7 +111,7 @@ def _read_shard(admin: AdminClient, settings: LogSettings, topics: LogTopics, ru
     there = [*(data if has_all else ()), *(marks if has_marks else ())]
     undecided = find_undecided(admin, there, settings, runtime) if there else {}
     committed = IsolationLevel.READ_COMMITTED
-    ends = find_ends(admin, data, settings, committed, runtime) if has_all else {}
+    ends = find_ends(admin, data, settings.client, committed, runtime) if has_all else {}
     return _Shard(
         newest,
         {partition: end for (_, partition), end in ends.items()},

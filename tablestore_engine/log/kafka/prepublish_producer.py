@@ -89,7 +89,7 @@ class PrepublishProducer:
         """Made at first use. Raises FixRequest TS1721."""
         with self._lock:
             if self._producer is None:
-                self._producer = make_producer(self.settings, None, _unasked, Reasons())
+                self._producer = make_producer(self.settings.client, None, _unasked, Reasons())
             return self._producer
 
     def drop(self) -> None:

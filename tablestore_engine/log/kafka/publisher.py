@@ -29,9 +29,10 @@ from tablestore_engine.log.avro_schema import SchemaIds, avro_schemas
 from tablestore_engine.log.changes import PublishReport, ReadChanges, ReadState, SnapshotChanges
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress
 from tablestore_engine.log.kafka.eventual_log import EventualCall, publish_eventual
-from tablestore_engine.log.kafka.kafka_client import make_admin, translate
+from tablestore_engine.log.kafka.kafka_client import make_admin
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import check_topics, check_use, find_topics
+from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.log_lifecycle import open_progress
 from tablestore_engine.log.kafka.publish_progress import PublishProgress, silent
 from tablestore_engine.log.kafka.publisher_retry import PublisherRetry
@@ -93,7 +94,7 @@ class Publisher:
         `early`: what this process knows of such rows, by snapshot. Raises TS1702-TS1714, TS1730, TS1731, TS1733,
         TS1750-TS1753; after RetryError and OutcomeUnknown simply call again.
         """
-        deadline_ms = self._runtime.now_ms() + int(self._settings.delivery_s * 1000)
+        deadline_ms = self._runtime.now_ms() + int(self._settings.client.delivery_s * 1000)
 
         def send(session: Session, tally: Tally) -> None:
             def outbox(forget: Forget | None = None) -> None:
@@ -125,10 +126,10 @@ class Publisher:
             first = session.progress.published + 1
             if first <= latest_id:
                 self._check_there(first, find_commit)
-            if self._settings.registry:
-                self._open_registry().check(self._settings.schemas)
+            if self._settings.client.registry:
+                self._open_registry().check(self._settings.schemas, self._settings.topic)
 
-        deadline_ms = self._runtime.now_ms() + int(self._settings.timeout_s * 1000)
+        deadline_ms = self._runtime.now_ms() + int(self._settings.client.timeout_s * 1000)
         return self._repeat(look, latest_id, find_commit, deadline_ms)[0].progress.published
 
     def _repeat(
@@ -184,7 +185,7 @@ class Publisher:
             self._drop(abort=True)  # a new one says what is wrong, or finds what others have set right since
         session = self._session
         if session is None:
-            admin = make_admin(self._settings)
+            admin = make_admin(self._settings.client)
             producer = LogProducer(self._settings, self._settings.transactional_id)
             session = self._session = Session(admin, producer, Progress(0, None, ""))
             session.progress, newest = open_progress(admin, producer, self._settings, self._runtime)
@@ -238,14 +239,14 @@ class Publisher:
 
     def _register(self, schema: TableSchema) -> SchemaIds:
         """Numbers of the Avro schemas of a snapshot, before its transaction begins. Raises TS1767-TS1772."""
-        if not self._settings.registry:
+        if not self._settings.client.registry:
             return SchemaIds()
         schemas = avro_schemas(schema, self._settings.topic, self._settings.formats)
-        return self._open_registry().register(schemas)
+        return self._open_registry().register(schemas, self._settings.topic)
 
     def _open_registry(self) -> SchemaRegistry:
         if self._registry is None:
-            self._registry = SchemaRegistry(self._settings)
+            self._registry = SchemaRegistry(self._settings.client)
         return self._registry
 
     def _check_there(self, snapshot_id: int, find_commit: FindCommit | None) -> None:
@@ -283,6 +284,6 @@ def _outcome_unknown(settings: LogSettings, marker: CommitMarker, why: str) -> O
     return OutcomeUnknown(
         "TS1712",
         f"whether snapshot {marker.snapshot_id} of {settings.table} is in topic {settings.topic} is not known",
-        why=f"the commit was sent, its answer was lost, and the brokers cannot be asked: {settings.redact(why)}",
+        why=f"the commit was sent, its answer was lost, and the brokers cannot be asked: {settings.client.redact(why)}",
         fix="publish again when the brokers are back: it reads what happened and never sends a row twice",
     )

@@ -21,7 +21,8 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, read_markers, read_range, read_span
-from tablestore_engine.log.kafka.kafka_client import make_consumer, translate
+from tablestore_engine.log.kafka.kafka_client import make_consumer
+from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.message_runs import KIND_OF_HEADER
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
@@ -38,15 +39,15 @@ def read_messages(
     runtime: Runtime = SYSTEM,
 ) -> Iterator[LogMessage]:
     """Messages in offset order of each partition, from `start` (absent: the beginning) to what is decided now."""
-    with closing(make_consumer(settings, isolation=isolation)) as consumer:
+    with closing(make_consumer(settings.client, isolation=isolation)) as consumer:
         try:
             for partition in range(settings.partitions):
                 place = TopicPartition(settings.topic, partition)
-                low, high = read_span(consumer, place, settings, runtime)
+                low, high = read_span(consumer, place, settings.client, runtime)
                 begin = max(low, (start or {}).get(partition, low))
                 for at in range(begin, high, _SLICE):
                     span = (at, min(at + _SLICE, high))
-                    for message in read_range(consumer, place, span, runtime, settings.timeout_s):
+                    for message in read_range(consumer, place, span, runtime, settings.client.timeout_s):
                         yield to_message(message)
         except KafkaException as error:
             raise translate(error, settings, doing="reading the topic") from error
@@ -54,7 +55,7 @@ def read_messages(
 
 def read_log_markers(settings: LogSettings, *, runtime: Runtime = SYSTEM) -> tuple[CommitMarker, ...]:
     """Every marker that compaction left, oldest first; one shard after the other."""
-    with closing(make_consumer(settings)) as consumer:
+    with closing(make_consumer(settings.client)) as consumer:
         try:
             found = [
                 read_markers(consumer, shard, runtime, everything=True) for shard in settings.all_shards()
@@ -99,11 +100,13 @@ def find_tails(
     tails: dict[int, tuple[int, LogMessage | None]] = {}
     for partition in settings.own_partitions:
         place = TopicPartition(settings.topic, partition)
-        low, high = read_span(consumer, place, settings, runtime)
+        low, high = read_span(consumer, place, settings.client, runtime)
         newest, look = None, _TAIL
         while newest is None and high > low:
             begin = max(low, high - look)
-            found = map(to_message, read_range(consumer, place, (begin, high), runtime, settings.timeout_s))
+            found = map(
+                to_message, read_range(consumer, place, (begin, high), runtime, settings.client.timeout_s)
+            )
             newest = next((m for m in reversed(list(found)) if m.snapshot_id is not None), None)
             if begin == low:
                 break

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
 from tablestore_engine.log.avro_schema import AvroSchemas, SchemaIds, subjects
-from tablestore_engine.log.kafka.settings import REGISTRY_PREFIX, LogSettings
+from tablestore_engine.log.kafka.client_config import REGISTRY_PREFIX, ClientConfig
 
 T = TypeVar("T")
 _CLIENT = "confluent_kafka.schema_registry"
@@ -34,21 +34,21 @@ _SERVER = 500
 
 
 class SchemaRegistry:
-    """Of one table. Not thread-safe."""
+    """Not thread-safe."""
 
-    def __init__(self, settings: LogSettings) -> None:
+    def __init__(self, client: ClientConfig) -> None:
         """Asks nothing yet. Raises FixRequest TS1770, TS1771."""
-        self._settings = settings
+        self._config = client
         self._module, self._transport = _load_client()
-        said: dict[str, object] = {"timeout": int(settings.timeout_s), "max.retries": 1}
+        said: dict[str, object] = {"timeout": int(client.timeout_s), "max.retries": 1}
         try:
-            said.update({key: _number(key, text) for key, text in settings.registry.items()})
+            said.update({key: _number(key, text) for key, text in client.registry.items()})
             self._client = self._module.SchemaRegistryClient(said)
         except (ValueError, TypeError, OSError) as error:
             raise FixRequest(
                 "TS1770",
-                f"the settings of the schema registry for {settings.table} are not accepted",
-                why=settings.redact(str(error)),
+                f"the settings of the schema registry for {client.subject} are not accepted",
+                why=client.redact(str(error)),
                 fix=f"correct {REGISTRY_PREFIX}* in `log:` of the profile, or in the file of TABLESTORE_KAFKA_CONFIG",
             ) from error
 
@@ -68,15 +68,14 @@ class SchemaRegistry:
         """Raises as `check`."""
         self._ask("asking it", self._client.get_schema_types)
 
-    def check(self, schemas: AvroSchemas) -> None:
-        """Whether the schemas may be registered. Raises RetryError TS1767, FixRequest TS1768, TS1769, TS1772."""
-        for subject, text in subjects(schemas, self._settings.topic).items():
+    def check(self, schemas: AvroSchemas, topic: str) -> None:
+        """Whether a topic's schemas may be registered. Raises RetryError TS1767, FixRequest TS1768, TS1769, TS1772."""
+        for subject, text in subjects(schemas, topic).items():
             if not self._is_compatible(subject, text):
                 raise self._incompatible(subject, "it is not compatible with the versions that are there")
 
-    def register(self, schemas: AvroSchemas) -> SchemaIds:
-        """The schemas' numbers. Raises as `check`."""
-        topic = self._settings.topic
+    def register(self, schemas: AvroSchemas, topic: str) -> SchemaIds:
+        """The numbers of a topic's schemas. Raises as `check`."""
         ids = {
             subject: self._register_one(subject, text) for subject, text in subjects(schemas, topic).items()
         }
@@ -132,8 +131,8 @@ class SchemaRegistry:
         if status in _LOGIN:
             return FixRequest(
                 "TS1768",
-                f"the schema registry refuses the log-in for {self._settings.table}, {doing}",
-                why=self._settings.redact(text),
+                f"the schema registry refuses the log-in for {self._config.subject}, {doing}",
+                why=self._config.redact(text),
                 fix=f"correct {REGISTRY_PREFIX}basic.auth.user.info (or bearer.auth.*, ssl.*) in `log:` of the "
                 "profile, or the user's rights: read and write of the subjects, read of their compatibility",
             )
@@ -146,8 +145,8 @@ class SchemaRegistry:
     def _incompatible(self, doing: str, why: str) -> FixRequest:
         return FixRequest(
             "TS1769",
-            f"the schema registry does not take the schema of {self._settings.table} ({doing})",
-            why=self._settings.redact(why),
+            f"the schema registry does not take the schema of {self._config.subject} ({doing})",
+            why=self._config.redact(why),
             fix="change the columns in a way that it allows (add nullable ones, widen), or set another compatibility "
             "for the subject; of a table that was dropped, delete the subject with its topic",
         )
@@ -155,8 +154,8 @@ class SchemaRegistry:
     def _away(self, doing: str, why: str) -> RetryError:
         return RetryError(
             "TS1767",
-            f"the schema registry for {self._settings.table} gave no answer, {doing}",
-            why=self._settings.redact(f"{self._settings.registry.get('url', '')}: {why}"),
+            f"the schema registry for {self._config.subject} gave no answer, {doing}",
+            why=self._config.redact(f"{self._config.registry.get('url', '')}: {why}"),
             fix=f"start it, or correct {REGISTRY_PREFIX}url in `log:` of the profile, then do this again; a "
             "snapshot that is committed is published later",
         )
@@ -164,8 +163,8 @@ class SchemaRegistry:
     def _strange(self, doing: str, why: str) -> FixRequest:
         return FixRequest(
             "TS1772",
-            f"the schema registry for {self._settings.table} gave an answer that is not understood, {doing}",
-            why=self._settings.redact(why),
+            f"the schema registry for {self._config.subject} gave an answer that is not understood, {doing}",
+            why=self._config.redact(why),
             fix=f"see that {REGISTRY_PREFIX}url is the address of a registry with Confluent's interface (of Apicurio "
             "http://HOST:PORT/apis/ccompat/v7)",
         )

@@ -1,61 +1,44 @@
 """Table options `log.*`, `kafka.*` and the profile's `log:` block → one frozen LogSettings.
 
-Names      LogSettings     everything that publishing and reading one table's topic needs
-           resolve_log()   the way to make one; None when the table has no log
-           reader_settings() of a topic that others write and we read
 Order      the engine's own client settings > the table's few harmless ones > the profile's > our defaults.
 Trust      a table may have been written by anybody: it names its topic and tunes messages, by the kafka.* rows of the
            table of options. Brokers, security, files and plugins come from the profile (or --bootstrap) alone; any
            other kafka.* in a table is refused. kafka.bootstrap.servers, which versions before kept there, is not read.
 Registry   `schema.registry.*` of the same places, without the prefix what Confluent's client takes: url,
            basic.auth.user.info, ssl.… A table names no registry, as it names no brokers.
-INVARIANT  secrets never leave `client` and `registry`, which are left out of repr; `redact` takes them out of any text.
+INVARIANT  secrets are in `client` alone (log/kafka/client_config.py).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.avro_schema import AvroSchemas
-from tablestore_engine.log.kafka.client_translation import check_log_in
+from tablestore_engine.log.kafka.client_config import (
+    BROKERS,
+    KAFKA_PREFIX,
+    REGISTRY_PREFIX,
+    ClientConfig,
+    client_properties,
+    options_conflict,
+    registry_settings,
+)
 from tablestore_engine.log.log_formats import LogFormats, resolve_formats
 from tablestore_engine.log.message_envelope import ChangelogMode, resolve_mode
-from tablestore_engine.options import OPTIONS, OptionSet, check_options, parse_duration_ms
+from tablestore_engine.options import OptionSet, check_options, parse_duration_ms
 
 MARKER_SUFFIX = "__snapshots"
-REGISTRY_PREFIX = "schema.registry."
-_PREFIX = "kafka."
-_BROKERS = "kafka.bootstrap.servers"
-_TUNING = frozenset(key for key in OPTIONS if key.startswith(_PREFIX)) - {"kafka.topic"}
-# what makes exactly-once work is not for sale
-_OWNED = frozenset(
-    {
-        "transactional.id",
-        "enable.idempotence",
-        "isolation.level",
-        "group.id",
-        "enable.auto.commit",
-        "enable.partition.eof",
-        "auto.offset.reset",
-        "acks",
-        "request.required.acks",
-    }
-)
-_SECRET = re.compile(
-    r"passw|passphrase|secret|jaas|key\.pem|keystore\.key|token|credential|oauthbearer\.config|user\.info",
-    re.IGNORECASE,
-)
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,238}")
 
 
 @dataclass(frozen=True)
 class LogSettings:
-    """One table's log; `client` is librdkafka configuration without the prefix `kafka.`, `place` where the table is.
+    """One table's log; `client`: how its brokers and its schema registry are reached, `place`: where the table is.
 
-    `registry`: settings of the schema registry without their prefix; `schemas`: what Avro has of the table's schema.
+    `schemas`: what Avro has of the table's schema.
     `is_eventual`: rows go out before their snapshot exists. `shards`: how many publishers share the partitions,
     of which these are the settings of number `shard` (own_partitions).
     """
@@ -65,15 +48,13 @@ class LogSettings:
     topic: str
     partitions: int
     mode: ChangelogMode
-    client: Mapping[str, str] = field(repr=False)
+    client: ClientConfig
     replication: int = 1
     retention_ms: int | None = None
-    timeout_s: float = 10.0
     chunk_rows: int = 5_000_000
     chunk_ms: int = 60_000
     place: str = ""
     formats: LogFormats = LogFormats()  # noqa: RUF009 - frozen
-    registry: Mapping[str, str] = field(default_factory=dict, repr=False)
     schemas: AvroSchemas = AvroSchemas()  # noqa: RUF009 - frozen
     is_eventual: bool = False
     shards: int = 1
@@ -102,26 +83,9 @@ class LogSettings:
         return self.topic + MARKER_SUFFIX
 
     @property
-    def delivery_s(self) -> float:
-        """How long brokers may be away in the middle of a transaction: less than its own two minutes."""
-        return min(3 * self.timeout_s, 100.0)
-
-    @property
     def transactional_id(self) -> str:
         """One publisher per table and shard: a second one with this id fences the first."""
         return f"ts-{self.table_uuid}" + (f"-{self.shard}" if self.shards > 1 else "")
-
-    @property
-    def brokers(self) -> str:
-        """The addresses, for messages."""
-        return self.client["bootstrap.servers"]
-
-    def redact(self, text: str) -> str:
-        """The text without any secret value of the client configuration."""
-        for key, value in (*self.client.items(), *self.registry.items()):
-            if _SECRET.search(key) and value:
-                text = text.replace(value, "***")
-        return re.sub(r"//[^/@\s]*@", "//***@", text)  # a registry's URL may hold a user and a password
 
 
 def resolve_log(
@@ -140,7 +104,7 @@ def resolve_log(
         _check_no_log(options, table)
         return None
     if values.text("log.system") != "kafka":
-        raise _contradiction(
+        raise options_conflict(
             table, f"'log.system' knows none and kafka, got {options['log.system']!r}", "set one of them"
         )
     _check_built(values, table)
@@ -154,46 +118,31 @@ def resolve_log(
     partitions, shards = _partitions(values, table, is_keyed=is_keyed), values.integer("log.publish.shards")
     _check_shards(table, shards, partitions, is_eventual=is_eventual)
     retention = values.find("log.retention")
+    table_uuid = _needed(values, "tablestore.table-uuid", table)
+    topic = _topic_name(_needed(values, "kafka.topic", table), table)
     return LogSettings(
         table=table,
-        table_uuid=_needed(values, "tablestore.table-uuid", table),
-        topic=_topic_name(_needed(values, "kafka.topic", table), table),
+        table_uuid=table_uuid,
+        topic=topic,
         partitions=partitions,
         mode=mode,
-        client=_client(options, profile or {}, table),
+        client=ClientConfig(
+            client_properties(options, profile or {}, table),
+            _registry(profile or {}, table) if formats.needs_registry(is_keyed=is_keyed) else {},
+            subject=f"the log of {table} (topic {topic})",
+            group_id=f"tablestore-{table_uuid}",
+        ),
         replication=values.integer("log.system.replication"),
         retention_ms=None if retention is None else parse_duration_ms("log.retention", retention),
         place=place,
         formats=formats,
-        registry=_registry(profile or {}, table) if formats.needs_registry(is_keyed=is_keyed) else {},
         is_eventual=is_eventual,
         shards=shards,
     )
 
 
-def reader_settings(topic: str, profile: Mapping[str, str]) -> LogSettings:
-    """Clients for a topic that no table names. Raises FixRequest TS1436, TS1701."""
-    if not profile.get(_BROKERS):
-        raise FixRequest(
-            "TS1436",
-            f"topic {topic} cannot be read: no brokers are named",
-            why=f"{_BROKERS} is nowhere set",
-            fix="add it to `log:` of the profile, or give --bootstrap or TABLESTORE_KAFKA",
-        )
-    said = {key: value for key, value in profile.items() if key.startswith(REGISTRY_PREFIX)}
-    return LogSettings(
-        table=f"topic {topic}",
-        table_uuid=f"ingest-{topic}",
-        topic=topic,
-        partitions=1,
-        mode=ChangelogMode.ALL,
-        client=_client({}, profile, f"topic {topic}"),
-        registry={key.removeprefix(REGISTRY_PREFIX): value for key, value in said.items()},
-    )
-
-
 def _is_of_log(key: str) -> bool:
-    is_client = key.startswith((_PREFIX, REGISTRY_PREFIX)) and key != _BROKERS
+    is_client = key.startswith((KAFKA_PREFIX, REGISTRY_PREFIX)) and key != BROKERS
     return key.startswith("log.") or is_client or key == "tablestore.table-uuid"
 
 
@@ -213,12 +162,12 @@ def _check_no_log(options: Mapping[str, str], table: str) -> None:
     stray = sorted(
         key
         for key in options
-        if key.startswith(("log.", _PREFIX)) and key != "log.system" and not key.startswith("log.scan")
+        if key.startswith(("log.", KAFKA_PREFIX)) and key != "log.system" and not key.startswith("log.scan")
     )  # log.scan*: old names of options of readers, which need no log
     if options.get("streaming-read-mode") == "log":
         stray.append("streaming-read-mode")
     if stray:
-        raise _contradiction(
+        raise options_conflict(
             table,
             f"{', '.join(map(repr, stray))} without 'log.system' = 'kafka'",
             "set 'log.system' = 'kafka', or leave these options out",
@@ -227,7 +176,7 @@ def _check_no_log(options: Mapping[str, str], table: str) -> None:
 
 def _check_built(values: OptionSet, table: str) -> None:
     if values.text("log.changelog-mode") not in set(ChangelogMode):
-        raise _contradiction(table, "'log.changelog-mode' knows auto, upsert and all", "set one of them")
+        raise options_conflict(table, "'log.changelog-mode' knows auto, upsert and all", "set one of them")
 
 
 def _check_eventual(table: str, mode: ChangelogMode, formats: LogFormats, *, is_keyed: bool) -> None:
@@ -279,13 +228,13 @@ def _check_shards(table: str, shards: int, partitions: int, *, is_eventual: bool
 def _needed(values: OptionSet, key: str, table: str) -> str:
     text = values.find(key)
     if not text:
-        raise _contradiction(table, f"'log.system' = 'kafka' needs {key!r}", f"set {key!r}")
+        raise options_conflict(table, f"'log.system' = 'kafka' needs {key!r}", f"set {key!r}")
     return text
 
 
 def _topic_name(name: str, table: str) -> str:
     if not _TOPIC_NAME.fullmatch(name) or name in {".", ".."} or name.endswith(MARKER_SUFFIX):
-        raise _contradiction(
+        raise options_conflict(
             table,
             f"'kafka.topic' = {name!r} cannot be a topic",
             f"use 1 to 238 of the characters a-z A-Z 0-9 . _ - and not the ending {MARKER_SUFFIX}",
@@ -308,7 +257,7 @@ def _partitions(values: OptionSet, table: str, *, is_keyed: bool) -> int:
     if buckets < 1:
         return wanted or 1
     if wanted is not None and wanted != buckets:
-        raise _contradiction(
+        raise options_conflict(
             table,
             f"'log.system.partitions' = {wanted} with {buckets} buckets: each bucket is one topic partition",
             "leave 'log.system.partitions' out",
@@ -316,34 +265,9 @@ def _partitions(values: OptionSet, table: str, *, is_keyed: bool) -> int:
     return buckets
 
 
-def _client(options: Mapping[str, str], profile: Mapping[str, str], table: str) -> dict[str, str]:
-    said = {key: value for key, value in profile.items() if key.startswith(_PREFIX)}
-    said.update({key: value for key, value in options.items() if key in _TUNING})
-    client = {key.removeprefix(_PREFIX): str(value) for key, value in said.items()}
-    check_log_in(client)
-    if not client.get("bootstrap.servers"):
-        raise _contradiction(
-            table,
-            "'log.system' = 'kafka', and no brokers are named; a table's own options are not asked for them",
-            "add kafka.bootstrap.servers to `log:` of the profile, or give --bootstrap or TABLESTORE_KAFKA",
-        )
-    owned = sorted(_OWNED & client.keys())
-    if owned:
-        raise _contradiction(
-            table,
-            f"{', '.join(repr(_PREFIX + key) for key in owned)} is chosen by the engine",
-            "leave it out: exactly-once depends on it",
-        )
-    return client
-
-
 def _registry(profile: Mapping[str, str], table: str) -> dict[str, str]:
     """Settings of the schema registry, without their prefix. Raises FixRequest TS1766."""
-    found = {
-        key.removeprefix(REGISTRY_PREFIX): value
-        for key, value in profile.items()
-        if key.startswith(REGISTRY_PREFIX)
-    }
+    found = registry_settings(profile)
     if not found.get("url"):
         raise FixRequest(
             "TS1766",
@@ -352,7 +276,3 @@ def _registry(profile: Mapping[str, str], table: str) -> dict[str, str]:
             fix=f"add {REGISTRY_PREFIX}url to `log:` of the profile, or to the file of TABLESTORE_KAFKA_CONFIG",
         )
     return found
-
-
-def _contradiction(table: str, why: str, fix: str) -> FixRequest:
-    return FixRequest("TS1701", f"the log options of {table} do not fit together", why=why, fix=fix)

@@ -80,7 +80,7 @@ def settle_settings(admin: AdminClient, settings: LogSettings, replicas: Mapping
     if wanted is not None and settings.topic in configs and configs[settings.topic][_RETENTION] != wanted:
         change = ConfigEntry(_RETENTION, wanted, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, settings.topic, incremental_configs=[change])
-        asked = admin.incremental_alter_configs([resource], request_timeout=settings.timeout_s)
+        asked = admin.incremental_alter_configs([resource], request_timeout=settings.client.timeout_s)
         asked[resource].result()
 
 
@@ -104,7 +104,7 @@ def read_configs(
 ) -> Mapping[str, Mapping[str, str]]:
     """{topic: {setting: value}}. Raises KafkaException."""
     resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
-    asked = admin.describe_configs(list(resources.values()), request_timeout=settings.timeout_s)
+    asked = admin.describe_configs(list(resources.values()), request_timeout=settings.client.timeout_s)
     return {
         name: {key: str(entry.value) for key, entry in asked[resource].result().items()}
         for name, resource in resources.items()

@@ -28,13 +28,20 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
+from tablestore_engine.errors import (
+    BrokersUnreachable,
+    FixRequest,
+    KafkaRequestFailed,
+    NotFound,
+    RetryError,
+    TablestoreError,
+)
 from tablestore_engine.log.kafka.access_errors import RIGHTS
+from tablestore_engine.log.kafka.client_config import ClientConfig, profile_config
 from tablestore_engine.log.kafka.commit_marker import read_span
 from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer, said
 from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
-from tablestore_engine.log.kafka.settings import LogSettings, reader_settings
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.runtime.outside_world import Runtime
 
@@ -63,10 +70,13 @@ class TopicSource:
         """`profile`: settings of the clients, with their prefixes. Raises NotFound TS1430, RetryError TS1433,
         FixRequest TS1434, TS1436, TS1701, TS1713, TS1751, TS1752.
         """
-        self._settings: LogSettings = reader_settings(topic, profile)
+        self._topic = topic
+        self._client = profile_config(
+            profile, subject=f"source topic {topic}", group_id=f"tablestore-ingest-{topic}"
+        )
         self._runtime = runtime
-        with _Told(self._settings, "asking the brokers"):
-            self._admin: AdminClient = make_admin(self._settings)
+        with _Told(topic, self._client, "asking the brokers"):
+            self._admin: AdminClient = make_admin(self._client)
             self._topic_id, self._count = self._describe()
         self._asked_ms = runtime.now_ms()
         self._follow: _TopicFollow | None = None
@@ -75,12 +85,12 @@ class TopicSource:
     @property
     def source_id(self) -> str:
         """`kafka:` and the topic."""
-        return f"kafka:{self._settings.topic}"
+        return f"kafka:{self._topic}"
 
     @property
     def title(self) -> str:
         """As MessageSource."""
-        return f"topic {self._settings.topic}"
+        return f"topic {self._topic}"
 
     @property
     def incarnation(self) -> str:
@@ -89,24 +99,22 @@ class TopicSource:
 
     def begin(self) -> str:
         """As MessageSource: the first message that retention has left."""
-        with _Told(self._settings, "asking for the beginning"):
+        with _Told(self._topic, self._client, "asking for the beginning"):
             return self._text({partition: self._span(partition)[0] for partition in range(self._count)})
 
     def ends(self) -> str:
         """As MessageSource."""
-        with _Told(self._settings, "asking for the ends"):
+        with _Told(self._topic, self._client, "asking for the ends"):
             topic_id, self._count = self._describe()
             self._check_id(topic_id)
-            places = [(self._settings.topic, partition) for partition in range(self._count)]
-            found = find_ends(
-                self._admin, places, self._settings, IsolationLevel.READ_COMMITTED, self._runtime
-            )
+            places = [(self._topic, partition) for partition in range(self._count)]
+            found = find_ends(self._admin, places, self._client, IsolationLevel.READ_COMMITTED, self._runtime)
         return self._text({partition: end for (_, partition), end in found.items()})
 
     def check(self, position: str) -> None:
         """As MessageSource. Raises FixRequest TS1424, TS1426, NotFound TS1425."""
         places = self._places(position)
-        with _Told(self._settings, "asking for the beginning"):
+        with _Told(self._topic, self._client, "asking for the beginning"):
             for partition, offset in places.items():
                 low, high = self._span(partition)
                 if not low <= offset <= high:
@@ -133,7 +141,7 @@ class TopicSource:
         found: list[Message] = []
         size, begin = 0, self._runtime.now_ms()
         idle_at = begin + int(wait_s * 1000)
-        with _Told(self._settings, "reading"):
+        with _Told(self._topic, self._client, "reading"):
             while len(found) < rows_max and size < bytes_max:
                 arrived = follow.consumer.consume(min(_TAKE, rows_max - len(found)), timeout=_LOOK_SECONDS)
                 if arrived:
@@ -148,7 +156,7 @@ class TopicSource:
     def find_schema(self, number: int) -> str:
         """The text of a schema of the registry. Raises ValueError for an unknown one, TS1767, TS1768, TS1770-TS1772."""
         if self._registry is None:
-            self._registry = SchemaRegistry(self._settings)
+            self._registry = SchemaRegistry(self._client)
         return self._registry.find_schema(number)
 
     def close(self) -> None:
@@ -175,7 +183,7 @@ class TopicSource:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise FixRequest(
                 "TS1426",
-                f"the position in topic {self._settings.topic} is not understood",
+                f"the position in topic {self._topic} is not understood",
                 why=f"expected topic_id and offsets, got {position[:200]!r}",
                 fix="the table was filled by another program under this name: ingest into a new table",
             ) from error
@@ -190,7 +198,7 @@ class TopicSource:
         if topic_id != self._topic_id:
             raise FixRequest(
                 "TS1424",
-                f"topic {self._settings.topic} is another one than before",
+                f"topic {self._topic} is another one than before",
                 why=f"one has id {topic_id}, the other {self._topic_id}: it was deleted and made again, or these are "
                 "other brokers",
                 fix="ingest into a new table, or drop this one and ingest again: its position means the old topic",
@@ -201,9 +209,9 @@ class TopicSource:
     def _describe(self) -> tuple[str, int]:
         """Id and partitions. Raises KafkaException."""
         asked = self._admin.describe_topics(
-            TopicCollection([self._settings.topic]), request_timeout=self._settings.timeout_s
+            TopicCollection([self._topic]), request_timeout=self._client.timeout_s
         )
-        found = asked[self._settings.topic].result()
+        found = asked[self._topic].result()
         return str(found.topic_id), len(found.partitions)
 
     def _ask_again(self, *, has_any: bool) -> None:
@@ -218,18 +226,18 @@ class TopicSource:
             self._check_id(topic_id)
 
     def _span(self, partition: int) -> tuple[int, int]:
-        place = TopicPartition(self._settings.topic, partition)
-        return read_span(self._open().consumer, place, self._settings, self._runtime)
+        place = TopicPartition(self._topic, partition)
+        return read_span(self._open().consumer, place, self._client, self._runtime)
 
     def _open(self) -> _TopicFollow:
         if self._follow is None:
-            self._follow = _TopicFollow(make_consumer(self._settings, reset="error"), {})
+            self._follow = _TopicFollow(make_consumer(self._client, reset="error"), {})
         return self._follow
 
     def _assign(self, places: Mapping[int, int]) -> None:
         follow = self._open()
         follow.places, follow.ended = dict(places), set()
-        topic = self._settings.topic
+        topic = self._topic
         follow.consumer.assign([TopicPartition(topic, one, offset) for one, offset in places.items()])
 
     def _is_idle(self, follow: _TopicFollow, idle_at: int, *, has_any: bool) -> bool:
@@ -239,7 +247,7 @@ class TopicSource:
             return len(follow.ended) == len(follow.places) and has_any
         if has_any or len(follow.ended) == len(follow.places):
             return True
-        if now > idle_at + int(self._settings.timeout_s * 1000):
+        if now > idle_at + int(self._client.timeout_s * 1000):
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer while reading"))
         return False
 
@@ -282,7 +290,7 @@ class TopicSource:
         left = "" if first is None else f", the first that is left is {first}"
         return NotFound(
             "TS1425",
-            f"messages of topic {self._settings.topic} are gone that were not read yet",
+            f"messages of topic {self._topic} are gone that were not read yet",
             why=f"partition {partition} has nothing at offset {offset} any more{left}: retention deleted it, or "
             "records were deleted",
             fix="ingest again into a new table, from a snapshot of the source; a longer retention.ms of the topic "
@@ -293,34 +301,26 @@ class TopicSource:
 class _Told:
     """A client's errors in our words."""
 
-    def __init__(self, settings: LogSettings, doing: str) -> None:
-        self._settings, self._doing = settings, doing
+    def __init__(self, topic: str, client: ClientConfig, doing: str) -> None:
+        self._topic, self._client, self._doing = topic, client, doing
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        topic = self._settings.topic
         if isinstance(error, KafkaException):
             raise self._translate(error) from error
-        if isinstance(error, RetryError) and error.code in (
-            "TS1702",
-            "TS1711",
-        ):  # its words are a publisher's
+        if isinstance(error, BrokersUnreachable | KafkaRequestFailed):  # their next step is a publisher's
             raise self._no_answer(error.why) from error
-        if isinstance(error, FixRequest) and error.what.startswith("the log of "):
-            raise type(error)(
-                error.code, f"topic {topic} cannot be read", why=error.why, fix=error.fix
-            ) from error
 
     def _translate(self, error: KafkaException) -> TablestoreError:
-        code, topic = code_of(error), self._settings.topic
-        why = self._settings.redact(said(error))
+        code, topic = code_of(error), self._topic
+        why = self._client.redact(said(error))
         if code in _UNKNOWN:
             return NotFound(
                 "TS1430",
                 f"there is no topic {topic}",
-                why=f"the brokers at {self._settings.brokers} do not know it",
+                why=f"the brokers at {self._client.brokers} do not know it",
                 fix="correct the name, or kafka.bootstrap.servers (--bootstrap)",
             )
         if code in RIGHTS:
@@ -335,8 +335,8 @@ class _Told:
     def _no_answer(self, why: str) -> RetryError:
         return RetryError(
             "TS1433",
-            f"topic {self._settings.topic} cannot be read, {self._doing}",
-            why=f"brokers at {self._settings.brokers}: {why}",
+            f"topic {self._topic} cannot be read, {self._doing}",
+            why=f"brokers at {self._client.brokers}: {why}",
             fix="start the brokers or correct kafka.bootstrap.servers, then run it again: it resumes after the last "
             "commit",
         )

@@ -129,7 +129,9 @@ def _varint(value: bytes, at: int) -> tuple[int, int]:
 def find_state(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> TransactionState | None:
     """Of the id that publishes this table."""
     try:
-        partitions = len(admin.list_topics(topic=TOPIC, timeout=settings.timeout_s).topics[TOPIC].partitions)
+        partitions = len(
+            admin.list_topics(topic=TOPIC, timeout=settings.client.timeout_s).topics[TOPIC].partitions
+        )
         if not partitions:
             return None
         place = TopicPartition(TOPIC, partition_of(settings.transactional_id, partitions))
@@ -141,12 +143,14 @@ def find_state(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> T
 
 
 def _read_state(place: TopicPartition, settings: LogSettings, runtime: Runtime) -> TransactionState | None:
-    with closing(make_consumer(settings, isolation="read_uncommitted")) as consumer:
-        low, high = consumer.get_watermark_offsets(place, timeout=settings.timeout_s)
+    with closing(make_consumer(settings.client, isolation="read_uncommitted")) as consumer:
+        low, high = consumer.get_watermark_offsets(place, timeout=settings.client.timeout_s)
         look, end = _FIRST_LOOK, high
         while end > low and high - end < _LOOK_MAX:
             start = max(low, end - look)
-            for record in reversed(read_range(consumer, place, (start, end), runtime, settings.timeout_s)):
+            for record in reversed(
+                read_range(consumer, place, (start, end), runtime, settings.client.timeout_s)
+            ):
                 key, value = record.key(), record.value()
                 if decode_key(key if isinstance(key, bytes) else None) == settings.transactional_id:
                     return decode_state(value if isinstance(value, bytes) else None)

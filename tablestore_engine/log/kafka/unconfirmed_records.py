@@ -167,16 +167,16 @@ class KafkaTopic:
         """As readers of committed messages see them: behind an open transaction of a stranger nothing is decided."""
         committed = IsolationLevel.READ_COMMITTED
         places = data_places(self.settings)
-        found = find_ends(self.admin, places, self.settings, committed, self.runtime)
+        found = find_ends(self.admin, places, self.settings.client, committed, self.runtime)
         return {partition: end for (_, partition), end in found.items()}
 
     def read_early(self, partition: int, span: Span) -> Iterator[PrepublishedMessage]:
         """A slice of records in memory at a time."""
         place, (first, end) = TopicPartition(self.settings.topic, partition), span
-        with closing(make_consumer(self.settings)) as consumer:
+        with closing(make_consumer(self.settings.client)) as consumer:
             for at in range(first, end, _SLICE):
                 part = (at, min(at + _SLICE, end))
-                for record in read_range(consumer, place, part, self.runtime, self.settings.timeout_s):
+                for record in read_range(consumer, place, part, self.runtime, self.settings.client.timeout_s):
                     message = to_message(record)
                     if message.early is not None and message.snapshot_id is None and message.key is not None:
                         yield PrepublishedMessage(message.offset, message.key, message.early)

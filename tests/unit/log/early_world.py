@@ -23,6 +23,7 @@ from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log.changes import ChangeBatch, SnapshotChanges, TableState
 from tablestore_engine.log.kafka import publisher as publisher_module
 from tablestore_engine.log.kafka import transactional_publish
+from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, decode_marker, plan_progress
 from tablestore_engine.log.kafka.eventual_log import EventualCall
 from tablestore_engine.log.kafka.kafka_client import Reasons
@@ -93,7 +94,7 @@ class World:
     @property
     def settings(self) -> LogSettings:
         """Of the one table."""
-        client = {"bootstrap.servers": "nowhere:1"}
+        client = ClientConfig({"bootstrap.servers": "nowhere:1"})
         return LogSettings(
             "d.t", "u", "t", self.buckets, ChangelogMode.UPSERT, client,
             chunk_rows=self.chunk_rows, is_eventual=True,

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.client_keys import KNOWN, SAME_AS, is_client_key
 from tablestore_engine.log.kafka.client_translation import check_log_in, translate_settings
 from tablestore_engine.log.kafka.jaas import parse_jaas
@@ -262,7 +263,7 @@ def test_a_log_in_without_a_mechanism(protocol: str) -> None:
 )
 def test_no_credential_survives_redaction(key: str) -> None:
     """Every setting of the client that holds a secret is taken out of texts, and none is in a repr."""
-    settings = LogSettings("t", "u", "t", 1, ChangelogMode.UPSERT, {key: SECRET})
+    settings = LogSettings("t", "u", "t", 1, ChangelogMode.UPSERT, ClientConfig({key: SECRET}))
     is_file = key.endswith((".file", ".location"))
-    assert is_file or SECRET not in settings.redact(f"the client said {SECRET}.")
+    assert is_file or SECRET not in settings.client.redact(f"the client said {SECRET}.")
     assert SECRET not in repr(settings)

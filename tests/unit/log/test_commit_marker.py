@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.commit_marker import (
     CommitMarker,
     decode_marker,
@@ -20,8 +21,6 @@ from tablestore_engine.log.kafka.commit_marker import (
     read_span,
 )
 from tablestore_engine.log.kafka.reader import fold_messages, plan_hybrid_start
-from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.runtime.outside_world import Runtime
 
 _IDS = st.integers(0, 2**31 - 1)
@@ -121,10 +120,9 @@ class _NewTopic:
 
 
 def _span(consumer: _NewTopic) -> tuple[int, int]:
-    settings = LogSettings("t", "u", "topic", 1, ChangelogMode.UPSERT, {})
     clock = iter(range(0, 10**6, 500))
     runtime = Runtime(now_ms=lambda: next(clock), sleep=lambda _: None)
-    return read_span(consumer, TopicPartition("topic", 0), settings, runtime)
+    return read_span(consumer, TopicPartition("topic", 0), ClientConfig({}), runtime)
 
 
 def test_a_new_topic_may_have_no_leader_yet() -> None:

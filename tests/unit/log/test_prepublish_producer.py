@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log.decode import decode_keys
 from tablestore_engine.log.kafka import prepublish_producer as module
+from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.prepublish_producer import (
     PrepublishedSpan,
     PrepublishProducer,
@@ -23,7 +24,7 @@ from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.runtime.outside_world import Runtime
 
 CLIENT = {"bootstrap.servers": "nowhere:1", "sasl.password": "s3cret"}
-SETTINGS = LogSettings("d.t", "u", "topic", 2, ChangelogMode.UPSERT, CLIENT, is_eventual=True)
+SETTINGS = LogSettings("d.t", "u", "topic", 2, ChangelogMode.UPSERT, ClientConfig(CLIENT), is_eventual=True)
 SCHEMA = new_schema(
     pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())]), primary_keys=["id"]
 )

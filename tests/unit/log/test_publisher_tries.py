@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -11,12 +10,15 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
 from tablestore_engine.log.kafka import publisher as module
+from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.runtime.outside_world import Runtime
 
-SETTINGS = LogSettings("d.t", "u", "t", 1, ChangelogMode.UPSERT, {"bootstrap.servers": "nowhere:1"})
+SETTINGS = LogSettings(
+    "d.t", "u", "t", 1, ChangelogMode.UPSERT, ClientConfig({"bootstrap.servers": "nowhere:1"})
+)
 AWAY = RetryError("TS1799", "the brokers are away", why="-", fix="-")
 WRONG = FixRequest("TS1798", "the log-in is refused", why="-", fix="-")
 
@@ -31,7 +33,7 @@ class World:
         self.now = 0
         self.slept: list[float] = []
 
-    def open(self, _: LogSettings) -> AdminClient:
+    def open(self, _: ClientConfig) -> AdminClient:
         """In the place of make_admin."""
         self.opened += 1
         self.now += self.slowness
@@ -83,5 +85,5 @@ def test_time_ends_the_tries_too(monkeypatch: pytest.MonkeyPatch) -> None:
         world = World(AWAY, slowness=10_000)
         monkeypatch.setattr(module, "make_admin", world.open)
         with pytest.raises(RetryError, match="TS1799"):
-            action(Publisher(replace(SETTINGS, timeout_s=10.0), runtime=world.runtime()))
+            action(Publisher(SETTINGS, runtime=world.runtime()))
         assert world.opened == tries

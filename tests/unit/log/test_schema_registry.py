@@ -18,10 +18,10 @@ from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.avro_schema import AvroSchemas, SchemaIds
 from tablestore_engine.log.kafka import schema_registry as module
 from tablestore_engine.log.kafka.broker_check import check_registry
+from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
-from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.log.message_envelope import ChangelogMode
 
+TOPIC = "shop.orders"
 BOTH = AvroSchemas(key='"string"', value='"long"')
 
 
@@ -33,14 +33,14 @@ class Answers:
     given: dict[str, tuple[int, str]] = field(default_factory=dict)
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
 
-    def settings(self, **more: str) -> LogSettings:
-        """Of a table whose topic is `shop.orders`."""
+    def client(self, **more: str) -> ClientConfig:
+        """Of the log of `demo.t`."""
         said = {
             "url": self.url,
             "retries.wait.ms": "1",
             **{key.replace("_", "."): text for key, text in more.items()},
         }
-        return LogSettings("demo.t", "u", "shop.orders", 1, ChangelogMode.ALL, {}, timeout_s=5, registry=said)
+        return ClientConfig({}, said, subject="the log of demo.t", timeout_s=5)
 
 
 @pytest.fixture
@@ -80,8 +80,8 @@ def check_path(subject: str) -> str:
 
 def test_a_subject_that_does_not_exist_takes_anything(answers: Answers) -> None:
     """Both subjects are asked for, by topic; nothing is registered by a check."""
-    with SchemaRegistry(answers.settings()) as registry:
-        registry.check(BOTH)
+    with SchemaRegistry(answers.client()) as registry:
+        registry.check(BOTH, TOPIC)
     assert [path for _, path, _ in answers.asked] == [
         check_path("shop.orders-key"),
         check_path("shop.orders-value"),
@@ -94,10 +94,10 @@ def test_numbers_are_the_registrys(answers: Answers) -> None:
         "/subjects/shop.orders-key/versions": (200, '{"id":7}'),
         "/subjects/shop.orders-value/versions": (200, '{"id":9}'),
     }
-    with SchemaRegistry(answers.settings(basic_auth_user_info="me:pass")) as registry:
-        assert registry.register(BOTH) == SchemaIds(key=7, value=9)
-        assert registry.register(AvroSchemas(value='"long"')) == SchemaIds(value=9)
-        assert registry.register(AvroSchemas()) == SchemaIds()
+    with SchemaRegistry(answers.client(basic_auth_user_info="me:pass")) as registry:
+        assert registry.register(BOTH, TOPIC) == SchemaIds(key=7, value=9)
+        assert registry.register(AvroSchemas(value='"long"'), TOPIC) == SchemaIds(value=9)
+        assert registry.register(AvroSchemas(), TOPIC) == SchemaIds()
     assert [(method, login) for method, _, login in answers.asked] == [("POST", "Basic bWU6cGFzcw==")] * 2
 
 
@@ -121,9 +121,9 @@ def test_numbers_are_the_registrys(answers: Answers) -> None:
 def test_an_answer_means_what_to_do(answers: Answers, status: int, text: str, code: str) -> None:
     """Try again (TS1767), log in (TS1768), change the columns (TS1769), or look at the address (TS1772)."""
     answers.given = {check_path("shop.orders-value"): (status, text)}
-    settings = answers.settings(basic_auth_user_info="me:hunter2")
+    settings = answers.client(basic_auth_user_info="me:hunter2")
     with SchemaRegistry(settings) as registry, pytest.raises((RetryError, FixRequest)) as caught:
-        registry.check(AvroSchemas(value='"long"'))
+        registry.check(AvroSchemas(value='"long"'), TOPIC)
     assert caught.value.code == code
     assert isinstance(caught.value, RetryError) == (code == "TS1767")
     assert "hunter2" not in str(caught.value)
@@ -135,8 +135,8 @@ def test_a_refusal_at_registration_is_the_same_error(answers: Answers) -> None:
     answers.given = {
         "/subjects/shop.orders-value/versions": (409, '{"error_code":409,"message":"READER_FIELD_MISSING"}')
     }
-    with SchemaRegistry(answers.settings()) as registry, pytest.raises(FixRequest, match="TS1769") as caught:
-        registry.register(AvroSchemas(value='"long"'))
+    with SchemaRegistry(answers.client()) as registry, pytest.raises(FixRequest, match="TS1769") as caught:
+        registry.register(AvroSchemas(value='"long"'), TOPIC)
     assert "READER_FIELD_MISSING" in str(caught.value)
 
 
@@ -146,7 +146,7 @@ def test_schemas_are_found_by_their_number(answers: Answers) -> None:
         "/schemas/ids/4": (200, json.dumps({"schema": '"long"'})),
         "/schemas/ids/5": (500, '{"error_code":1,"message":"-"}'),
     }
-    with SchemaRegistry(answers.settings()) as registry:
+    with SchemaRegistry(answers.client()) as registry:
         assert registry.find_schema(4) == '"long"'
         with pytest.raises(ValueError, match="no schema 3"):
             registry.find_schema(3)
@@ -160,8 +160,8 @@ def test_schemas_are_found_by_their_number(answers: Answers) -> None:
 def test_a_registry_that_is_away_may_come_back(url: str) -> None:
     """TS1767 with the address and without the password in it."""
     answers = Answers(url)
-    with SchemaRegistry(answers.settings()) as registry, pytest.raises(RetryError, match="TS1767") as caught:
-        registry.check(BOTH)
+    with SchemaRegistry(answers.client()) as registry, pytest.raises(RetryError, match="TS1767") as caught:
+        registry.check(BOTH, TOPIC)
     assert "hunter3" not in str(caught.value)
     assert url.rpartition("@")[2].removeprefix("http://") in str(caught.value)
 
@@ -170,9 +170,9 @@ def test_a_registry_that_never_answers_is_given_up() -> None:
     """A port that takes the connection and says nothing: TS1767 after the time-out."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         answers = Answers(f"http://127.0.0.1:{server.getsockname()[1]}")
-        settings = answers.settings(timeout="1", max_retries="0")
+        settings = answers.client(timeout="1", max_retries="0")
         with SchemaRegistry(settings) as registry, pytest.raises(RetryError, match="TS1767"):
-            registry.check(BOTH)
+            registry.check(BOTH, TOPIC)
 
 
 @pytest.mark.parametrize(
@@ -188,10 +188,10 @@ def test_a_registry_that_never_answers_is_given_up() -> None:
 )
 def test_settings_that_the_client_does_not_take_are_refused(more: dict[str, str]) -> None:
     """TS1770, or TS1767 for an address that only looks like one; no secret is shown."""
-    settings = Answers("http://127.0.0.1:1").settings(**more)
+    settings = Answers("http://127.0.0.1:1").client(**more)
     refused = pytest.raises((FixRequest, RetryError), match=r"TS17(67|70)")
     with refused as caught, SchemaRegistry(settings) as registry:
-        registry.check(BOTH)
+        registry.check(BOTH, TOPIC)
     assert "hunter2" not in str(caught.value)
 
 
@@ -199,7 +199,7 @@ def test_without_its_client_a_log_with_avro_says_what_to_install(monkeypatch: py
     """TS1771 names the extra."""
     monkeypatch.setattr(module, "_CLIENT", "confluent_kafka.no_such_module")
     with pytest.raises(FixRequest, match="TS1771") as caught:
-        SchemaRegistry(Answers("http://127.0.0.1:1").settings())
+        SchemaRegistry(Answers("http://127.0.0.1:1").client())
     assert "dbt-tablestore[avro]" in str(caught.value)
 
 

@@ -37,7 +37,7 @@ def test_a_table_with_buckets() -> None:
     assert (settings.partitions, settings.mode, settings.replication) == (3, ChangelogMode.UPSERT, 3)
     assert (settings.marker_topic, settings.transactional_id) == ("orders__snapshots", "ts-u1")
     assert settings.retention_ms == 2 * 86_400_000
-    assert settings.client == {"bootstrap.servers": "a:1"}
+    assert settings.client.properties == {"bootstrap.servers": "a:1"}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_brokers_and_security_are_the_profiles_alone() -> None:
         "kafka.compression.type": "zstd",
     }
     settings = resolve({"kafka.bootstrap.servers": "evil:1", "kafka.linger.ms": "7"}, profile)
-    assert settings.client == {
+    assert settings.client.properties == {
         "bootstrap.servers": "b:2",
         "sasl.password": "hunter2",
         "security.protocol": "SASL_SSL",
@@ -181,7 +181,7 @@ def test_brokers_and_security_are_the_profiles_alone() -> None:
         "compression.type": "zstd",
     }
     assert "hunter2" not in repr(settings)
-    assert settings.redact("bad password hunter2!") == "bad password ***!"
+    assert settings.client.redact("bad password hunter2!") == "bad password ***!"
 
 
 def test_without_brokers_in_the_profile_a_tables_own_are_not_used() -> None:
@@ -282,13 +282,16 @@ def test_avro_needs_a_registry_of_the_profile(key: str) -> None:
     with pytest.raises(FixRequest, match="TS1766"):
         resolve({key: "avro"})
     settings = resolve({key: "avro"}, REGISTRY)
-    assert settings.registry == {"url": "http://me:hunter3@r:8081", "basic.auth.user.info": "me:hunter2"}
+    assert settings.client.registry == {
+        "url": "http://me:hunter3@r:8081",
+        "basic.auth.user.info": "me:hunter2",
+    }
     assert "hunter" not in repr(settings)
-    said = settings.redact("me:hunter2 at http://me:hunter3@r:8081/subjects")
+    said = settings.client.redact("me:hunter2 at http://me:hunter3@r:8081/subjects")
     assert said == "*** at http://***@r:8081/subjects"
 
 
 def test_a_log_without_avro_knows_no_registry() -> None:
     """Its settings do not change with the registry, so that its producer stays; without a key there is no Avro key."""
-    assert resolve({}, REGISTRY).registry == {}
-    assert resolve({"log.key.format": "avro", "bucket": "-1"}, is_keyed=False).registry == {}
+    assert resolve({}, REGISTRY).client.registry == {}
+    assert resolve({"log.key.format": "avro", "bucket": "-1"}, is_keyed=False).client.registry == {}

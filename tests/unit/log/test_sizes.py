@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import new_schema
+from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.message_limit import HEADERS, _bound, check_sizes, message_limit
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.log_formats import KeyFormat, LogFormats, ValueFormat
@@ -23,7 +24,11 @@ COLUMNS = pa.schema(
     [("id", pa.int64()), ("text", pa.string()), ("blob", pa.binary()), ("tags", pa.list_(pa.string()))]
 )
 SCHEMA = new_schema(COLUMNS, primary_keys=["id"])
-SETTINGS = LogSettings("d.t", "u", "t", 1, ChangelogMode.UPSERT, {"message.max.bytes": "2000"})
+SETTINGS = LogSettings("d.t", "u", "t", 1, ChangelogMode.UPSERT, ClientConfig({"message.max.bytes": "2000"}))
+
+
+def _limited(properties: dict[str, str]) -> LogSettings:
+    return replace(SETTINGS, client=ClientConfig(properties))
 
 
 def _rows(text: str, blob: bytes = b"", tags: tuple[str, ...] = ()) -> pa.Table:
@@ -59,20 +64,22 @@ def test_the_limit_is_exact() -> None:
     size = max(len(key) + len(value or b"") for key, value in zip(encoded.keys, encoded.values, strict=True))
     size += HEADERS
     check_sizes(
-        _rows("y" * 1500), SCHEMA, message_limit(replace(SETTINGS, client={"message.max.bytes": str(size)}))
+        _rows("y" * 1500),
+        SCHEMA,
+        message_limit(_limited({"message.max.bytes": str(size)})),
     )
     with pytest.raises(FixData, match="TS1739"):
         check_sizes(
             _rows("y" * 1500),
             SCHEMA,
-            message_limit(replace(SETTINGS, client={"message.max.bytes": str(size - 1)})),
+            message_limit(_limited({"message.max.bytes": str(size - 1)})),
         )
 
 
 def test_no_rows_and_small_rows_pass() -> None:
     """Also with the client's default limit."""
     check_sizes(_rows("x").slice(0, 0), SCHEMA, message_limit(SETTINGS))
-    check_sizes(_rows("x" * 1000), SCHEMA, message_limit(replace(SETTINGS, client={})))
+    check_sizes(_rows("x" * 1000), SCHEMA, message_limit(_limited({})))
 
 
 @pytest.mark.parametrize("user", [1, 400])
@@ -114,4 +121,8 @@ def test_the_bound_holds_for_many_small_items() -> None:
     )
     assert len(encoded.values[0] or b"") <= _bound(table)
     with pytest.raises(FixData, match="TS1739"):
-        check_sizes(table, schema, message_limit(replace(SETTINGS, client={"message.max.bytes": "20000"})))
+        check_sizes(
+            table,
+            schema,
+            message_limit(_limited({"message.max.bytes": "20000"})),
+        )

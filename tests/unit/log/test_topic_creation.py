@@ -10,12 +10,13 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from tablestore_engine.errors import RetryError
+from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.kafka_topic import create_topics, delete_topics
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.runtime.outside_world import Runtime
 
-SETTINGS = LogSettings("d.t", "uuid", "t", 1, ChangelogMode.UPSERT, {})
+SETTINGS = LogSettings("d.t", "uuid", "t", 1, ChangelogMode.UPSERT, ClientConfig({}))
 BOTH = frozenset((SETTINGS.topic, SETTINGS.marker_topic))
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.commit_marker import CommitMarker
 from tablestore_engine.log.kafka.kafka_topic import LogTopics, TopicFacts
 from tablestore_engine.log.kafka.log_base import place_hash
@@ -17,7 +18,7 @@ from tablestore_engine.log.kafka.topic_settings import data_config, find_misfits
 from tablestore_engine.log.message_envelope import ChangelogMode
 
 SETTINGS = LogSettings(
-    "d.t", "u1", "t", 2, ChangelogMode.UPSERT, {"bootstrap.servers": "a:1"}, place="/w/d.db/t"
+    "d.t", "u1", "t", 2, ChangelogMode.UPSERT, ClientConfig({"bootstrap.servers": "a:1"}), place="/w/d.db/t"
 )
 DATA, MARKER = TopicFacts("one", 2), TopicFacts("two", 1)
 OURS = CommitMarker("u1", 7, "me:1", "one")

@@ -65,7 +65,7 @@ def test_of_a_log(key: str, value: str) -> None:
         check_options(options)
         settings = resolve_log(options, PROFILE, table="d.t", is_keyed=True)
         if settings is not None:
-            make_producer(settings, settings.transactional_id, lambda *_: None, Reasons())
+            make_producer(settings.client, settings.transactional_id, lambda *_: None, Reasons())
 
     refused = _refusal(use)
     assert refused is None or key in str(refused)
