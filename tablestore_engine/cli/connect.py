@@ -121,6 +121,14 @@ def _register_sync(parser: argparse.ArgumentParser) -> Run:
     return _sync
 
 
+def _say_once(error: RetryError, before: str) -> str:
+    """The text, printed unless the round `before` failed with the same one: rounds come each second."""
+    text = str(error)
+    if text != before:
+        say(text)
+    return text
+
+
 def _sync(arguments: argparse.Namespace) -> int:
     spec = SyncSpec(
         arguments.into,
@@ -137,9 +145,7 @@ def _sync(arguments: argparse.Namespace) -> int:
                 if not arguments.follow:
                     raise
                 status = 1
-                if str(error) != said:  # once, not each second
-                    say(str(error))
-                said = str(error)
+                said = _say_once(error, said)
             else:
                 said, spec = "", replace(spec, resnapshot=())
                 if report.is_complete or not arguments.follow:

@@ -14,17 +14,20 @@ INVARIANT  abort deletes nothing: a commit whose answer was lost may still be re
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from tablestore_engine.datasource.staged_write import StagedMessage, TableWrite
-from tablestore_engine.errors import EngineBug, FixRequest
+from tablestore_engine.errors import (
+    CommitExpired,
+    EngineBug,
+)
 from tablestore_engine.runtime.outside_world import SYSTEM
 
 _QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
-_MADE_BEFORE = "TS1394"  # the snapshot of this very batch has expired since
 
 
 class TablestoreWriter(DataSourceArrowWriter):
@@ -78,11 +81,8 @@ class TablestoreStreamWriter(DataSourceStreamArrowWriter):
         if query is None:  # a batch without a single task
             return
         folder = self._write.folder(query, str(batchId))
-        try:
+        with suppress(CommitExpired):  # this very batch was committed, and its snapshot has expired since
             self._write.commit(folder, staged, self._write.spec(commit_user=query, commit_identifier=batchId))
-        except FixRequest as error:
-            if error.code != _MADE_BEFORE:
-                raise
         self._write.clear(folder, staged)
         self._write.clear_before(query, batchId)
 

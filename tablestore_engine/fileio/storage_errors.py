@@ -13,7 +13,13 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tablestore_engine.errors import FixData, FixRequest, NotFound, StorageError
+from tablestore_engine.errors import (
+    FileMissing,
+    FixData,
+    FixRequest,
+    NotFound,
+    StorageError,
+)
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ELOOP)
@@ -82,7 +88,7 @@ def is_link(path: str, target: str) -> FixData:
 
 def missing_file(path: str) -> NotFound:
     """TS1201."""
-    return NotFound(
+    return FileMissing(
         "TS1201",
         f"file {path} does not exist",
         why="it was deleted, expired, or never written",

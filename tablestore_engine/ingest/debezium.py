@@ -138,7 +138,7 @@ def _gone(envelope: DebeziumEnvelope, names: tuple[str, ...]) -> Row:
 def _check_key(key: Row, names: tuple[str, ...]) -> None:
     missing = [name for name in spelled(names, key) if key.get(name) is None]
     if missing:
-        raise KeyError(f"the key of the message has no {', '.join(missing)}")
+        raise ValueError(f"the key of the message has no {', '.join(missing)}")
 
 
 def _other(payload: Mapping[str, Any]) -> str:

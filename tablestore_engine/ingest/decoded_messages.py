@@ -91,9 +91,7 @@ class DecodedMessages:
 
 def note(error: BaseException) -> str:
     """The reason in one line, so long that it helps."""
-    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    if isinstance(error, KeyError) and " " not in text:
-        text = f"no {text}"
+    text = f"no {error.args[0]}" if type(error) is KeyError and error.args else str(error)
     return visible(text.splitlines()[0] if text else type(error).__name__)[:_REASON_MAX]
 
 

@@ -223,7 +223,7 @@ class Resolver:
             try:
                 return (session or self._session).sql(text, args)
             except AnalysisException as error:
-                if error.getCondition() != _MISSING:
+                if not _is_missing_name(error):
                     raise spark_errors.translate(error) from None
                 missing = _missing_name(error)
                 known = (missing[0].lower(), missing[1].lower())
@@ -335,6 +335,11 @@ class Resolver:
 def _view_version(view: ResolvedView, text: str, shapes: list[str]) -> str:
     parts = [text, view.comment or "", *shapes]
     return "view-" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _is_missing_name(error: AnalysisException) -> bool:
+    """Whether the statement names a table that Spark does not know: Spark has one class and a condition for it."""
+    return error.getCondition() == _MISSING
 
 
 def _missing_name(error: AnalysisException) -> Name:

@@ -51,7 +51,9 @@ class Retractions:
 
 
 class _Unproven(Exception):
-    """`args[0]` is the clause."""
+    def __init__(self, clause: str) -> None:
+        super().__init__(clause)
+        self.clause = clause
 
 
 def prove_retractions(
@@ -65,7 +67,7 @@ def prove_retractions(
     try:
         return proof.run()
     except _Unproven as unproven:
-        return Retractions(is_local=False, clause=str(unproven.args[0]))
+        return Retractions(is_local=False, clause=unproven.clause)
 
 
 class _RetractionProof:

@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from tablestore_engine import errors
 from tablestore_engine.errors import (
+    DataFileGone,
     FixData,
     FixRequest,
     RetryError,
@@ -142,7 +143,7 @@ def _unreadable(link: str, message: str) -> TablestoreError:
     """A data file that Spark's reader gave up; what it read is our link to it."""
     path = os.path.realpath(unquote(link))
     if _GONE in message or not os.path.exists(path):
-        return RetryError(
+        return DataFileGone(
             "TS1562",
             f"the data file {path} went away while the query read it",
             why=message,

@@ -55,8 +55,8 @@ class SparkInner:
             try:
                 plan = self._optimizer.InlineCTE(*constructor_arguments).apply(plan)
                 break
-            except Py4JError as error:  # the constructor of another Spark
-                if "does not exist" not in str(error):
+            except Py4JError as error:
+                if not _is_missing_constructor(error):
                     raise
         for rule in rules:
             plan = _single(self._optimizer, rule).apply(plan)
@@ -288,3 +288,8 @@ class SparkInner:
 def _single(package: Jvm, name: str) -> Jvm:
     """A Scala object."""
     return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+def _is_missing_constructor(error: Py4JError) -> bool:
+    """Whether another Spark has the constructor: py4j says it in its text alone."""
+    return "does not exist" in str(error)

@@ -263,8 +263,7 @@ def _run_of(query: StreamingQuery, rows: Path) -> RangeRun:
 
 def _explained(error: PySparkException | Py4JError) -> Exception:
     found = spark_errors.translate(error)
-    text = str(error)
-    if not any(word in text for word in _FOREIGN_STATE):
+    if not _is_foreign_state(error):
         return found
     return FixRequest(
         "TS1456",
@@ -273,3 +272,9 @@ def _explained(error: PySparkException | Py4JError) -> Exception:
         fix="a column or a key of it has changed, or the settings of its state: build the table again "
         "(a full refresh), or take the change back",
     )
+
+
+def _is_foreign_state(error: PySparkException | Py4JError) -> bool:
+    """Whether the state is of another query: a failed query names the condition of its cause in its text alone."""
+    text = str(error)
+    return any(word in text for word in _FOREIGN_STATE)

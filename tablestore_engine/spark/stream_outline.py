@@ -76,7 +76,9 @@ class _OutlineNode:
 
 
 class _Refused(Exception):
-    """`args[0]` is the clause."""
+    def __init__(self, clause: str) -> None:
+        super().__init__(clause)
+        self.clause = clause
 
 
 def outline_streams(frame: DataFrame, streams: Collection[tuple[str, str]]) -> StreamOutline:
@@ -96,7 +98,7 @@ def read_stale(numbered: str) -> str | None:
     try:
         _TotalsWalk().follow(_read_tree(numbered))
     except _Refused as refused:
-        return str(refused.args[0])
+        return refused.clause
     return None
 
 
@@ -109,7 +111,7 @@ def read_streams(numbered: str, streams: Collection[tuple[str, str]]) -> StreamO
                 "its result, which has no row of a stream: the streams stand in nothing that it selects"
             )
     except _Refused as refused:
-        return StreamOutline(str(refused.args[0]))
+        return StreamOutline(refused.clause)
     return StreamOutline(None)
 
 

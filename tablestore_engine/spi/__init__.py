@@ -11,7 +11,14 @@ from tablestore_engine.catalog.orphan_folders import OrphanFolder
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.devservers.kafka_connect import find_connect, start_connect, stop_connect
 from tablestore_engine.display import shown
-from tablestore_engine.errors import EngineBug
+from tablestore_engine.errors import (
+    Area,
+    DataFileGone,
+    EngineBug,
+    StagedSnapshotClosed,
+    StagedSnapshotMissing,
+    StagedVersionMissing,
+)
 from tablestore_engine.fileio.stores import local_folder
 from tablestore_engine.log.kafka.client_settings import (
     BROKERS,
@@ -80,11 +87,13 @@ __all__ = [
     "STATE_POSITION",
     "TABLE_SOURCE",
     "AffectedKeys",
+    "Area",
     "ChangedKeys",
     "ChangesInput",
     "ConnectInfo",
     "ConnectorStatus",
     "ConsumerFacts",
+    "DataFileGone",
     "DatabaseSource",
     "EngineBug",
     "FileTotals",
@@ -109,6 +118,9 @@ __all__ = [
     "Scope",
     "Staged",
     "StagedInfo",
+    "StagedSnapshotClosed",
+    "StagedSnapshotMissing",
+    "StagedVersionMissing",
     "StartupMode",
     "StatefulRun",
     "StatefulStreams",

@@ -11,7 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.errors import (
+    FileMissing,
+    FixRequest,
+    NotFound,
+)
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.metadata.commit_history import base_of
@@ -77,7 +81,7 @@ class SnapshotEnumerator:
 
     def explain_base(self, position: Position, error: NotFound) -> NotFound:
         """As explain, of a position in a log: its base went away while it was looked into."""
-        if error.code.startswith("TS13") or self.parts.snapshots.find(position.snapshot) is not None:
+        if not isinstance(error, FileMissing) or self.parts.snapshots.find(position.snapshot) is not None:
             return error
         return self.expired_base(position.snapshot)
 

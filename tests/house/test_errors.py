@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
 from docs.generate import ROOT, collect_errors, render_chaos, render_errors, render_options
+from tablestore_engine.errors import Area
 
 
 def test_codes_are_well_formed_and_in_their_range() -> None:
@@ -13,6 +17,7 @@ def test_codes_are_well_formed_and_in_their_range() -> None:
         assert error.code.startswith("TS"), error
         assert error.code[2:].isdigit(), error
         assert len(error.code) == 6, error
+        assert int(error.code[2:4]) in set(Area), error
 
 
 def test_a_code_is_raised_from_one_module_only() -> None:
@@ -21,6 +26,25 @@ def test_a_code_is_raised_from_one_module_only() -> None:
     for error in collect_errors():
         homes.setdefault(error.code, set()).add(error.module)
     assert {code: sorted(mods) for code, mods in homes.items() if len(mods) > 1} == {}
+
+
+def test_a_class_that_names_codes_is_raised_with_these_alone() -> None:
+    """A caller that catches the class gets exactly the errors that its docstring begins with."""
+    named: dict[str, set[str]] = {}
+    for module in ("tablestore_engine/errors.py", "dbt/adapters/tablestore/inputs/query_errors.py"):
+        for node in ast.parse((ROOT / module).read_text()).body:
+            text = (ast.get_docstring(node) or "") if isinstance(node, ast.ClassDef) else ""
+            codes = re.match(r"TS\d{4}(?:, TS\d{4})*(?=:)", text)
+            if isinstance(node, ast.ClassDef) and codes is not None:
+                named[node.name] = set(codes[0].split(", "))
+    raised: dict[str, set[str]] = {name: set() for name in named}
+    others: dict[str, str] = {}
+    for error in collect_errors():
+        raised.get(error.kind, set()).add(error.code)
+        others |= {} if error.kind in named else {error.code: error.kind}
+    assert len(named) > 10
+    assert raised == named
+    assert {code: kind for code, kind in others.items() if code in set().union(*named.values())} == {}
 
 
 def test_generated_pages_are_current() -> None:

@@ -28,10 +28,13 @@ from dbt.adapters.tablestore.interruption import stop_threads
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.statements import split_statements
 from tablestore_engine.api import Engine, SqlResult, TablestoreError, TableVersion
-from tablestore_engine.spi import ReadLog
+from tablestore_engine.spi import (
+    DataFileGone,
+    ReadLog,
+    StagedVersionMissing,
+)
 
 logger = TerminalMessages("Tablestore")
-_GONE = frozenset({"TS1562", "TS1317"})  # a data file, a staged snapshot
 
 
 class TablestoreCursor:
@@ -135,10 +138,10 @@ class TablestoreHandle:
         first = ReadLog()
         try:
             result = self.engine.sql(statement, versions=self.versions, reads=first)
-        except TablestoreError as error:
-            if error.code in _GONE:
-                self.versions = self.pin()
-                return self.engine.sql(statement, versions=self.versions, reads=self.reads)
+        except (DataFileGone, StagedVersionMissing):
+            self.versions = self.pin()
+            return self.engine.sql(statement, versions=self.versions, reads=self.reads)
+        except TablestoreError:
             self.reads.add(first)
             raise
         self.reads.add(first)

@@ -15,6 +15,7 @@ from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntime
 
 from dbt.adapters.tablestore.messages import shown
 from tablestore_engine.api import PublishPending, TablestoreError
+from tablestore_engine.spi import Area
 
 
 class _Plain:
@@ -35,7 +36,7 @@ class EngineFailure(_Plain, DbtDatabaseError):
 
 def to_dbt_error(error: TablestoreError) -> DbtRuntimeError:
     """What we refuse in a model's config is dbt's compilation error, all else its database error."""
-    kind = RefusedConfig if error.code.startswith("TS18") else EngineFailure
+    kind = RefusedConfig if error.area is Area.ADAPTER else EngineFailure
     pending = "\n  dbt: `dbt retry` sends it and writes nothing; `dbt run` is a new write"
     return kind(shown(str(error)) + (pending if isinstance(error, PublishPending) else ""))
 

@@ -171,16 +171,22 @@ def _properties(config: ClientConfig, reasons: Reasons) -> dict[str, object]:
     }
 
 
+def kafka_error(error: KafkaException) -> KafkaError | None:
+    """The KafkaError inside, which the client gives as the only argument; None for the rare exception without one."""
+    inner = error.args[0] if error.args else None
+    return inner if isinstance(inner, KafkaError) else None
+
+
 def code_of(error: KafkaException) -> int:
     """The numeric code of the KafkaError inside; 0 for the rare exception without one."""
-    inner = error.args[0] if error.args else None
-    return inner.code() if isinstance(inner, KafkaError) else 0
+    inner = kafka_error(error)
+    return 0 if inner is None else inner.code()
 
 
 def said(error: KafkaException) -> str:
     """The text of the KafkaError inside."""
-    inner = error.args[0] if error.args else None
-    return f"{inner.name()}: {inner.str()}" if isinstance(inner, KafkaError) else str(error)
+    inner = kafka_error(error)
+    return str(error) if inner is None else f"{inner.name()}: {inner.str()}"
 
 
 def why_of(error: KafkaException, config: ClientConfig, reasons: Reasons | None) -> str:

@@ -21,7 +21,11 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from tablestore_engine.errors import EngineBug, FixData
 from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.log.kafka.kafka_client import Reasons, make_producer
+from tablestore_engine.log.kafka.kafka_client import (
+    Reasons,
+    kafka_error,
+    make_producer,
+)
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import EncodedRows
 
@@ -63,8 +67,8 @@ def _find_fatal(ask: Callable[[], object]) -> KafkaError | None:
     try:
         ask()
     except KafkaException as error:
-        inner = error.args[0] if error.args else None
-        return inner if isinstance(inner, KafkaError) and inner.fatal() else None
+        inner = kafka_error(error)
+        return inner if inner is not None and inner.fatal() else None
     return None
 
 
@@ -141,7 +145,7 @@ class LogProducer:
                 except BufferError:  # the local queue is full: let reports come in
                     self._serve(poll, 0.1)
                 except KafkaException as error:
-                    self._refuse_oversize(error.args[0], key, len(key or b"") + len(value or b""))
+                    self._refuse_oversize(kafka_error(error), key, len(key or b"") + len(value or b""))
                     self._explain_failed_state()
                     raise
                 else:
@@ -248,8 +252,8 @@ class LogProducer:
         self._failures.sort(key=lambda failure: -failure[2])
         del self._failures[8:]
 
-    def _refuse_oversize(self, error: KafkaError, key: bytes | None, size: int) -> None:
-        if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+    def _refuse_oversize(self, error: KafkaError | None, key: bytes | None, size: int) -> None:
+        if error is None or error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
             return
         named = (key or b"(none)")[:200].decode("utf-8", "replace")
         raise FixData(

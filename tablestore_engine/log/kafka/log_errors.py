@@ -107,8 +107,7 @@ def _lacking(asked: Future[TopicDescription], resource: Resource, *, is_creating
     try:
         told = asked.result().authorized_operations or []
     except KafkaException as error:
-        inner = error.args[0]
-        if inner.code() in RIGHTS:
+        if code_of(error) in RIGHTS:
             return list(operations(resource))
         return ["Create"] if is_creating else []
     has = {operation.name.replace("_", "") for operation in told}

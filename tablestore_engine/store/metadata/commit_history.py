@@ -27,7 +27,10 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.errors import (
+    CommitExpired,
+    FixRequest,
+)
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 
@@ -150,7 +153,7 @@ def find_pair(
 
 
 def _expired(snapshots: SnapshotStore, number: int, user: str, identifier: int) -> FixRequest:
-    return FixRequest(
+    return CommitExpired(
         "TS1394",
         f"commit {identifier} of {user} was made before, and is not made again",
         why=f"it is snapshot {number} of {snapshots.layout.root}, which has expired since",

@@ -19,7 +19,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tablestore_engine.errors import NotFound, RetryError, StorageError
+from tablestore_engine.errors import (
+    NotFound,
+    StagedSnapshotClosed,
+    StorageError,
+)
 from tablestore_engine.format.snapshot import CommitKind, Snapshot, decode_snapshot, encode_snapshot
 from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import Committer, Plan, overtaken
@@ -195,7 +199,7 @@ def _check_open(more: More, staged: StagedSnapshot) -> None:
     """Raises RetryError TS1388."""
     path = turn_path(more.branch.layout, staged.snapshot)
     if more.branch.fileio.exists(path) and more.branch.fileio.read(path) == CLOSED:
-        raise RetryError(
+        raise StagedSnapshotClosed(
             "TS1388",
             f"staged snapshot {staged.name} of {more.parts.layout.location} takes no further write",
             why="it is being published, or its publishing has failed",

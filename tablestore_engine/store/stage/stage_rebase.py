@@ -23,7 +23,10 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tablestore_engine.errors import RetryError
+from tablestore_engine.errors import (
+    RetryError,
+    StagedSnapshotOvertaken,
+)
 from tablestore_engine.format.index_manifest import DELETION_VECTORS, IndexEntry
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
@@ -76,9 +79,9 @@ def publish_rebased(
     )
 
 
-def base_moved(layout: TableLayout, staged: StagedSnapshot, newest: int | None) -> RetryError:
+def base_moved(layout: TableLayout, staged: StagedSnapshot, newest: int | None) -> StagedSnapshotOvertaken:
     """TS1308: it has to be planned and tested again."""
-    return RetryError(
+    return StagedSnapshotOvertaken(
         "TS1308",
         f"staged snapshot {staged.name} of {layout.location} cannot be published",
         why=f"it was planned on snapshot {staged.base_id}, and main is at {newest} now, with other rows or columns",

@@ -25,7 +25,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from tablestore_engine.errors import FixData, NotFound, RetryError
+from tablestore_engine.errors import (
+    FixData,
+    NotFound,
+    RetryError,
+    StagedSnapshotMissing,
+    StagedVersionMissing,
+)
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.json_file import DAMAGE, parse_object
@@ -176,7 +182,7 @@ class Staging:
         found = self.find(name)
         if found is None:
             known = ", ".join(one.name for one in self.list_all()) or "none"
-            raise NotFound(
+            raise StagedSnapshotMissing(
                 "TS1316",
                 f"{self.parts.layout.location} has no staged snapshot {name!r}",
                 why=f"staged: {known}",
@@ -321,7 +327,7 @@ def _based_path(layout: TableLayout) -> str:
 def staged_parts(parts: Parts, name: str) -> Parts:
     """The branch's stores, to read it. Raises NotFound TS1317."""
     if find_staged(parts, name) is None:
-        raise NotFound(
+        raise StagedVersionMissing(
             "TS1317",
             f"{parts.layout.location} has no staged snapshot {name!r} to read",
             why="there is no complete branch of that name",

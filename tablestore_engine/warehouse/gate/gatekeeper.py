@@ -22,14 +22,20 @@ from typing import Any
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import TableRead
-from tablestore_engine.errors import FixData, PublishPending, RetryError, TablestoreError
+from tablestore_engine.errors import (
+    FixData,
+    LogNotReady,
+    PublishPending,
+    RetryError,
+    StagedSnapshotOvertaken,
+    TablestoreError,
+)
 from tablestore_engine.store.metadata.commit_history import commit_of, rows_version, was_committed
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.stage.staging import StoredOutcome
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.gate.gate_rule import GateBook, Outcome, Staged, World
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
-from tablestore_engine.warehouse.log.table_publisher import UNREADY_LOG
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
 
@@ -37,9 +43,6 @@ OWNER, POLICY, GATES, PARENTS, BATCHES = (
     f"tablestore.stage.{key}" for key in ("owner", "publish", "gates", "parents", "batches")
 )
 PUBLISHED, PENDING, REFUSED = "published", "pending", "refused"
-_OVERTAKEN = frozenset(
-    {"TS1308", "TS1075", "TS1076"}
-)  # a lost claim; a group with a table that moved; its rest
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,12 @@ class Publication:
     @property
     def waits_for_log(self) -> bool:
         """Nothing was done, since its log could not be sent: it stays with its verdicts, and needs no new rows."""
-        return self.state == REFUSED and self.error is not None and self.error.code == UNREADY_LOG
+        return self.state == REFUSED and isinstance(self.error, LogNotReady)
 
     @property
     def is_overtaken(self) -> bool:
         """Refused because somebody else's rows came first: planned and tested again it may go out."""
-        is_late = isinstance(self.error, RetryError) and self.error.code in _OVERTAKEN
-        return is_late and self.report is None
+        return isinstance(self.error, StagedSnapshotOvertaken) and self.report is None
 
     def line(self) -> str:
         """For the log."""
@@ -189,7 +191,7 @@ class Gatekeeper:
         for item in group if len(group) > 1 else ():
             moved = self._how_moved(item)
             if moved is not None:
-                return RetryError(
+                return StagedSnapshotOvertaken(
                     "TS1075",
                     f"{', '.join(one.table for one in group)} are published together or not at all",
                     why=f"{item.table} {moved}",
@@ -287,9 +289,9 @@ def _named(book: GateBook) -> list[TableRead]:
     return [*reads, *book.parents()]
 
 
-def _torn(item: Staged, before: list[Publication], failed: Publication) -> RetryError:
+def _torn(item: Staged, before: list[Publication], failed: Publication) -> StagedSnapshotOvertaken:
     out = ", ".join(one.staged.table for one in before if one.state == PENDING) or "nothing"
-    return RetryError(
+    return StagedSnapshotOvertaken(
         "TS1076",
         f"{item.table} waits: it goes out together with {failed.staged.table}, which was refused",
         why=f"of this group {out} is published; {failed.error}",

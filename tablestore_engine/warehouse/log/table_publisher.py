@@ -1,8 +1,5 @@
 """The table's changelog on its way to its log: what the store committed, handed to the sink as data.
 
-Names      TablePublisher   one per table and process: check before a commit, publish what is pending, look at the log
-           pending_log()    what a commit says whose log could not be sent
-           unready_log()    what a publication says that was not begun, because its log could not be sent: UNREADY_LOG
 Steps      newest snapshot of the store -> each shard of the sink (spark/shard_task.py): every snapshot that it lacks,
            by this process, or by Spark tasks where much is pending (spark/shard_executors.py)
 INVARIANT  one publisher per table and process, used by one thread at a time: a second would fence the first.
@@ -14,7 +11,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tablestore_engine.errors import PublishPending, RetryError, TablestoreError
+from tablestore_engine.errors import (
+    LogNotReady,
+    PublishPending,
+    TablestoreError,
+)
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.sink import ChangelogSink, LogPosition, PrepublishedCommit, merge_sent
@@ -25,8 +26,6 @@ from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.log.log_status import LogStatus, read_status
 from tablestore_engine.warehouse.write_report import WriteReport
-
-UNREADY_LOG = "TS1082"
 
 
 @dataclass
@@ -132,9 +131,9 @@ def pending_log(table: str, report: WriteReport, error: TablestoreError, flags: 
     )
 
 
-def unready_log(table: str, stage: str, error: TablestoreError) -> RetryError:
+def unready_log(table: str, stage: str, error: TablestoreError) -> LogNotReady:
     """Before the claim of a staged snapshot: neither table nor log has anything of it."""
-    return RetryError(
+    return LogNotReady(
         "TS1082",
         f"nothing was published: the log of {table} cannot take staged snapshot {stage}",
         why=str(error),

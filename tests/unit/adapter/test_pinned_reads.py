@@ -9,7 +9,7 @@ import pytest
 
 from dbt.adapters.tablestore.connections import TablestoreHandle
 from tablestore_engine.api import TableVersion
-from tablestore_engine.errors import FixData, NotFound, RetryError, TablestoreError
+from tablestore_engine.errors import DataFileGone, FixData, StagedVersionMissing, TablestoreError
 from tablestore_engine.spi import ReadLog, TableRead
 
 STAGED, NEW = {"d.t": TableVersion(branch="run")}, {"d.t": TableVersion(snapshot=1)}
@@ -41,7 +41,7 @@ def handle(error: TablestoreError) -> tuple[TablestoreHandle, OneFailure]:
 
 
 @pytest.mark.parametrize(
-    "kind", [RetryError("TS1562", "", why="", fix=""), NotFound("TS1317", "", why="", fix="")]
+    "kind", [DataFileGone("TS1562", "", why="", fix=""), StagedVersionMissing("TS1317", "", why="", fix="")]
 )
 def test_a_table_that_was_replaced_is_read_again(kind: TablestoreError) -> None:
     """Once more, with fresh pins; only what the statement has read in the end counts for its verdict."""

@@ -23,9 +23,6 @@ from dbt.adapters.tablestore.plan.build_plan import Microbatch
 from dbt.adapters.tablestore.plan.run_context import BatchInterval
 from tablestore_engine.spi import Staged
 
-# what a batch hears whose staged snapshot is published meanwhile, since what it waited for is out
-STAGE_IS_OUT = frozenset({"TS1316", "TS1388"})
-
 
 def read_batch(batch: BatchInterval | None, event_time: str | None, zone: str) -> Microbatch | None:
     """The interval with its column; None outside microbatch runs."""

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery, check_query, unproven
+from dbt.adapters.tablestore.inputs.query_errors import ModelQueryError
 from tablestore_engine.api import Engine, TablestoreError
 from tablestore_engine.spi import FollowedInput
-
-_REFUSALS = ("TS1870", "TS1871", "TS1872")
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,9 @@ def explain_changed_keys(engine: Engine, query: ModelQuery) -> tuple[Line, ...]:
             check_query(query, traced, traced.tables)
             clauses = unproven(query, traced)
             inputs = traced.followed_inputs(query.affected.key)
+    except ModelQueryError:
+        raise
     except TablestoreError as error:
-        if error.code in _REFUSALS:
-            raise
         return (Line(f"{name}: its inputs are analyzed when it runs: {error.what} ({error.code})"),)
     if clauses:
         return tuple(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from dbt.adapters.tablestore.config.changed_keys_config import ROWS_ALWAYS_FOLLOWED, Affected
 from dbt.adapters.tablestore.inputs.partial_runs import no_keys
 from dbt.adapters.tablestore.inputs.position_steps import QUERY, forgotten
+from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from tablestore_engine.api import Engine, FixRequest, NotFound, Table, TableVersion
 from tablestore_engine.spi import AffectedKeys, ChangesInput, PositionStep, TracedQuery
 
@@ -111,7 +112,7 @@ def check_query(query: ModelQuery, traced: TracedQuery, tables: Sequence[str]) -
     """What no run can make right. Raises FixRequest TS1870, TS1871, TS1872."""
     affected, model = query.affected, query.model
     if traced.volatile and not affected.allows_volatile:
-        raise FixRequest(
+        raise FixModelQuery(
             "TS1871",
             f"model {model} uses {traced.volatile}, whose value is another in each run",
             why="changed_keys evaluates only affected keys, so the other rows would keep the value of an earlier run",
@@ -121,7 +122,7 @@ def check_query(query: ModelQuery, traced: TracedQuery, tables: Sequence[str]) -
     names = {name.lower() for table in tables for name in (table, table.partition(".")[2])}
     unknown = [name for name, _ in affected.by if name.lower() not in names]
     if unknown:
-        raise FixRequest(
+        raise FixModelQuery(
             "TS1872",
             f"model {model}: affected_by names {unknown[0]!r}, which its query does not read",
             why=f"its query reads {', '.join(tables) or 'no table'}",
@@ -210,8 +211,8 @@ def _warnings(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _not_restricted(model: str, clause: str) -> FixRequest:
-    return FixRequest(
+def _not_restricted(model: str, clause: str) -> FixModelQuery:
+    return FixModelQuery(
         "TS1870",
         f"model {model} cannot be restricted to affected keys",
         why=f"its query has {clause}",

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from dbt.adapters.tablestore.plan.build_plan import Columns
 from dbt.adapters.tablestore.plan.select_sql import quote
-from tablestore_engine.api import FixRequest
 from tablestore_engine.spi import changed_tables
 
 ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
@@ -34,7 +34,7 @@ def applied_select(
     if ROW_KIND not in names:
         return sql, columns
     if SNAPSHOT_ID not in names:
-        raise FixRequest(
+        raise FixModelQuery(
             "TS1836",
             f"model {model} gives rows with {ROW_KIND} and without {SNAPSHOT_ID}",
             why="a key may have changed several times, and only the snapshot says which row is the newest",
@@ -76,7 +76,7 @@ def check_order(model: str, sql: str, key: Sequence[str]) -> None:
     inputs = changed_tables(sql)
     if not key or len(inputs) < 2:
         return
-    raise FixRequest(
+    raise FixModelQuery(
         "TS1836",
         f"model {model} gives rows with {ROW_KIND} of more than one input: {', '.join(inputs)}",
         why=f"{SNAPSHOT_ID} counts the snapshots of one table, so that of a key that is in both nobody can say which "

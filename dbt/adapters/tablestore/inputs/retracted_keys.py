@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
-from tablestore_engine.api import Engine, FixRequest, TableVersion
+from tablestore_engine.api import Engine, TableVersion
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def _check_settings(name: str, settings: ModelSettings) -> None:
     }
     found = next((option for option, value in given.items() if value), None)
     if found is not None:
-        raise FixRequest(
+        raise FixModelQuery(
             "TS1867",
             f"model {name} cannot apply updates and deletes of its stream: it sets {found}",
             why="its result has _row_kind and _snapshot_id, which say for each key which row is the newest; "
@@ -73,8 +74,8 @@ def _check_settings(name: str, settings: ModelSettings) -> None:
         )
 
 
-def _refused(name: str, clause: str) -> FixRequest:
-    return FixRequest(
+def _refused(name: str, clause: str) -> FixModelQuery:
+    return FixModelQuery(
         "TS1867",
         f"model {name} cannot apply updates and deletes of its stream: over it, it has {clause}",
         why="a -U or -D of the stream has to delete the row that it takes back, whatever joins and filters give today; "

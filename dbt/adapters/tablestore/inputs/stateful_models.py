@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from dbt.adapters.tablestore.inputs.query_errors import UnsupportedModelQuery
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from tablestore_engine.api import Engine, FixRequest, TableVersion, Unsupported
 from tablestore_engine.spi import STATE_POSITION, OutputMode, PositionStep
@@ -130,8 +131,8 @@ def other_query(node: str) -> FixRequest:
     )
 
 
-def _refused(name: str, clause: str, why: str) -> Unsupported:
-    return Unsupported(
+def _refused(name: str, clause: str, why: str) -> UnsupportedModelQuery:
+    return UnsupportedModelQuery(
         "TS1844",
         f"model {name} cannot be kept up: over a stream it has {clause}",
         why=why,

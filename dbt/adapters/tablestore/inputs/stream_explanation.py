@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from dbt.adapters.tablestore.inputs.query_errors import ModelQueryError
 from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from tablestore_engine.api import TablestoreError
 
-_REFUSALS = ("TS1836", "TS1843", "TS1844", "TS1867")
 _EPHEMERAL = "__dbt__cte__"
 
 
@@ -37,9 +37,9 @@ def explain_streams(
     try:
         columns = tuple((one.column, one.dtype) for one in columns_of(sql))
         stateful = streams.plan(settings, sql, sql, columns)
+    except ModelQueryError:
+        raise
     except TablestoreError as error:
-        if error.code in _REFUSALS:
-            raise
         return f"{name}: who runs its query is known when it runs: {error.what} ({error.code})"
     if stateful is None:
         by_key = "; updates and deletes of the stream are applied by key, before joins and filters"

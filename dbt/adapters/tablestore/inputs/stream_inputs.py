@@ -29,6 +29,7 @@ from dbt.adapters.tablestore.inputs.position_steps import (
     exchanged,
     left,
 )
+from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from dbt.adapters.tablestore.inputs.retracted_keys import RetractedKeys, plan_retractions
 from dbt.adapters.tablestore.inputs.stateful_models import (
     RangeOfState,
@@ -159,7 +160,7 @@ class StreamInputs:
             model = self._models.get(node)
         short = node.rsplit(".", maxsplit=1)[-1]
         if model is None:
-            raise FixRequest(
+            raise FixModelQuery(
                 "TS1843",
                 f"model {short} follows nothing",
                 why="materialized='streaming' writes what came since its last commit, and its SQL has no stream",
@@ -381,5 +382,5 @@ def _check_model(model: Mapping[str, Any], relation: TablestoreRelation) -> None
         )
 
 
-def _refused(model: Mapping[str, Any], what: str, why: str, fix: str) -> FixRequest:
-    return FixRequest("TS1843", f"model {model.get('name')}: {what} cannot be followed", why=why, fix=fix)
+def _refused(model: Mapping[str, Any], what: str, why: str, fix: str) -> FixModelQuery:
+    return FixModelQuery("TS1843", f"model {model.get('name')}: {what} cannot be followed", why=why, fix=fix)

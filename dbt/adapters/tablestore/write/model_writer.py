@@ -21,7 +21,7 @@ from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.config.model_config import read_settings
 from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from dbt.adapters.tablestore.gate.microbatches import STAGE_IS_OUT, unit_of
+from dbt.adapters.tablestore.gate.microbatches import unit_of
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator, StagePlan
 from dbt.adapters.tablestore.gate.replanning import Rebuild
 from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
@@ -50,8 +50,16 @@ from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, comp
 from dbt.adapters.tablestore.write.replacement import must_replace
 from dbt.adapters.tablestore.write.seeds import seed_to_arrow
 from dbt.adapters.tablestore.write.situations import read_situation
-from tablestore_engine.api import Engine, NotFound, OnSchemaChange, RetryError, WriteMode, WriteSpec
-from tablestore_engine.spi import BROKERS, OrderedLock, Outcome, Rank, ReadLog
+from tablestore_engine.api import Engine, OnSchemaChange, WriteMode, WriteSpec
+from tablestore_engine.spi import (
+    BROKERS,
+    OrderedLock,
+    Outcome,
+    Rank,
+    ReadLog,
+    StagedSnapshotClosed,
+    StagedSnapshotMissing,
+)
 
 logger = TerminalMessages("Tablestore")
 
@@ -246,10 +254,12 @@ class ModelWriter:
         )
         try:
             response = describe_commit(self._commits.write(job, staged, job.work, replaces=replaces))
-        except (NotFound, RetryError) as error:
-            if job.batch is None or staged is None or error.code not in STAGE_IS_OUT:
+        except (StagedSnapshotMissing, StagedSnapshotClosed):
+            if job.batch is None or staged is None:
                 raise
-            return self._commit(replace(job, work=job.again()), context)  # nothing is held back any more
+            return self._commit(
+                replace(job, work=job.again()), context
+            )  # it was published meanwhile: no test waits
         self.changed_keys.tell_evaluated(response, job.settings.node, job.plan)
         taken = self.streams.taken(job.settings.node)
         if taken is not None:
