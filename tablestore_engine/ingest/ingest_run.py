@@ -1,8 +1,7 @@
 """Change events of a source into a table, batch by batch, each batch one commit with the position behind it.
 
-Names      IngestRun   one source and one table; `run` ends where the source ended when it began, `follow` goes on
-Steps      position of the table → messages behind it → changes (decode.py) → columns (target_columns.py) → the last row
-           of each key → dead letters, if there are any → one commit
+Steps      position of the table → messages behind it → changes (message_decoder.py) → columns (target_columns.py) → the
+           last row of each key → dead letters, if there are any → one commit
 Table      of the source: the one that all messages were of is noted with the position, so that messages of another one
            are noticed in later runs too
 Idle       messages from which no row follows move the position in memory; it is committed with the next rows, at the

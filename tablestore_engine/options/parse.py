@@ -5,7 +5,7 @@ Names      OptionSet       a table's options with typed getters; absent keys giv
            check_expiration_strategy   refuse another way to date partitions than by their values
            check_options   refuse wrong values, misspelt keys, secrets and what only a profile may say
            is_credential   whether a key names one
-INVARIANT  a value is parsed by the type of its row in `table.py` and nowhere else.
+INVARIANT  a value is parsed by the type of its row in table_options.py and nowhere else.
 """
 
 from __future__ import annotations

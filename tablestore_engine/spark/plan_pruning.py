@@ -12,7 +12,7 @@ INVARIANT  a relation is pruned by everything that the optimized plan does with 
 INVARIANT  conditions must mean the same when the frame runs: where files were left out, the current time is a literal.
 WHY        names stand for views over all files, so any statement is right without this; fewer files only make it fast.
            Where Spark will not optimize the plan, or has other inner classes, the frame stays as it is: running it says
-           what is wrong with the query, and test_skipping.py that nothing is pruned.
+           what is wrong with the query, and integration_tests/spark/test_skipping.py that nothing is pruned.
            Calls to the JVM are what it costs: one text tells whether there is anything to do, one JSON what is asked,
            one Scala map puts all nodes in place. A frame that nothing is left out of keeps the optimized plan.
 """

@@ -3,7 +3,7 @@
 Names      World        topic, markers and table; `pause` is called wherever others could act
            Process      one process: its publisher, what it remembers of its early rows
            Dead         raised at a pause to end a process there
-WHY        publisher.py, eventual_log.py, unconfirmed_records.py and transactional_publish.py run as they are; only the
+WHY        log/kafka/publisher.py, eventual_log, unconfirmed_records and transactional_publish run as they are; only the
            brokers are made of lists. So thousands of interleavings fit into a second.
 """
 
