@@ -5,16 +5,19 @@ from __future__ import annotations
 import gc
 import weakref
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.errors import TablestoreError
+from tablestore_engine.errors import NotFound, TablestoreError
+from tablestore_engine.fileio.storage_errors import missing_file
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema_change import add_column, drop_column, rename_column, retype_column
 from tablestore_engine.format.type_text import parse_type
+from tablestore_engine.log.followed_log import Messages
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.store.alter import SchemaChange
 from tablestore_engine.stream import log_changes
@@ -150,6 +153,30 @@ def test_messages_that_are_gone(tmp_path: Path) -> None:
     refused("TS1358", lambda: log_reader(log, position=stream.position))
     refused("TS1358", lambda: log_reader(log, "from-snapshot", snapshot_id=1))
     assert told(log_reader(log, "earliest"))[:2] == [("+I", 1), ("+I", 2)]
+
+
+def test_base_that_expires_during_a_read_is_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missing file becomes TS1337 when the base snapshot is gone; what the log lacks is reported as it is."""
+    log = a_log(tmp_path)
+    position = log_reader(log, "from-snapshot", snapshot_id=2, batch_rows=1).position
+    failure: list[NotFound] = [
+        missing_file("data-1.parquet"),
+        NotFound("TS1705", "no topic", why="-", fix="-"),
+    ]
+
+    def read(*_: object, **__: object) -> Messages:
+        raise failure[0]
+
+    monkeypatch.setattr(log, "read", read)
+    reader = partial(log_reader, log, position=position, normalizes=False)
+    refused("TS1201", lambda: told(reader()))
+    for number in (1, 2):
+        (tmp_path / f"demo.db/t/snapshot/snapshot-{number}").unlink()
+    refused("TS1337", lambda: told(reader()))
+    failure.pop(0)
+    refused("TS1705", lambda: told(reader()))
 
 
 def test_a_base_that_has_expired(tmp_path: Path) -> None:
