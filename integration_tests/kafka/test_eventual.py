@@ -312,7 +312,7 @@ def test_a_new_beginning_takes_phantoms_back(
     command = [*CHILD, str(tmp_path), broker.url, "w", "3", "0", "1"]
     assert _run(command, "commit.manifests:1").returncode == -signal.SIGKILL
     if is_lost:
-        _delete(make_admin(settings.client), settings, [settings.marker_topic])
+        _delete(make_admin(settings.client, settings.topic), settings, [settings.marker_topic])
         with open_engine(tmp_path, broker.url) as fresh, pytest.raises(FixRequest, match="TS1707"):
             fresh.table("d.t").publish()
     engine.table("d.t").reset_log(1)

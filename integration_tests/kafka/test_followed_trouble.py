@@ -62,7 +62,7 @@ def test_retention_took_messages(engine: Engine, broker: BrokerInfo, consistency
     next(live)
     marker = next(one for one in read_log_markers(settings) if one.snapshot_id == 3)
     gone = [TopicPartition(settings.topic, part, end) for part, (_, end) in marker.offsets.items()]
-    admin = make_admin(settings.client)
+    admin = make_admin(settings.client, settings.topic)
     for future in admin.delete_records(gone).values():
         future.result(30)
     live.close()
@@ -144,7 +144,7 @@ def test_the_topic_goes(engine: Engine, broker: BrokerInfo, *, is_made_anew: boo
     settings = settings_of_table(engine, "d.t", broker.url)
     position, live = _position(table), ended(table)
     changes(live)
-    admin = make_admin(settings.client)
+    admin = make_admin(settings.client, settings.topic)
     _delete(admin, settings, [settings.topic])
     if is_made_anew:
         [future] = admin.create_topics([NewTopic(settings.topic, 2, 1)]).values()

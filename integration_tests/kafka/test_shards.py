@@ -302,7 +302,7 @@ def test_its_life(engine: Engine, broker: BrokerInfo) -> None:
     assert len(list(read_messages(wider))) == before + 40
     assert status_of(engine).state.reached == 3
     engine.drop_table("d.t")
-    topics = find_topics(make_admin(settings.client), settings)
+    topics = find_topics(make_admin(settings.client, settings.topic), settings)
     assert (topics.data, topics.marker) == (None, None)
 
 
@@ -311,7 +311,7 @@ def test_markers_that_are_lost(engine: Engine, broker: BrokerInfo) -> None:
     settings = new_table(engine, broker.url)
     change(engine, 1, publish=True)
     change(engine, 1)
-    admin = make_admin(settings.client)
+    admin = make_admin(settings.client, settings.topic)
     admin.delete_topics([settings.marker_topic])[settings.marker_topic].result()
     while find_topics(admin, settings).marker is not None:
         pass
@@ -328,7 +328,7 @@ def test_what_another_process_has_set_right(
 ) -> None:
     """The topic was deleted and the log begun anew elsewhere: whoever had it open goes on, without a refusal."""
     settings = new_table(engine, broker.url, **{"log.publish.shards": shards})
-    admin = make_admin(settings.client)
+    admin = make_admin(settings.client, settings.topic)
     admin.delete_topics([settings.topic])[settings.topic].result()
     while find_topics(admin, settings).data is not None:
         pass
@@ -347,7 +347,7 @@ def test_another_number_of_shards_is_refused(engine: Engine, broker: BrokerInfo)
         engine.sql("alter table d.t set tblproperties ('log.publish.shards'='1')")
     with pytest.raises(FixRequest, match="TS1012"):
         engine.write("d.t", rows(0, 1, "x"), WriteSpec(table=TableSpec(options={"log.publish.shards": "2"})))
-    admin = make_admin(settings.client)
+    admin = make_admin(settings.client, settings.topic)
     wanted = NewPartitions(settings.marker_topic, SHARDS + 1)
     admin.create_partitions([wanted])[settings.marker_topic].result()
     with pytest.raises(FixRequest, match="TS1776"):

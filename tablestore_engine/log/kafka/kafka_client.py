@@ -72,16 +72,20 @@ class Reasons:
         return "; ".join(dict.fromkeys(_PASSING_WORDS.sub("", error.str()) for error in self._seen))
 
 
-def make_admin(config: ClientConfig) -> AdminClient:
+def make_admin(config: ClientConfig, topic: str = _NO_TOPIC) -> AdminClient:
     """A client whose brokers have answered, within `timeout_s`. Raises BrokersUnreachable TS1702, KafkaRequestFailed
     TS1711, FixRequest TS1713, TS1721, TS1751, TS1752.
+
+    `topic`: the one that it will be used for. A client that asked here about another name keeps the leader epoch of this
+    one when the brokers restart: its requests fail with FENCED_LEADER_EPOCH
+    (integration_tests/kafka/test_followed_trouble.py::test_a_broker_that_stops_and_starts).
     """
     reasons = Reasons()
     try:
         admin = open_admin(config, reasons)
     except KafkaException as error:
         raise _bad_config(error, config) from error
-    _await_answer(admin, config, reasons)
+    _await_answer(admin, config, topic, reasons)
     return admin
 
 
@@ -90,14 +94,14 @@ def open_admin(config: ClientConfig, reasons: Reasons) -> AdminClient:
     return AdminClient(_properties(config, reasons))  # type: ignore[arg-type]  # its stub forgets callbacks
 
 
-def _await_answer(admin: AdminClient, config: ClientConfig, reasons: Reasons) -> None:
+def _await_answer(admin: AdminClient, config: ClientConfig, topic: str, reasons: Reasons) -> None:
     """Look by look: the client itself goes on trying what can never succeed. Raises as make_admin."""
     left, looks = config.timeout_s, 0
     while True:
         look = min(left, _LOOK_SECONDS)
         left, looks = left - look, looks + 1
         try:
-            admin.list_topics(topic=_NO_TOPIC, timeout=look)
+            admin.list_topics(topic=topic, timeout=look)
         except KafkaException as error:
             admin.poll(0)
             final = client_error(error, config, doing="asking the brokers", reasons=reasons)

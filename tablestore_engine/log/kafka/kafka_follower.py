@@ -105,7 +105,7 @@ class KafkaFollower:
     def __init__(self, settings: LogSettings, runtime: Runtime) -> None:
         """Raises what make_admin raises, NotFound TS1705, FixRequest TS1706."""
         self._settings, self._runtime = settings, runtime
-        self._admin: AdminClient = make_admin(settings.client)
+        self._admin: AdminClient = make_admin(settings.client, settings.topic)
         topics = find_topics(self._admin, settings)
         if topics.data is None or topics.marker is None:
             raise missing_topic(settings, settings.topic if topics.data is None else settings.marker_topic)

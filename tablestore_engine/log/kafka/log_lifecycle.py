@@ -83,7 +83,7 @@ def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runt
 
     `after_snapshot`: snapshots up to this one count as published (a table that gets its log later).
     """
-    admin = make_admin(settings.client)
+    admin = make_admin(settings.client, settings.topic)
     _try_client(settings)
     was_absent = find_topics(admin, settings).data is None
     topics, created = create_topics(admin, settings, runtime)
@@ -130,7 +130,7 @@ def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = 
 
     Every shard begins anew in a transaction of its own: one that fails in between is done by asking again.
     """
-    admin = make_admin(settings.client)
+    admin = make_admin(settings.client, settings.topic)
     topics, created = create_topics(admin, settings, runtime)
     check_use(admin, settings, topics)
     assert topics.data is not None
@@ -166,7 +166,7 @@ def _reset_shard(
 
 def drop_log(settings: LogSettings, runtime: Runtime = SYSTEM) -> None:
     """Delete the topics that are still this table's; missing ones are fine. Raises what publishing would."""
-    admin = make_admin(settings.client)
+    admin = make_admin(settings.client, settings.topic)
     topics = find_topics(admin, settings)
     try:
         newest = newest_marker(settings, runtime) if topics.marker is not None else None

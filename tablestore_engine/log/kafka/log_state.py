@@ -44,7 +44,7 @@ _SHOWN = (
 
 def read_log_state(settings: LogSettings, runtime: Runtime) -> LogState:
     """Raises RetryError TS1702, FixRequest TS1713, TS1750-TS1752, and what `translate` gives."""
-    admin = make_admin(settings.client)
+    admin = make_admin(settings.client, settings.topic)
     try:
         return _read(admin, settings, runtime)
     except KafkaException as error:

@@ -185,7 +185,7 @@ class Publisher:
             self._drop(abort=True)  # a new one says what is wrong, or finds what others have set right since
         session = self._session
         if session is None:
-            admin = make_admin(self._settings.client)
+            admin = make_admin(self._settings.client, self._settings.topic)
             producer = LogProducer(self._settings, self._settings.transactional_id)
             session = self._session = Session(admin, producer, Progress(0, None, ""))
             session.progress, newest = open_progress(admin, producer, self._settings, self._runtime)

@@ -76,7 +76,7 @@ class TopicSource:
         )
         self._runtime = runtime
         with _Told(topic, self._client, "asking the brokers"):
-            self._admin: AdminClient = make_admin(self._client)
+            self._admin: AdminClient = make_admin(self._client, self._topic)
             self._topic_id, self._count = self._describe()
         self._asked_ms = runtime.now_ms()
         self._follow: _TopicFollow | None = None

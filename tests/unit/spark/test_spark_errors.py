@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.errors import PySparkException
 
-from tablestore_engine.errors import NotFound, RetryError, Stopped
+from tablestore_engine.errors import DataFileGone, NotFound, RetryError, Stopped
 from tablestore_engine.spark.spark_errors import translate
 
 STAGE = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times: org.apache.spark.SparkException: [FAILED_READ_FILE] Error while reading file f.parquet. SQLSTATE: KD001
@@ -54,7 +54,7 @@ def test_a_file_that_went_away_is_no_damaged_disk() -> None:
     """A table that is dropped under a running query: try again, with a code of its own."""
     said = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///wh/f/data-1-0.parquet. Gone"
     error = translate(Nested("Exception thrown in awaitResult:", Nested(said)))
-    assert (error.code, type(error)) == ("TS1562", RetryError)
+    assert (error.code, type(error)) == ("TS1562", DataFileGone)
 
 
 class JavaException:
