@@ -76,8 +76,8 @@ def make_admin(config: ClientConfig, topic: str = _NO_TOPIC) -> AdminClient:
     """A client whose brokers have answered, within `timeout_s`. Raises BrokersUnreachable TS1702, KafkaRequestFailed
     TS1711, FixRequest TS1713, TS1721, TS1751, TS1752.
 
-    `topic`: the one that it will be used for. A client that asked here about another name keeps the leader epoch of this
-    one when the brokers restart: its requests fail with FENCED_LEADER_EPOCH
+    `topic`: the one that it will be used for. A client that asked here about another name keeps the leader epoch of
+    this one when the brokers restart: its requests fail with FENCED_LEADER_EPOCH
     (integration_tests/kafka/test_followed_trouble.py::test_a_broker_that_stops_and_starts).
     """
     reasons = Reasons()

@@ -88,7 +88,7 @@ class Message:
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     """In place of the clients."""
     made = Brokers()
-    monkeypatch.setattr(topic_source, "make_admin", lambda settings: made)
+    monkeypatch.setattr(topic_source, "make_admin", lambda client, topic: made)
     monkeypatch.setattr(topic_source, "make_consumer", lambda settings, reset: made)
     return made
 

@@ -33,7 +33,7 @@ class World:
         self.now = 0
         self.slept: list[float] = []
 
-    def open(self, _: ClientConfig) -> AdminClient:
+    def open(self, _: ClientConfig, topic: str) -> AdminClient:
         """In the place of make_admin."""
         self.opened += 1
         self.now += self.slowness
