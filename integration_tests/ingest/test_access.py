@@ -38,7 +38,7 @@ def test_reading_is_the_only_right_that_is_needed(secure_broker: BrokerInfo, tmp
         with pytest.raises(FixRequest, match="TS1713") as caught:
             engine.ingest(spec)
         assert "secret-of-nobody" not in str(caught.value)
-        assert f"topic {user.topic} cannot be read" in str(caught.value)
+        assert f"source topic {user.topic} failed while asking the brokers" in str(caught.value)
 
 
 def test_a_position_of_another_program(broker: BrokerInfo, tmp_path: Path) -> None:
