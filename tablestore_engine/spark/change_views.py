@@ -20,6 +20,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.linked_files import link_file
 from tablestore_engine.spark.spark_types import columns_ddl
 from tablestore_engine.spark.view_sql import ROWS, readable_fields, select_columns
+from tablestore_engine.store.files.parquet_output import statistics_columns
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID
 from tablestore_engine.stream.changes_plan import ChangesOfOne, ChangesPlan
@@ -85,7 +86,8 @@ def _write_rows(step: ChangesOfOne, path: Path) -> bool:
             kinds = batch.rows.column(ROW_KIND_COLUMN).cast(pa.int8())
             rows = batch.rows.drop_columns([ROW_KIND_COLUMN]).append_column(VALUE_KIND, kinds)
             if writer is None:
-                writer = pq.ParquetWriter(path, rows.schema, compression="zstd")
+                bounded = statistics_columns(rows.schema)
+                writer = pq.ParquetWriter(path, rows.schema, compression="zstd", write_statistics=bounded)
             writer.write_table(rows)
     finally:
         if writer is not None:

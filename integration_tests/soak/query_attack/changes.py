@@ -310,7 +310,9 @@ class Changes:
         for row in self.rows[table.name].values():
             row[one.name] = None
         head = f"alter table <<{table.name}>>"
-        kind = {"decimal": "decimal(8,2)", "timestamp": "timestamp_ntz"}.get(one.type, one.type)
+        kind = {"decimal": "decimal(8,2)", "timestamp": "timestamp_ntz", "real": "double"}.get(
+            one.type, one.type
+        )
         texts = (f"{head} drop column {one.name}", f"{head} add column {one.name} {kind}")
         return (Alter(table.name, "drop and add column", texts),)
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from integration_tests.soak.query_attack.relation import NUMBERS, Ref
+from integration_tests.soak.query_attack.relation import NUMBERS, REALS, Ref
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ def literal(rng: random.Random, kind: str) -> str:
             return rng.choice(("0.50", "3.25", "7.00"))
         case "double":
             return rng.choice(("cast(1.5 as double)", "cast(6 as double)"))
+        case "real" | "real_group":
+            return rng.choice(("cast(0 as double)", "cast('-0.0' as double)", "cast('NaN' as double)"))
         case "string":
             return rng.choice(("'a'", "'b'", "'k3'", "'k7'", "''"))
         case "date":
@@ -78,6 +80,16 @@ def _date(rng: random.Random, ref: Ref) -> Expr:
     return _over(text, kind, ref, null=null)
 
 
+def _real(rng: random.Random, ref: Ref) -> Expr:
+    """As text, the zeros of a table's column are two values."""
+    x, kind = ref.sql, ref.col.type
+    forms = [(f"{x} * 2", kind, None), (f"coalesce({x}, cast(0 as double))", kind, False)]
+    if kind == "real":
+        forms += [(f"upper(cast({x} as string))", "string", None)] * 2
+    text, result, null = rng.choice(forms)
+    return _over(text, result, ref, null=null)
+
+
 def _other(rng: random.Random, ref: Ref) -> Expr:
     x, kind = ref.sql, ref.col.type
     if kind == "decimal":
@@ -93,6 +105,7 @@ def _other(rng: random.Random, ref: Ref) -> Expr:
 
 _OF_TYPE: dict[str, Callable[[random.Random, Ref], Expr]] = {
     "int": _int, "bigint": _int, "string": _string, "date": _date,
+    "real": _real, "real_group": _real,
 }  # fmt: skip
 
 
@@ -109,6 +122,8 @@ def computed(rng: random.Random, refs: Sequence[Ref]) -> Expr:
         if ref.col.type in NUMBERS:
             forms += [f"{ref.sql} + {other.sql}", f"greatest({ref.sql}, {other.sql})"]
         text = rng.choice(forms)
+        if ref.col.type in REALS and rng.random() < 0.3:
+            return _over(f"greatest({ref.sql}, {other.sql})", "real_group", ref, other, null=True)
         return _over(text, ref.col.type, ref, other, null=True)
     return _OF_TYPE.get(ref.col.type, _other)(rng, ref)
 
@@ -127,6 +142,11 @@ def condition(rng: random.Random, refs: Sequence[Ref]) -> tuple[str, bool]:
     return _condition(rng, ref, refs), ref.col.derived
 
 
+def caseless(one: str, other: str) -> str:
+    """Equal under a collation without case: never shown, for equal texts are not the same text."""
+    return f"{one} [[collate utf8_lcase||collate nocase]] = {other} [[collate utf8_lcase||collate nocase]]"
+
+
 def _condition(rng: random.Random, ref: Ref, refs: Sequence[Ref]) -> str:
     x, kind = ref.sql, ref.col.type
     others = [one.sql for one in refs if one.col.type == kind and one is not ref and not one.col.derived]
@@ -139,6 +159,8 @@ def _condition(rng: random.Random, ref: Ref, refs: Sequence[Ref]) -> str:
         return f"cast({x} as date) {rng.choice(('<', '>='))} {literal(rng, 'date')}"
     if kind == "boolean":
         return rng.choice((x, f"not {x}", f"{x} is not true", f"coalesce({x}, false)"))
+    if kind == "string" and roll < 0.4:
+        return caseless(x, literal(rng, kind))
     if kind == "string" and roll < 0.6:
         return rng.choice((f"{x} like 'a%'", f"{x} in ('a', 'b', 'k2', 'k5')", f"{x} not in ('a', 'k1')"))
     if kind in ("int", "bigint") and roll < 0.6:

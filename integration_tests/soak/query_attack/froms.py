@@ -235,7 +235,7 @@ def lateral(scope: Scope) -> From:
     rng, found, rel = scope.rng, start(scope.names, scope.base()), scope.base()
     pairs, values = (
         pick_pairs(rng, found, rel)[:1],
-        [one for one in rel.cols if one.type not in ("boolean", "double")],
+        [one for one in rel.cols if one.type not in ("boolean", "double", "real", "real_group")],
     )
     if not pairs or not values:
         return chain(scope)

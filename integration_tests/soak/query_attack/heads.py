@@ -113,7 +113,8 @@ def _aggregate(rng: random.Random, found: From) -> Expr:
         (f"count(distinct {x})", "bigint", False),
     ]
     if kind != "boolean":
-        forms += [(f"max({x})", kind, True), (f"min({x})", kind, True)] * 2
+        most = ref.col.grouped().type
+        forms += [(f"max({x})", most, True), (f"min({x})", most, True)] * 2
     if kind in ("int", "bigint", "decimal"):
         total = "decimal" if kind == "decimal" else "bigint"
         forms += [(f"sum({x})", total, True), (f"sum(distinct {x})", total, True)]
@@ -131,7 +132,16 @@ def _grouping_columns(rng: random.Random, found: From, count: int, *, computed: 
     pool = solid if solid and rng.random() < 0.93 else refs
     chosen = rng.sample(pool, min(len(pool), count))
     made = [expression(rng, [one]) if rng.random() < computed else plain(one) for one in chosen]
-    return [plain(ref) if one.type == "double" else one for ref, one in zip(chosen, made, strict=True)]
+    made = [plain(ref) if one.type == "double" else one for ref, one in zip(chosen, made, strict=True)]
+    return [_grouped_once(one) for one in made]
+
+
+def _grouped_once(expr: Expr) -> Expr:
+    """A group of both zeros shows one of them."""
+    if expr.type != "real":
+        return expr
+    ref = None if expr.ref is None else replace(expr.ref, col=expr.ref.col.grouped())
+    return replace(expr, type="real_group", ref=ref)
 
 
 def grouped(scope: Scope, found: From) -> Rel:
@@ -272,7 +282,8 @@ def rolled_up(scope: Scope, found: From) -> Rel:
     refs = [one for one in found.refs if one.col.type != "double" and not one.col.derived]
     if not refs:
         return grouped(scope, found)
-    groups = [_add(rng, outs, replace(plain(one), null=True)) for one in rng.sample(refs, min(len(refs), 2))]
+    chosen = [replace(_grouped_once(plain(one)), null=True) for one in rng.sample(refs, min(len(refs), 2))]
+    groups = [_add(rng, outs, one) for one in chosen]
     for one in list(groups):
         outs.append(
             Out(f"all_{one.name}", Expr(f"grouping({one.expr.text})", "int", False, frozenset(), True))

@@ -6,14 +6,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from integration_tests.soak.query_attack.expressions import condition
+from integration_tests.soak.query_attack.expressions import caseless, condition
 from integration_tests.soak.query_attack.relation import Col, From, Ref, Rel, Traits, substitute
 
 Pair = tuple[Ref, Col]
 KINDS = ("inner", "inner", "left", "left", "right", "full", "semi", "anti")
 _SQL = {"inner": "join", "left": "left join", "right": "right join", "full": "full join",
         "semi": "semi join", "anti": "anti join"}  # fmt: skip
-_CLASS = {"int": "number", "bigint": "number", "decimal": "number"}
+_CLASS = {"int": "number", "bigint": "number", "decimal": "number", "real_group": "real"}
 
 
 @dataclass
@@ -117,7 +117,7 @@ def _equality(rng: random.Random, ref: Ref, right: str, col: Col) -> tuple[str, 
     if roll < 0.9:
         return f"{right} is not distinct from {ref.sql}", False
     if ref.col.type == "string":
-        return f"lower({ref.sql}) = lower({right})", True
+        return rng.choice((f"lower({ref.sql}) = lower({right})", caseless(ref.sql, right))), True
     if ref.col.type in ("int", "bigint"):
         return rng.choice(((f"{ref.sql} + 1 = {right}", False), (f"coalesce({ref.sql}, 2) = {right}", False),
                            (f"{ref.sql} % 4 = {right} % 4", True)))  # fmt: skip

@@ -15,7 +15,8 @@ from integration_tests.soak.query_attack.relation import Col, Ref, Rel, Traits
 from integration_tests.soak.query_attack.tables import TableDef
 
 # what stands for NULL in a key; the data has no such value
-_NONE = {"int": "-999", "bigint": "-999", "decimal": "-999.25", "string": "'~'", "date": "date '1900-01-01'"}
+_NONE = {"int": "-999", "bigint": "-999", "decimal": "-999.25", "string": "'~'", "date": "date '1900-01-01'",
+         "real": "cast(-999 as double)", "real_group": "cast(-999 as double)"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,8 @@ class Queries:
         if traits.windows:
             traits = traits.add(reason="window below a set operation")
         word = rng.choice(("union all", "union all", "union", "intersect", "except", "except all"))
+        if word != "union all":
+            cols = tuple(one.grouped() for one in cols)
         sides = [
             ", ".join(f"{pair[at].sql} as {name}" for name, pair in zip(names, refs, strict=True))
             for at in (0, 1)
@@ -205,7 +208,9 @@ class Queries:
         alias = self.names.alias()
         kept = [one for one in rel.cols if one.type != "double"]
         items = ", ".join(f"{alias}.{one.name}" for one in kept) or "1 as one"
-        cols = tuple(kept) or (Col("one", "int", False, self.names.ident(), frozenset()),)
+        cols = tuple(one.grouped() for one in kept) or (
+            Col("one", "int", False, self.names.ident(), frozenset()),
+        )
         traits = rel.traits.add("distinct")
         if any(one.derived for one in kept):
             traits = traits.add(reason="distinct over a derived column")

@@ -1,5 +1,6 @@
 """What the generator knows of a query while it builds it: columns with their lineage, unique keys, locality.
 
+Types are those of tables.py and `real_group`: a `real` whose sign of zero a GROUP BY chose, which is never printed.
 Text is Spark's and DuckDB's at once; where they differ stands `[[spark||duckdb]]`. `<<name>>` is an input, a view or a
 model.
 """
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 NUMBERS = ("int", "bigint", "decimal", "double")
+REALS = ("real", "real_group")
 _NAME = re.compile(r"<<(\w+)>>")
 _EITHER = re.compile(r"\[\[(.*?)\|\|(.*?)\]\]", re.DOTALL)
 
@@ -30,6 +32,10 @@ class Col:
     deps: frozenset[int]
     derived: bool = False
     hint: str | None = None
+
+    def grouped(self) -> Col:
+        """Behind a GROUP BY, DISTINCT, UNION or an order that takes equal values for one."""
+        return replace(self, type="real_group") if self.type == "real" else self
 
     def is_determined(self, by: frozenset[int]) -> bool:
         """Whether columns with these idents determine this one."""

@@ -1,6 +1,8 @@
 """Random tables: columns with foreign keys that may dangle, keys of one or two columns or none, NULL-rich rows.
 
 The same column names (id, name, v, amount …) appear in several tables on purpose.
+
+Types      `double`: exact halves, no key.  `real`: DOUBLE with both zeros and NaN, joined and grouped by as any other.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
     "decimal": pa.decimal128(8, 2),
     "double": pa.float64(),
+    "real": pa.float64(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
     "boolean": pa.bool_(),
 }
 IDS = 12  # ids run from 1 to IDS; foreign keys to IDS + 2, so that some dangle
 _FIRST_DAY = dt.date(2024, 1, 27)
+_REALS = (0.0, -0.0, -0.0, float("nan"), 1.5, -2.0)  # equal values that are not the same value
 _TEXTS = ("a", "b", "B", "ab", "c d", "", "ä", "k1")
 
 
@@ -74,7 +78,8 @@ _KINDS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 }
 _EXTRA = (
     *(("v", "int"), ("w", "bigint"), ("name", "string"), ("note", "string"), ("amount", "decimal")),
-    *(("total", "decimal"), ("rate", "double"), ("day", "date"), ("placed", "timestamp"), ("flag", "boolean")),
+    *(("total", "decimal"), ("rate", "double"), ("score", "real"), ("level", "real"), ("day", "date")),
+    *(("placed", "timestamp"), ("flag", "boolean")),
 )  # fmt: skip
 _STARS = (
     ("orders", "customers", "staff"),
@@ -146,6 +151,8 @@ def random_value(rng: random.Random, column: Column) -> Any:
             return Decimal(rng.randint(-8, 60)) / 4
         case "double":
             return rng.randint(-8, 40) / 2
+        case "real":
+            return rng.choice(_REALS)
         case "date":
             return _FIRST_DAY + dt.timedelta(days=rng.randint(0, 9))
         case "timestamp":

@@ -2,15 +2,19 @@
 
 Names      ParquetOutput   rows in, a file with checksums out
            chunk_offsets, leaf_count   where column chunks lie; how many an Arrow column has
+           statistics_columns   the columns whose bounds are written
 Steps      row groups go to the sink as they come, each write adds to the running sum → the footer is held back →
            running sums at the borders of column chunks → into the footer → the footer's own sum → sink
 INVARIANT  no byte of a file is without a checksum: pages have Parquet's own (any reader can check them), page headers
            and pages our running sums, the footer its checksum.
+INVARIANT  FLOAT and DOUBLE have no bounds in a file. Parquet's bounds leave NaN out, but Spark has NaN above every
+           number and skips a row group by its bounds: `x > 1` would lose NaN. The manifest's bounds know NaN.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -81,7 +85,11 @@ class ParquetOutput:
         self._groups = 0
         self._tap = _Tap(sink)
         self._writer = pq.ParquetWriter(
-            pa.PythonFile(self._tap, mode="w"), schema, write_page_checksum=True, **options
+            pa.PythonFile(self._tap, mode="w"),
+            schema,
+            write_page_checksum=True,
+            write_statistics=statistics_columns(schema),
+            **options,
         )
 
     def __enter__(self) -> Self:
@@ -137,6 +145,24 @@ def _chunk_sums(metadata: pq.FileMetaData, tap: _Tap) -> ChunkChecksums:
             fix="install the pyarrow of constraints.txt, and report this",
         )
     return ChunkChecksums(np.array(offsets, np.int64), np.array([tap.sums[o] for o in offsets], np.uint32))
+
+
+def statistics_columns(schema: pa.Schema) -> list[str]:
+    """Paths of the columns of a file, without those of floating-point numbers."""
+    return [path for field in schema for path in _exact_leaves(field.name, field.type)]
+
+
+def _exact_leaves(path: str, type_: pa.DataType) -> Iterator[str]:
+    if pa.types.is_map(type_):
+        yield from _exact_leaves(f"{path}.key_value.key", type_.key_type)
+        yield from _exact_leaves(f"{path}.key_value.value", type_.item_type)
+    elif pa.types.is_struct(type_):
+        for field in type_:
+            yield from _exact_leaves(f"{path}.{field.name}", field.type)
+    elif type_.num_fields:  # every kind of list
+        yield from _exact_leaves(f"{path}.list.element", type_.field(0).type)
+    elif not pa.types.is_floating(type_):
+        yield path
 
 
 def leaf_count(type_: pa.DataType) -> int:
