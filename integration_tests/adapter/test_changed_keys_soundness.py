@@ -272,6 +272,17 @@ def test_primary_key_of_an_unaffected_row_is_refused(feed: Shop) -> None:
     run(feed, "names")
 
 
+def test_a_null_among_the_affected_keys_finds_its_rows(feed: Shop) -> None:
+    """NULL is a key as any other; without one among the affected keys, keys are joined by `=`."""
+    sql = f"select id, boss, count(*) over (partition by boss) as n from {PEOPLE}"
+    model(feed, "teams", sql, more=", affected_key='boss'")
+    put(feed, "people", {"id": [5, 6], "name": ["eve", "fay"], "boss": [None, None]})
+    run(feed, "teams", evaluated="all rows")
+    for people in ({"id": [5], "boss": [1]}, {"id": [1], "boss": [None]}, {"id": [3], "boss": [1]}):
+        put(feed, "people", {**people, "name": ["new"]})
+        run(feed, "teams")
+
+
 def test_key_of_numbers_with_two_zeros_compares_all_rows(feed: Shop) -> None:
     """SQL joins 0.0 with -0.0, the table has a row for each: of 0.0 that becomes -0.0 the former row has to go."""
     numbers = "{{ source('raw', 'numbers') }}"

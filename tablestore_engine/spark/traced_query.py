@@ -41,11 +41,14 @@ _FLOATS = frozenset({"FLOAT", "DOUBLE"})
 
 @dataclass(frozen=True)
 class AffectedKeys:
-    """`view`: temporary view with the columns of the key, each key once; None: `clause` says why there are none."""
+    """`view`: temporary view with the columns of the key, each key once; None: `clause` says why there are none.
+    `nullable`: the columns with a NULL among them.
+    """
 
     view: str | None
     count: int
     clause: str = ""
+    nullable: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -239,7 +242,8 @@ class TracedQuery:
         if keys.num_rows > KEYS_MAX:
             return AffectedKeys(None, keys.num_rows, f"changes affect more than {KEYS_MAX:,} keys")
         session.createDataFrame(keys, schema=found.schema).createOrReplaceTempView(view)
-        return AffectedKeys(view, keys.num_rows)
+        nullable = frozenset(name for name in keys.column_names if keys.column(name).null_count)
+        return AffectedKeys(view, keys.num_rows, nullable=nullable)
 
 
 def _relation(table: str, version: TableVersion) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from dbt.adapters.tablestore.plan import build_plan
@@ -56,8 +57,8 @@ def _once(right: Callable[..., Any]) -> Callable[..., Any]:
 def _every_second(right: Callable[..., str]) -> Callable[..., str]:
     """Half of the keys."""
     condition = "pmod(xxhash64(struct(planted.*)), 2) = 0"
-    return lambda sql, affected, **named: right(
-        sql, f"select * from (\n{affected}\n) planted where {condition}", **named
+    return lambda sql, keys, **named: right(
+        sql, replace(keys, sql=f"select * from (\n{keys.sql}\n) planted where {condition}"), **named
     )
 
 

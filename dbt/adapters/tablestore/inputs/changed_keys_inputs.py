@@ -16,6 +16,7 @@ from dbt.adapters.tablestore.config.changed_keys_config import ROWS_ALWAYS_FOLLO
 from dbt.adapters.tablestore.inputs.partial_runs import no_keys
 from dbt.adapters.tablestore.inputs.position_steps import QUERY, forgotten
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
+from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
 from tablestore_engine.api import Engine, FixRequest, NotFound, Table, TableVersion
 from tablestore_engine.spi import AffectedKeys, ChangesInput, PositionStep, TracedQuery
 
@@ -32,12 +33,12 @@ class ModelQuery:
 
 @dataclass(frozen=True)
 class Followed:
-    """`affected`: SELECT of the keys; None: all rows are compared, since `reason`. `clause`: what in the query prevents
+    """`affected`: the keys; None: all rows are compared, since `reason`. `clause`: what in the query prevents
     the proof, if that is the reason. `steps`: for the model's commit. `reached`: all other positions behind it.
     `view`: a temporary view that `affected` reads, to be dropped behind the commit. `digest`: what made the rows.
     """
 
-    affected: str | None
+    affected: KeysSelect | None
     reason: str
     steps: Mapping[str, PositionStep]
     pins: Mapping[str, TableVersion] = field(default_factory=dict)
@@ -92,7 +93,9 @@ def read_followed(
             clause, keys = _find_keys(engine, query, traced, inputs)
     reached = {source: text for source, text in known.items() if source not in steps}
     reached |= {source: step.after for source, step in steps.items() if step.after is not None}
-    affected = f"select * from `{keys.view}`" if keys.view else no_keys(query.model, query.affected.key)
+    affected = no_keys(query.model, query.affected.key)
+    if keys.view is not None:
+        affected = KeysSelect(f"select * from `{keys.view}`", keys.nullable)
     return Followed(
         None if is_new or reason or clause else affected,
         reason or clause,

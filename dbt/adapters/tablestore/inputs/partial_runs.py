@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
 from dbt.adapters.tablestore.plan.select_sql import quote
 from tablestore_engine.api import FixRequest
 
@@ -31,6 +32,6 @@ def refuse_sample(config: Any, node: str) -> None:  # noqa: ANN401 - dbt's untyp
     )
 
 
-def no_keys(table: str, key: Sequence[str]) -> str:
+def no_keys(table: str, key: Sequence[str]) -> KeysSelect:
     """With the types of the table's columns."""
-    return f"select {', '.join(map(quote, key))} from {table} where false"
+    return KeysSelect(f"select {', '.join(map(quote, key))} from {table} where false")

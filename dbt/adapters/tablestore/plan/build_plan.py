@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from dbt.adapters.tablestore.config.model_config import TableSettings
-from dbt.adapters.tablestore.plan.changed_keys_sql import changed_keys_select
+from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect, changed_keys_select
 from dbt.adapters.tablestore.plan.layout_changes import LayoutChange, ModelLayout, list_changes
 from dbt.adapters.tablestore.plan.select_sql import Sides, merge_select, replace_select
 from tablestore_engine.api import FixRequest, Interval, OnSchemaChange, SameKeys, WriteMode
@@ -54,7 +54,7 @@ class Microbatch:
 class Situation:
     """The world as the plan sees it. `columns` and `table_columns` are (name, Spark type) pairs.
 
-    `affected`: of changed_keys the SELECT of the keys; None: all rows are compared.
+    `affected`: of changed_keys the affected keys; None: all rows are compared.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Situation:
     table_layout: ModelLayout = field(default_factory=ModelLayout)
     full_refresh: bool = False
     batch: Microbatch | None = None
-    affected: str | None = None
+    affected: KeysSelect | None = None
 
 
 @dataclass(frozen=True)

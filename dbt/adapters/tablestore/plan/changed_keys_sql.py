@@ -1,12 +1,14 @@
 """incremental_strategy='changed_keys': the model's SQL for the affected keys, as rows to put and rows to delete.
 
 INVARIANT  pure text; the model's SQL is a subquery, into which Spark pushes the keys, below joins and aggregates.
-INVARIANT  keys are compared as NULL = NULL.
+INVARIANT  keys are compared as NULL = NULL. A column without NULL among the affected keys is compared by `=`, which gives
+           the same rows: Spark joins by `<=>` more slowly, since it hashes a test for NULL beside each value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dbt.adapters.tablestore.plan.select_sql import quote
 
@@ -14,23 +16,34 @@ _AFFECTED, _NEW, _OLD = "__ts_affected", "__ts_new", "__ts_old"
 _IS_NEW, _IS_AFFECTED = "__ts_is_new", "__ts_is_affected"
 
 
+@dataclass(frozen=True)
+class KeysSelect:
+    """`sql`: SELECT of affected keys, each once. `nullable`: the columns with a NULL among them, as the key has them."""
+
+    sql: str
+    nullable: frozenset[str] = frozenset()
+
+
 def changed_keys_select(
     sql: str,
-    affected: str,
+    keys: KeysSelect,
     *,
     key: Sequence[str],
     primary_key: Sequence[str],
     columns: Sequence[str],
     table: str,
 ) -> str:
-    """`affected`: SELECT of the keys, each once. `columns`: of the query, which are the table's.
+    """`columns`: of the query, which are the table's.
 
     Gives them with the column of row kinds: 0 put, 3 delete (a row of an affected key that the query gives no more).
 
     Where `key` is not a part of `primary_key`, a new row may have the primary key of a stored row that is not affected:
     then the query's full result has that primary key twice. The row is given twice, which the write refuses (TS1601).
     """
-    of_key = " and ".join(f"r.{quote(name)} <=> a.{quote(name)}" for name in key)
+    affected = keys.sql
+    of_key = " and ".join(
+        f"r.{quote(name)} {'<=>' if name in keys.nullable else '='} a.{quote(name)}" for name in key
+    )
     on = " and ".join(f"n.{quote(name)} = o.{quote(name)}" for name in primary_key)
     items = ", ".join(
         f"if(n.{_IS_NEW}, n.{quote(name)}, o.{quote(name)}) as {quote(name)}" for name in columns

@@ -39,7 +39,7 @@ class ChangedKeysModels:
         context: PlanContext,
         reads: ReadLog,
     ) -> Situation:
-        """With the SELECT of the keys that changes of the inputs affect; `reads`: what the model's query reads."""
+        """With the keys that changes of the inputs affect; `reads`: what the model's query reads."""
         assert settings.table.affected is not None
         tables = tuple(sorted({one.table for one in reads.reads()}))
         text = context.compiled or situation.sql
