@@ -1,8 +1,8 @@
 """incremental_strategy='changed_keys': the model's SQL for the affected keys, as rows to put and rows to delete.
 
 INVARIANT  pure text; the model's SQL is a subquery, into which Spark pushes the keys, below joins and aggregates.
-INVARIANT  keys are compared as NULL = NULL. A column without NULL among the affected keys is compared by `=`, which gives
-           the same rows: Spark joins by `<=>` more slowly, since it hashes a test for NULL beside each value.
+INVARIANT  keys are compared as NULL = NULL. A column without NULL among the affected keys is compared by `=`, with the
+           same result: Spark joins by `<=>` more slowly, since it hashes a test for NULL beside each value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _IS_NEW, _IS_AFFECTED = "__ts_is_new", "__ts_is_affected"
 
 @dataclass(frozen=True)
 class KeysSelect:
-    """`sql`: SELECT of affected keys, each once. `nullable`: the columns with a NULL among them, as the key has them."""
+    """`sql`: SELECT of affected keys, each once. `nullable`: the columns with a NULL among them."""
 
     sql: str
     nullable: frozenset[str] = frozenset()
