@@ -21,8 +21,10 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from integration_tests import durations
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,7 +35,8 @@ CHECKS: dict[str, list[str]] = {
     "layers": ["python", "-m", "tests.house.layers"],
     "spelling": ["codespell"],
 }
-# Longest first, so that the last ones to run side by side are short. What stands after the path is pytest's.
+# Longest first, so that the last ones to run side by side are short; once durations are kept, by them. What stands
+# after the path is pytest's.
 SUITES: dict[str, list[str]] = {
     "conformance": ["integration_tests/conformance", "-m", "not whole"],
     "kafka a-f": ["integration_tests/kafka", "--ignore-glob=*/test_[g-z]*.py"],
@@ -56,6 +59,7 @@ NIGHTLY: dict[str, list[str]] = {
     "unit": ["tests"],
 }
 SEED_VARIABLE, FIXED_SEED = "TABLESTORE_SEED", "20261125"
+KEPT = ROOT / "build" / "test-durations.json"
 MEMORY_PER_JOB = 5 << 30  # a driver of 2 GiB, its workers, a broker and two readers in Java
 _SHOW = threading.Lock()
 
@@ -64,7 +68,8 @@ _SHOW = threading.Lock()
 class Outcome:
     """What one suite did; `passed`, `failed`, `skipped` are tests, `seconds` wall time.
 
-    `failures`: each failed test with the first line of its error.
+    `failures`: each failed test with the first line of its error; `waited`: seconds until a job was free for the
+    suite; `tests`: seconds of each.
     """
 
     name: str
@@ -73,6 +78,8 @@ class Outcome:
     skipped: int
     seconds: float
     failures: tuple[str, ...] = ()
+    waited: float = 0.0
+    tests: Mapping[str, float] = field(default_factory=dict)
 
 
 def _run_check(name: str, command: list[str]) -> Outcome:
@@ -120,7 +127,9 @@ def _read_outcome(name: str, report: Path, code: int, seconds: float) -> Outcome
     failed = int(suite.get("failures", "0")) + int(suite.get("errors", "0"))
     if code != 0 and failed == 0:
         failed = 1
-    return Outcome(name, max(total - skipped - failed, 0), failed, skipped, seconds, _failures(suite))
+    passed = max(total - skipped - failed, 0)
+    tests = durations.read_durations(suite)
+    return Outcome(name, passed, failed, skipped, seconds, _failures(suite), tests=tests)
 
 
 def _failures(suite: ET.Element) -> tuple[str, ...]:
@@ -138,8 +147,14 @@ def run_suites(suites: Mapping[str, list[str]], jobs: int) -> list[Outcome]:
     together = jobs > 1 and len(suites) > 1
     if together:
         print(f"\n{jobs} suites at a time; each is shown when it is done", flush=True)
+    begun = time.monotonic()
+
+    def run(name: str, arguments: list[str]) -> Outcome:
+        waited = time.monotonic() - begun
+        return replace(_run_suite(name, arguments, together), waited=waited)
+
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        running = [pool.submit(_run_suite, name, arguments, together) for name, arguments in suites.items()]
+        running = [pool.submit(run, name, arguments) for name, arguments in suites.items()]
         return [suite.result() for suite in running]
 
 
@@ -147,7 +162,9 @@ def pick_suites(wanted: Collection[str], seed: str, *, is_nightly: bool) -> dict
     """The named ones, or all, of `make test` or of the nightly run."""
     seeds = [f"--randomly-seed={seed}", f"--hypothesis-seed={seed}"]
     known = NIGHTLY if is_nightly else SUITES
-    return {name: [*known[name], *seeds] for name in known if not wanted or name in wanted}
+    picked = tuple(name for name in known if not wanted or name in wanted)
+    ordered = picked if is_nightly else durations.order_of(picked, durations.read_kept(KEPT))
+    return {name: [*known[name], *seeds] for name in ordered}
 
 
 def _settle_seed(*, is_nightly: bool) -> str:
@@ -169,16 +186,23 @@ def main(arguments: list[str]) -> int:
     seed = _settle_seed(is_nightly=is_nightly)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     jobs = pick_jobs(os.environ.get("TABLESTORE_TEST_JOBS"), os.cpu_count() or 1, memory)
-    outcomes += run_suites(pick_suites(wanted, seed, is_nightly=is_nightly), jobs)
+    suites = pick_suites(wanted, seed, is_nightly=is_nightly)
+    ran = run_suites(suites, jobs)
+    if not is_nightly:
+        durations.keep(KEPT, {one.name: (one.seconds, one.tests) for one in ran})
+    outcomes += ran
     _show(outcomes)
     failed = sum(row.failed for row in outcomes)
     return 1 if failed or not any(row.passed for row in outcomes) else 0
 
 
 def _show(outcomes: Sequence[Outcome]) -> None:
-    print("\nsuite          passed  failed  skipped  seconds")
+    print("\nThe tests that took longest")
+    print("\n".join(durations.slowest({name: s for row in outcomes for name, s in row.tests.items()})))
+    print("\nsuite          passed  failed  skipped  seconds  waited")
     for row in outcomes:
-        print(f"{row.name:<14} {row.passed:>6}  {row.failed:>6}  {row.skipped:>7}  {row.seconds:>7.0f}")
+        counts = f"{row.passed:>6}  {row.failed:>6}  {row.skipped:>7}"
+        print(f"{row.name:<14} {counts}  {row.seconds:>7.0f}  {row.waited:>6.0f}")
     for row in outcomes:
         print("".join(f"FAILED {one}\n" for one in row.failures), end="")
     passed, failed, skipped = (

@@ -2,8 +2,6 @@
 
     <parent>/spark-<pid>-<random>/owner      {"host", "pid", "started"}, locked (flock) as long as the process lives
 
-Names      open_process_folder()      make this process's folder, remove what dead ones left
-           remove_dead_folders()      the clean-up alone; says what it removed
 INVARIANT  a folder is removed only while its lock is held: the kernel gives a lock up when its process ends, and only
            then. Process ids are used again and are never trusted alone.
 INVARIANT  folders of other machines, and those without an owner file that is one, are left alone.
@@ -19,12 +17,15 @@ import os
 import platform
 import shutil
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tablestore_engine.runtime.ownership import USERS, Users, check_owner
 
 PREFIX = "spark-"
 _OWNER = "owner"
+_ATTEMPTS, _PAUSE = 20, 0.05  # seconds; a statement that a signal interrupts makes its files in less
 _HELD: dict[Path, int] = {}
 
 
@@ -45,7 +46,7 @@ def open_process_folder(parent: Path, *, users: Users = USERS) -> Path:
         shutil.rmtree(making, ignore_errors=True)
         raise
     _HELD[folder] = lock
-    atexit.register(_remove_own, folder, os.getpid())
+    atexit.register(remove_own_folder, folder, os.getpid())
     return folder
 
 
@@ -109,6 +110,15 @@ def _start_time(pid: int) -> str | None:
     return f"{boot}:{stat.rpartition(')')[2].split()[19]}"
 
 
-def _remove_own(folder: Path, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child must not remove its parent's folder
+def remove_own_folder(folder: Path, owner: int, pause: Callable[[float], None] = time.sleep) -> None:
+    """At exit a thread or the JVM may still be inside a statement and make files: repeated until nothing is left.
+
+    What is made after the last attempt has no owner file and stays; `pause` takes seconds.
+    """
+    if os.getpid() != owner:  # a forked child must not remove its parent's folder
+        return
+    for _ in range(_ATTEMPTS):
         shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        pause(_PAUSE)

@@ -57,7 +57,8 @@ class ChangeViews:
 
     def _place(self, digest: str, group: str, snapshot_id: int) -> Path:
         inside = self._folder / f"{digest}_{group}" / f"{SNAPSHOT_ID}={snapshot_id}"
-        inside.mkdir(parents=True, exist_ok=True)
+        inside.parent.mkdir(exist_ok=True)
+        inside.mkdir(exist_ok=True)
         return inside
 
     def _compared(self, step: ChangesOfOne, target: TableSchema, digest: str) -> list[str]:

@@ -51,6 +51,8 @@ class HiddenTables:
         self._session, self._names = session, names
         self._making: set[str] = set()
         self._scratch = scratch
+        for part in ("files", "words", "changes"):
+            (scratch / part).mkdir(exist_ok=True)
         self._databases: set[str] = set()
         self._queries: dict[str, str] = {}
         self._files: dict[str, LinkedFiles] = {}  # hidden table → what it reads; the oldest are forgotten
@@ -141,7 +143,7 @@ class HiddenTables:
 
     def _words_table(self, name: str, group: FileGroup) -> str:
         folder = self._scratch / "words" / name
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
         pq.write_table(words_table(group), folder / "words.parquet", compression="zstd")
         return self._create(name, "m array<bigint>", folder)
 

@@ -53,7 +53,7 @@ class LinkedFiles:
 
     def make(self) -> None:
         """All links; those that are there stay. Raises Unsupported TS1510, EngineBug TS1511."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(exist_ok=True)
         for file in self.group.files:
             link = self.path_of(file)
             link.parent.mkdir(exist_ok=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from integration_tests.durations import keep, order_of, read_kept
 from integration_tests.run import MEMORY_PER_JOB, NIGHTLY, SUITES, pick_jobs, pick_suites, run_suites
 
 ROOT = Path(__file__).parent.parent.parent
@@ -51,7 +52,7 @@ def test_every_nightly_test_is_in_a_nightly_suite() -> None:
 def test_suites_by_name_get_the_seed() -> None:
     """Names pick among the suites of their own run; order and examples come from its seed."""
     seeds = ["--randomly-seed=7", "--hypothesis-seed=7"]
-    assert list(pick_suites(["kills", "demo"], "7", is_nightly=False)) == ["kills", "demo"]
+    assert set(pick_suites(["kills", "demo"], "7", is_nightly=False)) == {"kills", "demo"}
     assert list(pick_suites(["kills", "demo"], "7", is_nightly=True)) == ["kills"]
     assert pick_suites([], "7", is_nightly=True) == {name: [*one, *seeds] for name, one in NIGHTLY.items()}
 
@@ -78,3 +79,17 @@ def test_counts_and_output_of_each_suite(
     shown = capfd.readouterr().out.split("\n=== ")
     assert sorted(piece[0] for piece in shown[1:]) == ["a", "b", "c"]
     assert "why it failed" in next(piece for piece in shown if piece.startswith("b"))
+
+
+def test_kept_durations_decide_the_order_of_suites(tmp_path: Path) -> None:
+    """A suite without a figure begins first; suites that did not run keep theirs; a damaged file costs the order."""
+    path = tmp_path / "build" / "durations.json"
+    names = ("a", "b", "c")
+    assert order_of(names, read_kept(path)) == names
+    keep(path, {"a": (1.0, {"t": 0.5}), "b": (3.0, {})})
+    assert order_of(names, read_kept(path)) == ("c", "b", "a")
+    keep(path, {"c": (2.0, {})})
+    assert order_of(names, read_kept(path)) == ("b", "c", "a")
+    for damaged in ("{", "[]", '{"a": 1}'):
+        path.write_text(damaged)
+        assert read_kept(path) == {}

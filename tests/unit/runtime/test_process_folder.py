@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
-from tablestore_engine.runtime.process_folder import open_process_folder, remove_dead_folders
+import pytest
+
+from tablestore_engine.runtime.process_folder import (
+    open_process_folder,
+    remove_dead_folders,
+    remove_own_folder,
+)
 
 _HOLDS = """
 import sys
@@ -67,3 +74,30 @@ def test_a_reused_process_id_is_told_by_its_start_time(tmp_path: Path) -> None:
 def test_the_folder_is_private(tmp_path: Path) -> None:
     """Logs and settings of a session are nobody else's business."""
     assert stat.S_IMODE(open_process_folder(tmp_path).stat().st_mode) == 0o700
+
+
+def test_a_file_made_during_the_removal_at_exit_is_removed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement that a signal interrupted still makes links: the folder is removed again until it is gone."""
+    mine = open_process_folder(tmp_path)
+    late = [mine / "late", mine / "later"]
+    remove = shutil.rmtree
+
+    def remove_while_links_are_made(folder: Path, *, ignore_errors: bool) -> None:
+        remove(folder, ignore_errors=ignore_errors)
+        if late:
+            late.pop().mkdir(parents=True)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_while_links_are_made)
+    pauses: list[float] = []
+    remove_own_folder(mine, os.getpid(), pauses.append)
+    assert not mine.exists()
+    assert len(pauses) == 2
+
+
+def test_a_forked_child_leaves_the_folder_of_its_parent(tmp_path: Path) -> None:
+    """The exit handler is inherited by a fork; only the process that made the folder removes it."""
+    mine = open_process_folder(tmp_path)
+    remove_own_folder(mine, os.getpid() + 1)
+    assert mine.is_dir()
