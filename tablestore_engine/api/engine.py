@@ -1,7 +1,6 @@
-"""The engine of one warehouse: the front door for dbt, Python users and the command line.
+"""The engine of one warehouse: the entry point for dbt, Python users and the command line; safe for threads.
 
-Names      Engine   one per warehouse and process; safe for threads
-Steps      a write: rows -> Incoming -> warehouse/write/table_writer -> commit -> publish what the log lacks -> report
+Steps      a write: warehouse/write_rows -> warehouse/write/table_writer -> commit -> publish what the log lacks
            SQL: warehouse/statements/statement_runner decides: queries resolve names, changes are actions
 INVARIANT  no JVM before the first statement that needs one: names, Arrow reads and writes, staging work without, as
            long as no bucket work is due that is too large for the driver (spark/executors.py).
@@ -11,9 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Self
 
 import pyarrow as pa
@@ -24,7 +21,6 @@ from tablestore_engine.api.environment_check import check_environment
 from tablestore_engine.api.former_names import former_method
 from tablestore_engine.api.pinned_versions import Versions, to_overrides
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo
-from tablestore_engine.api.running_operations import Operations
 from tablestore_engine.api.stateful_streams import StatefulStreams
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
@@ -42,22 +38,21 @@ from tablestore_engine.log.message_source import MessageSource
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
-from tablestore_engine.spark.jvm_connection import interruptible
 from tablestore_engine.spark.session import SparkSettings, make_active
 from tablestore_engine.spark.spark_types import shown_type
 from tablestore_engine.spark.stream_outline import outline_streams
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
-from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo
 from tablestore_engine.warehouse.statements.statement_runner import StatementRunner, needs_session
 from tablestore_engine.warehouse.statements.table_actions import TableActions
 from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write.incoming_rows import from_arrow, from_frame, to_incoming
+from tablestore_engine.warehouse.write.incoming_rows import from_arrow
 from tablestore_engine.warehouse.write.write_spec import TableSpec, WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
+from tablestore_engine.warehouse.write_rows import write_rows
 
 NO_VERSIONS: Versions = {}
 
@@ -97,7 +92,6 @@ class Engine:
             trusted_sql=trusted_sql,
             scratch=scratch or environ.get(SCRATCH_ENV),
         )
-        self._operations = Operations(self._warehouse.session.cancel_jobs)
         self._is_registered = False
 
     @property
@@ -142,13 +136,15 @@ class Engine:
 
     def query(self, text: str, *, versions: Versions = NO_VERSIONS) -> DataFrame:
         """A query as a DataFrame; every table in it is pinned to one state."""
-        with self._running(needs_spark=True):
+        with self._warehouse.running(needs_spark=True):
             return self._warehouse.resolver.query(text, to_overrides(versions))
 
     def sql(self, text: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None) -> SqlResult:
         """Run one statement completely; `reads` is told what it read. Raises TS15xx for what is not understood."""
         statement = parse(text)
-        with self._running(needs_spark=self._warehouse.session.is_started or needs_session(statement)):
+        with self._warehouse.running(
+            needs_spark=self._warehouse.session.is_started or needs_session(statement)
+        ):
             runner = StatementRunner(self._warehouse.spark, TableActions(self._warehouse))
             done = runner.run(statement, to_overrides(versions, reads))
         return SqlResult(done.fetched.columns, done.fetched.rows, done.report)
@@ -157,13 +153,13 @@ class Engine:
         self, sql: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None
     ) -> tuple[ColumnInfo, ...]:
         """Columns of a query; it is analysed, not run. `reads` is told which tables it would read."""
-        with self._running(needs_spark=True):
+        with self._warehouse.running(needs_spark=True):
             schema = self._warehouse.resolver.pinned_query(sql, to_overrides(versions, reads))[0].schema
         return tuple(ColumnInfo(f.name, f.dataType.simpleString(), f.nullable) for f in schema.fields)
 
     def query_names(self, sql: str, *, versions: Versions = NO_VERSIONS) -> frozenset[str]:
         """Tables and views that a query reads, through views too, as `database.name` in lower case; it is not run."""
-        with self._running(needs_spark=True):
+        with self._warehouse.running(needs_spark=True):
             _, meanings = self._warehouse.resolver.pinned_query(sql, to_overrides(versions))
         return frozenset(
             f"{database}.{name}" for (database, name), found in meanings.items() if found is not None
@@ -177,42 +173,31 @@ class Engine:
         Then its result over all changes is that of their ranges, one after the other. It is analysed, not run.
         """
         names = [Identifier.parse(name) for name in streams]
-        with self._running(needs_spark=True):
+        with self._warehouse.running(needs_spark=True):
             frame, _ = self._warehouse.resolver.pinned_query(sql, to_overrides(versions))
             return outline_streams(frame, [(one.database, one.name) for one in names]).clause
 
     @property
     def changed_keys(self) -> ChangedKeys:
         """Queries that are kept up to date by the keys that changes affect."""
-        return ChangedKeys(self._warehouse, lambda: self._running(needs_spark=True))
+        return ChangedKeys(self._warehouse, lambda: self._warehouse.running(needs_spark=True))
 
     @property
     def stateful(self) -> StatefulStreams:
         """Queries over streams that one range cannot answer."""
         return StatefulStreams(
-            self._warehouse, lambda: self._running(needs_spark=True), self._operations.check
+            self._warehouse,
+            lambda: self._warehouse.running(needs_spark=True),
+            self._warehouse.operations.check,
         )
 
     def stop(self, thread: threading.Thread) -> None:
         """End what `thread` does with this engine and refuse what it asks for next; returns at once."""
-        self._operations.stop(thread)
+        self._warehouse.operations.stop(thread)
 
     def wait_stopped(self, seconds: float) -> bool:
         """Whether the work of all stopped threads is over, at the latest after `seconds`."""
-        return self._operations.wait_ended(seconds)
-
-    @contextmanager
-    def _running(self, *, needs_spark: bool) -> Iterator[None]:
-        """The thread can be stopped meanwhile; its Spark jobs carry the operation's tag."""
-        with self._operations.running() as operation:
-            if not needs_spark:
-                yield
-                return
-            session = self._warehouse.session.get()
-            self._operations.check()  # starting Spark takes seconds
-            with interruptible(session, operation.tag) as connection, self._warehouse.resolver.in_use():
-                operation.close_calls.append(connection.close)
-                yield
+        return self._warehouse.operations.wait_ended(seconds)
 
     # names ---------------------------------------------------------------------------------------
 
@@ -318,18 +303,7 @@ class Engine:
         versions: Versions = NO_VERSIONS,
     ) -> WriteReport:
         """Rows: SQL text, a Spark DataFrame, an Arrow table, a pandas or polars frame. One commit, then publishing."""
-        identifier = Identifier.parse(name)
-        # a write of Arrow rows may find folds that are worth a Spark job
-        with self._running(
-            needs_spark=self._warehouse.session.is_started or isinstance(rows, str | DataFrame)
-        ):
-            if isinstance(rows, str):
-                frame, _ = self._warehouse.resolver.pinned_query(rows, to_overrides(versions))
-                incoming = from_frame(frame, spec.delete_when, spec.checks)
-            else:
-                incoming = to_incoming(rows, spec, lambda: self._warehouse.resolver.session)
-            write = StagedTableSwaps(self._warehouse).write if spec.beside else self._warehouse.write_incoming
-            return replace(write(identifier, incoming, spec), table=identifier)
+        return write_rows(self._warehouse, Identifier.parse(name), rows, spec, to_overrides(versions))
 
     def ingest(
         self,
@@ -344,7 +318,7 @@ class Engine:
         Secrets come from `log` of the engine, never from the spec. Raises TS1420-TS1438, and what writes raise.
         """
         ingest = open_ingest(self._warehouse, spec, self._open_topic, self._runtime, say)
-        with self._running(needs_spark=self._warehouse.session.is_started):
+        with self._warehouse.running(needs_spark=self._warehouse.session.is_started):
             asked = stop or threading.Event()
             return ingest.follow(asked) if follow else ingest.run(asked)
 
@@ -354,9 +328,10 @@ class Engine:
 
     def truncate(self, name: str) -> WriteReport:
         """All rows deleted, in one snapshot."""
-        empty = from_arrow(self.table(name).schema.arrow_schema().empty_table())
-        spec = WriteSpec(mode=WriteMode.OVERWRITE_TABLE)
-        return self._warehouse.write_incoming(Identifier.parse(name), empty, spec)
+        empty = self.table(name).schema.arrow_schema().empty_table()
+        return write_rows(
+            self._warehouse, Identifier.parse(name), empty, WriteSpec(mode=WriteMode.OVERWRITE_TABLE)
+        )
 
     # staging and log -----------------------------------------------------------------------------
 

@@ -54,9 +54,9 @@ from tablestore_engine.warehouse.snapshot_diff import (
     read_changes_table,
 )
 from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write.incoming_rows import to_incoming
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
+from tablestore_engine.warehouse.write_rows import write_rows
 
 
 @dataclass(frozen=True)
@@ -261,10 +261,11 @@ class Table:
     # writing -------------------------------------------------------------------------------------
 
     def write(self, rows: object, spec: WriteSpec | None = None) -> WriteReport:
-        """Write an Arrow table, a pandas, polars or Spark frame with one commit. Raises TS1023, TS13xx, TS16xx."""
-        chosen = spec or WriteSpec()
-        incoming = to_incoming(rows, chosen, lambda: self.warehouse.resolver.session)
-        return self.warehouse.write_incoming(self.identifier, incoming, chosen)
+        """Write SQL text, an Arrow table, a pandas, polars or Spark frame with one commit, as Engine.write does.
+
+        Raises TS1023, TS13xx, TS16xx.
+        """
+        return write_rows(self.warehouse, self.identifier, rows, spec or WriteSpec())
 
     def publish(self) -> WriteReport:
         """Send what is committed and not yet in the log; the report says where they are."""
@@ -336,7 +337,7 @@ class Table:
         Raises FixRequest TS1341 without that option, Unsupported TS1136, TS1137; PublishPending TS1070 when only the
         log is pending.
         """
-        return self.warehouse.expiry.partitions.run(self.identifier, dry_run=dry_run)
+        return self.warehouse.expire_partitions(self.identifier, dry_run=dry_run)
 
     def orphans(self, *, delete: bool = False, older_than_ms: int = DAY_MS) -> OrphanReport:
         """Files that nothing names and nobody touched within that time: of killed writers, dropped stages, rollbacks.

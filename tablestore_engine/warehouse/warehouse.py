@@ -1,15 +1,15 @@
-"""One warehouse as this process sees it: its parts put together. Engine and Table stand on it.
+"""One warehouse as this process sees it: catalog, stores, relations, logs, writer and Spark of one folder.
 
-Names      Warehouse   catalog, stores, relations, logs, writer and Spark of one folder; commits with their publishing
 Parts      each is given what it needs and knows nothing above it: session ← stores ← names ← spark, logs ← relations
            ← writer
 INVARIANT  before every commit that changes rows, and every claim of a staged one, the log is checked; after it the
-           outbox is tried, and behind that partitions and old snapshots expire.
+           pending changelog is sent, then partitions and old snapshots expire: `run_commit`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
@@ -21,20 +21,27 @@ from tablestore_engine.log.sink import ChangelogSystem
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark.executors import Executors
+from tablestore_engine.spark.jvm_connection import interruptible
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.shard_executors import ShardExecutors
 from tablestore_engine.sql.table_version import TableVersion
+from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.tasks.task_runner import run_tasks
-from tablestore_engine.store.write.requested_compaction import CompactionRequest, has_inbox_rows
+from tablestore_engine.store.write.requested_compaction import (
+    CompactionReport,
+    CompactionRequest,
+    has_inbox_rows,
+)
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport, report_of_compaction
 from tablestore_engine.warehouse.maintenance.expiry import Expiry
 from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
 from tablestore_engine.warehouse.maintenance.partition_expiry import PartitionExpiry
 from tablestore_engine.warehouse.relations.relations import Relations
+from tablestore_engine.warehouse.running_operations import Operations
 from tablestore_engine.warehouse.write.incoming_rows import Incoming
 from tablestore_engine.warehouse.write.table_writer import TableWriter
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
@@ -61,6 +68,7 @@ class Warehouse:
         self.path, fileio = open_root(path, runtime.users)
         self.catalog = FilesystemCatalog(fileio, self.path, runtime)
         self.session = LazySession(spark, ScratchPlace(self.path, scratch, runtime.users))
+        self.operations = Operations(self.session.cancel_jobs)
         self.stores = OpenTables(self.catalog, Executors(self.session) if uses_spark else run_tasks)
         names = NameLookup(self.catalog, self.stores)
         self.spark = LazyResolver(self.session, names, trusted_sql=trusted_sql)
@@ -78,6 +86,52 @@ class Warehouse:
         """Names for SQL; starts the session at first use."""
         return self.spark.get()
 
+    @contextmanager
+    def running(self, *, needs_spark: bool | None = None) -> Iterator[None]:
+        """One operation: another thread can stop it, and its Spark jobs carry its tag. Raises Stopped TS1091.
+
+        `needs_spark`: the session starts at once; None: the operation uses it where it runs already.
+        """
+        with self.operations.running() as operation:
+            if not (self.session.is_started if needs_spark is None else needs_spark):
+                yield
+                return
+            session = self.session.get()
+            self.operations.check()  # starting Spark takes seconds
+            with interruptible(session, operation.tag) as connection, self.resolver.in_use():
+                operation.close_calls.append(connection.close)
+                yield
+
+    def run_commit(
+        self,
+        identifier: Identifier,
+        commit: Callable[[], WriteReport],
+        *,
+        check: Callable[[], None] | None = None,
+        publishes: bool = True,
+        sends: Callable[[WriteReport], bool] | None = None,
+        release: Callable[[], None] | None = None,
+    ) -> WriteReport:
+        """One operation: check the log, commit, publish, release what the commit kept, expire, in this order.
+
+        `check`: instead of that of the table's log; `publishes` False: the log gets nothing now, `sends`: decides that
+        by the report; `release`: not called when the log is pending. A staged commit ends after the commit. Raises
+        what `commit` raises, TS17xx before it, PublishPending TS1070 after it.
+        """
+        chosen = sends if publishes else _nothing_is_sent
+        with self.running():
+            report = self.logs.run_commit(identifier, commit, check=check, sends=chosen)
+            if report.staged is not None:
+                return report
+            if release is not None:
+                release()
+            return self.expiry.after_commit(identifier, report, publishes=publishes)
+
+    def expire_partitions(self, identifier: Identifier, *, dry_run: bool = False) -> PartitionReport:
+        """Raises as PartitionExpiry.run."""
+        with self.running():
+            return self.expiry.partitions.run(identifier, dry_run=dry_run)
+
     def write_incoming(
         self,
         identifier: Identifier,
@@ -89,17 +143,19 @@ class Warehouse:
     ) -> WriteReport:
         """One commit, then publishing. Raises PublishPending TS1070 when only the latter failed.
 
-        `computed_from`: the only state that the rows are right on.
+        `computed_from`: the only state that the rows are right on. `beside` of the spec: see write_rows.
         """
         if not self.catalog.has_database(identifier.database):
             self.catalog.create_database(identifier.database)
-        done = self.writer.write(identifier, incoming, spec, partition=partition, computed_from=computed_from)
-        report = report_of(identifier, done)
-        if done.staged is not None:
-            return report
-        if spec.publish:
-            report = self.logs.published_behind(identifier, report)
-        return self.expiry.after_commit(identifier, report, publishes=spec.publish)
+
+        def commit() -> WriteReport:
+            done = self.writer.write(
+                identifier, incoming, spec, partition=partition, computed_from=computed_from
+            )
+            return report_of(identifier, done)
+
+        # the writer checks the log itself: with the schema that its rows bring
+        return self.run_commit(identifier, commit, check=_checked_by_the_writer, publishes=spec.publish)
 
     def compact(self, identifier: Identifier, request: CompactionRequest) -> CompactReport:
         """Steps that change no row, and taking in what other writers left, which is published like a commit.
@@ -108,51 +164,60 @@ class Warehouse:
         publication passes its snapshots by. Raises what compact_table can, TS17xx, PublishPending TS1070.
         """
         store = self.stores.get(identifier)
-        if has_inbox_rows(store.parts, request):
-            self.logs.check(identifier)
-        report = report_of_compaction(
-            identifier, store.compact(full=request.full, partition=request.partition)
-        )
-        found = [store.snapshots.find(number) for number in report.snapshot_ids]
-        if all(one is not None and one.changelog_manifest_list is None for one in found):
-            return self.expiry.after_commit(identifier, report)
-        sent = self.logs.published_behind(identifier, WriteReport(identifier, report.snapshot_id))
-        return self.expiry.after_commit(identifier, replace(report, log=sent.log))
+        done: list[CompactionReport] = []
+
+        def check() -> None:
+            if has_inbox_rows(store.parts, request):
+                self.logs.check(identifier)
+
+        def commit() -> WriteReport:
+            done.append(store.compact(full=request.full, partition=request.partition))
+            return WriteReport(identifier, done[0].snapshot_id)
+
+        def has_changelog(_: WriteReport) -> bool:
+            found = [store.snapshots.find(number) for number in done[0].snapshot_ids]
+            return any(one is None or one.changelog_manifest_list is not None for one in found)
+
+        report = self.run_commit(identifier, commit, check=check, sends=has_changelog)
+        return report_of_compaction(done[0], report)
 
     def restore(self, identifier: Identifier, version: TableVersion) -> WriteReport:
         """The rows of a past state as the next snapshot, and its changes in the log. Raises as TableStore.restore,
         NotFound for a state that is gone, PublishPending TS1070 when only the log is pending.
         """
-        self.logs.check(identifier)
-        store = self.stores.get(identifier)
-        past = find_snapshot(store, version)
-        assert past is not None  # a version was named
-        report = self.logs.published_behind(identifier, report_of(identifier, store.restore(past)))
-        return self.expiry.after_commit(identifier, report)
+
+        def commit() -> WriteReport:
+            store = self.stores.get(identifier)
+            past = find_snapshot(store, version)
+            assert past is not None  # a version was named
+            return report_of(identifier, store.restore(past))
+
+        return self.run_commit(identifier, commit)
 
     def rescale(self, identifier: Identifier, buckets: int) -> WriteReport:
-        """Another number of buckets; a topic gets as many partitions with the publication behind it.
+        """Another number of buckets; a topic gets as many partitions with the publication that follows.
 
-        What is pending of the old buckets is sent before. Raises FixRequest TS1344, TS17xx, PublishPending TS1070.
+        The pending changelog of the old buckets is sent first. Raises FixRequest TS1344, TS17xx, PublishPending TS1070.
         """
-        self.logs.check(identifier)
-        store = self.stores.get(identifier)
-        self.logs.published(identifier, WriteReport(identifier, store.snapshots.find_latest_id()))
-        report = report_of(identifier, store.rescale(buckets))
-        report = self.logs.published_behind(identifier, report)
-        return self.expiry.after_commit(identifier, report)
+
+        def commit() -> WriteReport:
+            store = self.stores.get(identifier)
+            self.logs.published(identifier, WriteReport(identifier, store.snapshots.find_latest_id()))
+            return report_of(identifier, store.rescale(buckets))
+
+        return self.run_commit(identifier, commit)
 
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log, then the branch goes. Raises RetryError TS1082, TS1308: nothing was done.
 
         When the log cannot be sent behind the claim (TS1070), the branch stays and says so: call it again.
         """
-        self.logs.check_staged(identifier, stage)
-        staging = self.stores.get(identifier).staging
-        report = report_of(identifier, staging.publish(stage, keep=True))
-        report = self.logs.published_behind(identifier, report)
-        staging.discard(stage)
-        return self.expiry.after_commit(identifier, report)
+        return self.run_commit(
+            identifier,
+            lambda: report_of(identifier, self.stores.get(identifier).staging.publish(stage, keep=True)),
+            check=lambda: self.logs.check_staged(identifier, stage),
+            release=lambda: self.stores.get(identifier).staging.discard(stage),
+        )
 
     def drop_staged(self, identifier: Identifier, stage: str) -> None:
         """Discard; a table that was never published and has nothing else staged is dropped."""
@@ -166,3 +231,11 @@ class Warehouse:
     def close(self) -> None:
         """Give connections of logs up; the Spark session stays for others in this process."""
         self.logs.close()
+
+
+def _nothing_is_sent(_: WriteReport) -> bool:
+    return False
+
+
+def _checked_by_the_writer() -> None:
+    """TableWriter checks the log when it knows the schema that the rows bring."""

@@ -57,7 +57,7 @@ class StagedTableSwaps:
             raise
         report = replace(report, table=identifier, snapshot_id=done.snapshot_id, staged=None)
         try:
-            report = self.warehouse.logs.published_behind(identifier, report)
+            report = self.warehouse.logs.published_after_commit(identifier, report)
         except PublishPending:
             self._tidy(identifier)
             raise

@@ -9,7 +9,7 @@ INVARIANT  the lock guards the dictionary of publishers only; nothing that takes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -163,7 +163,29 @@ class Logs:
             if store is not None and publisher is not None:
                 publisher.publish(store)
 
-    # behind a commit -----------------------------------------------------------------------------
+    # a commit ------------------------------------------------------------------------------------
+
+    def run_commit(
+        self,
+        identifier: Identifier,
+        commit: Callable[[], WriteReport],
+        *,
+        check: Callable[[], None] | None = None,
+        sends: Callable[[WriteReport], bool] | None = None,
+    ) -> WriteReport:
+        """Check the log, commit, send what the log lacks. A staged commit is not sent.
+
+        `check`: instead of `self.check`; `sends`: whether the log gets this commit now, None: yes. Raises TS17xx
+        before the commit, PublishPending TS1070 after it.
+        """
+        if check is None:
+            self.check(identifier)
+        else:
+            check()
+        report = commit()
+        if report.staged is not None or (sends is not None and not sends(report)):
+            return report
+        return self.published_after_commit(identifier, report)
 
     def published(self, identifier: Identifier, report: WriteReport) -> WriteReport:
         """Send what is committed and not yet in the log; the report with where its rows are."""
@@ -172,10 +194,10 @@ class Logs:
         sent = None if publisher is None else publisher.publish(store, self._executors)
         return report if sent is None else replace(report, log=sent)
 
-    def published_behind(self, identifier: Identifier, report: WriteReport) -> WriteReport:
-        """`published` behind a commit: what fails now must not be taken for a write that failed (TS1070).
+    def published_after_commit(self, identifier: Identifier, report: WriteReport) -> WriteReport:
+        """`published` after a commit: what fails now must not be taken for a write that failed (TS1070).
 
-        A table that somebody dropped right behind the commit took its log along: nothing is owed.
+        A table that was dropped right after the commit took its log along: nothing is pending.
         """
         try:
             return self.published(identifier, report)

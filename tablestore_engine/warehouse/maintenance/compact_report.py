@@ -1,8 +1,4 @@
-"""What one compaction did, and where changes that it made visible went.
-
-Names      CompactReport   as the caller sees it
-           report_of_compaction   the store's report with the table's name
-"""
+"""What one compaction did, and where changes that it made visible went."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.log.sink import LogPosition
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.write.requested_compaction import NOTHING, CompactionReport, FileTotals
-from tablestore_engine.warehouse.write_report import expiry_notes
+from tablestore_engine.warehouse.write_report import WriteReport, expiry_notes
 
 
 @dataclass(frozen=True)
@@ -54,6 +50,17 @@ class CompactReport:
         return expiry_notes(self.partitions, self.partitions_trouble, self.not_expired)
 
 
-def report_of_compaction(identifier: Identifier, report: CompactionReport) -> CompactReport:
-    """Nothing is published yet."""
-    return CompactReport(identifier, report.snapshot_id, report.snapshot_ids, report.before, report.after)
+def report_of_compaction(done: CompactionReport, commit: WriteReport) -> CompactReport:
+    """`commit`: where its changelog is, and what expired after it."""
+    return CompactReport(
+        commit.table,
+        done.snapshot_id,
+        done.snapshot_ids,
+        done.before,
+        done.after,
+        log=commit.log,
+        expired=commit.expired,
+        not_expired=commit.not_expired,
+        partitions=commit.partitions,
+        partitions_trouble=commit.partitions_trouble,
+    )

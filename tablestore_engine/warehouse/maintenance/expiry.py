@@ -12,7 +12,6 @@ INVARIANT  a commit that stands is reported as one: when expiring behind it fail
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
@@ -24,11 +23,8 @@ from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.log.logs import Logs
-from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
 from tablestore_engine.warehouse.maintenance.partition_expiry import PartitionExpiry
 from tablestore_engine.warehouse.write_report import WriteReport
-
-Report = TypeVar("Report", WriteReport, CompactReport)
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,9 @@ class Expiry:
     logs: Logs
     partitions: PartitionExpiry
 
-    def after_commit(self, identifier: Identifier, report: Report, *, publishes: bool = True) -> Report:
+    def after_commit(
+        self, identifier: Identifier, report: WriteReport, *, publishes: bool = True
+    ) -> WriteReport:
         """The report with what went. REQUIRES that the commit's changelog was sent, or (`publishes` False) will be.
 
         Raises PublishPending TS1070 when expired partitions are gone and only the log lacks that.

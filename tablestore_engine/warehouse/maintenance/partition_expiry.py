@@ -61,13 +61,14 @@ class PartitionExpiry:
         store = self.stores.get(identifier)
         if dry_run:
             return store.expire_partitions(dry_run=True)
-        self.logs.check(identifier)
-        done = store.expire_partitions()
-        if done.snapshot_id is not None:
-            self.logs.published_behind(
-                identifier, WriteReport(identifier, done.snapshot_id, deleted=done.rows)
-            )
-        return done
+        done: list[PartitionReport] = []
+
+        def commit() -> WriteReport:
+            done.append(store.expire_partitions())
+            return WriteReport(identifier, done[0].snapshot_id, deleted=done[0].rows)
+
+        self.logs.run_commit(identifier, commit, sends=lambda report: report.snapshot_id is not None)
+        return done[0]
 
     def _is_awaited(self, identifier: Identifier) -> bool:
         """Whether something staged lies here, or names this table in what was kept with it (gate/gatekeeper.py)."""

@@ -1,6 +1,5 @@
-"""What the threads of this process do with one engine, so that another thread can stop it.
+"""The running operations of the threads of this process on one warehouse, so that another thread can stop them.
 
-Names      Operations   running() around each statement and write; stop() from another thread; wait_ended()
 Steps      stop: mark the thread → until its operation ends, cancel the jobs that carry its tag, again and again; a
            call to the JVM that goes on meanwhile is no job but a plan in the making: close its connection
 INVARIANT  a stopped thread starts nothing more: what it asks for next is refused too.
@@ -38,7 +37,7 @@ class Operation:
 
 
 class Operations:
-    """The running operations of one engine, one per thread."""
+    """The running operations of one warehouse, one per thread."""
 
     def __init__(self, cancel_jobs: Callable[[str], None]) -> None:
         self._cancel_jobs = cancel_jobs

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from tablestore_engine.api.running_operations import Operations
 from tablestore_engine.errors import Stopped
+from tablestore_engine.warehouse.running_operations import Operations
 
 HANG_SECONDS = 60
 
