@@ -23,13 +23,7 @@ def report_record(report: WriteReport) -> dict[str, object]:
     return {
         "table": str(report.table),
         "snapshot": report.snapshot_id,
-        "inserted": report.inserted,
-        "updated": report.updated,
-        "deleted": report.deleted,
-        "unchanged": report.unchanged,
-        "files_added": report.files_added,
-        "bytes_added": report.bytes_added,
-        "changelog_rows": report.changelog_rows,
+        **report.counts(),
         "staged": report.staged,
         **log_record(report.log),
     }

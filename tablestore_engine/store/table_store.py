@@ -340,9 +340,7 @@ def _commit(
 
     if stage is not None and request.builds_on_stage and find_staged(parts, stage) is not None:
         plan = write_on(parts.on_branch(staged_branch(stage)), None)
-        return write_more(
-            More(parts, committer, stage, plan, identity, request.properties or {}, retries_max())
-        )
+        return write_more(More(parts, committer, stage, plan, identity, request.properties, retries_max()))
     early = request.early if stage is None else None  # what waits for tests is not visible
     return committer.commit(
         write_on(

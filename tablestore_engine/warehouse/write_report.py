@@ -1,9 +1,4 @@
-"""What one write did, and where its changelog went.
-
-Names      WriteReport   one commit, as the caller sees it
-           report_of     the store's report of a commit, with the table's name
-           expiry_notes  what a summary says of both expiries behind a commit
-"""
+"""What one write did, and where its changelog went."""
 
 from __future__ import annotations
 
@@ -11,12 +6,12 @@ from dataclasses import dataclass
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.log.sink import LogPosition
-from tablestore_engine.store.commit.commit_report import CommitReport
+from tablestore_engine.store.commit.commit_report import CommitCounts, CommitReport
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 
 
 @dataclass(frozen=True)
-class WriteReport:
+class WriteReport(CommitCounts):
     """One commit. `snapshot_id` is None when nothing had to be written and the table has no snapshot yet.
 
     `log`: where the messages of this call lie, None without a log; `staged` names the branch of a staged snapshot
@@ -29,13 +24,6 @@ class WriteReport:
 
     table: Identifier
     snapshot_id: int | None
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    unchanged: int = 0
-    files_added: int = 0
-    bytes_added: int = 0
-    changelog_rows: int = 0
     schema_id: int = 0
     staged: str | None = None
     log: LogPosition | None = None
@@ -72,14 +60,8 @@ def report_of(identifier: Identifier, report: CommitReport) -> WriteReport:
     return WriteReport(
         table=identifier,
         snapshot_id=report.snapshot_id,
-        inserted=report.inserted,
-        updated=report.updated,
-        deleted=report.deleted,
-        unchanged=report.unchanged,
-        files_added=report.files_added,
-        bytes_added=report.bytes_added,
-        changelog_rows=report.changelog_rows,
         schema_id=report.schema_id,
         staged=report.staged,
         is_empty=report.is_empty,
+        **report.counts(),
     )

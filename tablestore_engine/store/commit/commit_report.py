@@ -1,22 +1,19 @@
 """Who commits, and what the commit did: both stand in the snapshot.
 
-Names      CommitIdentity  (user, identifier): the same pair never commits twice
-           CommitReport    what a commit did
-           report_of       the report that a snapshot keeps; count_properties is the way in, added_counts adds two
 INVARIANT  a repeated commit returns the report of the first: its counts are read from the snapshot's properties.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from typing import Any
 
 from tablestore_engine.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.commit.snapshot_files import Planned
 
 PROPERTY_PREFIX = "tablestore."
-_COUNTS = ("inserted", "updated", "deleted", "unchanged", "files_added", "bytes_added")
 
 
 @dataclass(frozen=True)
@@ -37,15 +34,10 @@ class CommitIdentity:
         return cls(name, BATCH_COMMIT_IDENTIFIER if identifier is None else identifier, is_new=True)
 
 
-@dataclass(frozen=True)
-class CommitReport:
-    """`snapshot_id` None: nothing to write into a table without snapshots. `staged`: name of the staged snapshot.
+@dataclass(frozen=True, kw_only=True)
+class CommitCounts:
+    """Rows and files of one commit: CommitReport and WriteReport have these fields."""
 
-    `is_empty`: there was nothing to commit; the newest snapshot stayed. `early`: what the receiver of its changelog
-    rows answered for each change, of the attempt that won; None where it has not got all of them.
-    """
-
-    snapshot_id: int | None
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
@@ -53,6 +45,25 @@ class CommitReport:
     files_added: int = 0
     bytes_added: int = 0
     changelog_rows: int = 0
+
+    def counts(self) -> dict[str, Any]:
+        """These fields alone, by name: arguments for another object that has them."""
+        return {one.name: getattr(self, one.name) for one in fields(CommitCounts)}
+
+
+# a snapshot has the rows of its changelog in a field of the format
+_KEPT = tuple(one.name for one in fields(CommitCounts) if one.name != "changelog_rows")
+
+
+@dataclass(frozen=True)
+class CommitReport(CommitCounts):
+    """`snapshot_id` None: nothing to write into a table without snapshots. `staged`: name of the staged snapshot.
+
+    `is_empty`: there was nothing to commit; the newest snapshot stayed. `early`: what the receiver of its changelog
+    rows answered for each change, of the attempt that won; None where it has not got all of them.
+    """
+
+    snapshot_id: int | None
     schema_id: int = 0
     staged: str | None = None
     commit_user: str | None = None
@@ -64,15 +75,17 @@ class CommitReport:
 def report_of(snapshot: Snapshot) -> CommitReport:
     """The report that a snapshot keeps in its properties; counts of other writers' snapshots are 0."""
     kept = snapshot.properties or {}
-    counts = {name: int(kept.get(PROPERTY_PREFIX + name.replace("_", "-"), "0")) for name in _COUNTS}
-    report = CommitReport(
+    counts: dict[str, Any] = {
+        name: int(kept.get(PROPERTY_PREFIX + name.replace("_", "-"), "0")) for name in _KEPT
+    }
+    return CommitReport(
         snapshot_id=snapshot.id,
         changelog_rows=snapshot.changelog_record_count or 0,
         schema_id=snapshot.schema_id,
         commit_user=snapshot.commit_user,
         commit_identifier=snapshot.commit_identifier,
+        **counts,
     )
-    return replace(report, **counts)  # type: ignore[arg-type]
 
 
 def report_of_nothing(base: Snapshot | None, planned: Planned, identity: CommitIdentity) -> CommitReport:
@@ -109,6 +122,6 @@ def count_properties(planned: Planned) -> dict[str, str]:
 
 def added_counts(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
     """The counts of two commits together, from their properties."""
-    names = [PROPERTY_PREFIX + name.replace("_", "-") for name in _COUNTS]
+    names = [PROPERTY_PREFIX + name.replace("_", "-") for name in _KEPT]
     totals = {name: int(one.get(name, "0")) + int(other.get(name, "0")) for name in names}
     return {name: str(total) for name, total in totals.items() if total}

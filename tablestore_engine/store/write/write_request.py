@@ -1,18 +1,14 @@
-"""What a write asks for, and which part of the table it is about.
+"""A write as the store gets it, and the part of the table that it reads and may change.
 
-Names      WriteMode      UPSERT, APPEND, OVERWRITE_TABLE, OVERWRITE_PARTITIONS (dynamic), OVERWRITE_STATIC, REPLACE
-           WriteRequest   rows, mode, identity, schema change, staging
-           Extent         the buckets that a write reads and may change, and the scope of conflicts
-           plan_extent    mode and rows → Extent; pure
-           with_constants rows of a static partition overwrite, their partition columns filled in and checked
 INVARIANT  a request is checked completely before a file is written (P7).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,44 +43,59 @@ class WriteMode(StrEnum):
         return self not in (WriteMode.UPSERT, WriteMode.APPEND)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CommitOptions:
+    """What a caller says of a commit, whatever its rows are: WriteSpec and WriteRequest have these fields.
+
+    mode             what happens to the rows that are there
+    replaces         REPLACE: the stored rows that the new ones replace, an Interval or SameKeys (of the rows written);
+                     what equals a new row stays
+    duplicates       'refuse' or 'last': replaces the table's option for this write; None: the table's option
+    stage            name of a staged snapshot to write instead of the next one of main (test-gated publishing)
+    builds_on_stage  build on the staged snapshot of that name when there is one, instead of replacing it
+    always           commit even when no row changes
+    commit_user, commit_identifier   both: the same pair never writes twice. A user alone is a prefix
+    properties       kept in the snapshot, if there is anything to commit (invocation id, model …); never secrets
+    """
+
+    mode: WriteMode = WriteMode.UPSERT
+    replaces: RowFilter | None = None
+    duplicates: str | None = None
+    stage: str | None = None
+    builds_on_stage: bool = False
+    always: bool = False
+    commit_user: str | None = None
+    commit_identifier: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def commit_options(self) -> dict[str, Any]:
+        """These fields alone, by name: arguments for another object that has them."""
+        return {one.name: getattr(self, one.name) for one in fields(CommitOptions)}
+
+
 @dataclass(frozen=True)
-class WriteRequest:
-    """One write, which becomes at most one snapshot (besides folds before it).
+class WriteRequest(CommitOptions):
+    """One write, which becomes at most one snapshot (besides compactions before it).
 
     kinds         int8 per row as RowKind; None: all rows are put. Append-only tables take +I only
     partition     OVERWRITE_STATIC: partition column → value; rows may leave these columns out
-    commit_user, commit_identifier   both: the same pair never writes twice. A user alone is a prefix
-    duplicates    'refuse' or 'last': replaces the table's option for this write
     new_schema    made from the table's schema N, with id N + 1; committed with the rows, under the next free number
-    properties    kept in the snapshot, if there is anything to commit
-    stage         name of a staged snapshot to write instead of the next one of main
-    always        commit even when no row changes
+    operation     what the snapshot says that it was; None: a write
     computed_from the rows were computed from this snapshot (0: from the empty table) and are right on it only;
                   `computed_from_unique` (Snapshot.unique): and it must still be that very one
     identity      the rows were made for the table of this identity only (TableStore.identity)
-    builds_on_stage  build on the staged snapshot of that name when there is one, instead of replacing it
-    replaces      REPLACE: the stored rows that give way to the new ones; what equals a new row stays
     emptied       OVERWRITE_PARTITIONS: partitions (bytes) whose rows go though no row of the write lies there
     early         who gets changelog rows of the write before its snapshot exists; nobody does of a staged one
     """
 
     rows: pa.Table | None = None
     kinds: pa.Array | npt.NDArray[np.int8] | None = None
-    mode: WriteMode = WriteMode.UPSERT
     partition: Mapping[str, object] = field(default_factory=dict)
-    commit_user: str | None = None
-    commit_identifier: int | None = None
-    duplicates: str | None = None
     new_schema: TableSchema | None = None
-    properties: Mapping[str, str] | None = None
-    stage: str | None = None
-    always: bool = False
     operation: str | None = None
     computed_from: int | None = None
     computed_from_unique: str | None = None
     identity: str | None = None
-    replaces: RowFilter | None = None
-    builds_on_stage: bool = False
     emptied: frozenset[bytes] = frozenset()
     early: ReceiveRows | None = None
 

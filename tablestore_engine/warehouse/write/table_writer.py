@@ -100,20 +100,12 @@ class TableWriter:
 
         `computed_from`: the only state that the rows are right on.
         """
+        positions = encode_steps(spec.positions) if spec.positions else {}
         request = WriteRequest(
-            mode=spec.mode,
             partition=partition or {},
-            commit_user=spec.commit_user,
-            commit_identifier=spec.commit_identifier,
-            duplicates=spec.duplicates,
-            properties={**spec.properties, **(encode_steps(spec.positions) if spec.positions else {})}
-            or None,
-            stage=spec.stage,
-            always=spec.always,
             computed_from=None if computed_from is None else computed_from.id,
             computed_from_unique=None if computed_from is None else computed_from.unique,
-            replaces=spec.replaces,
-            builds_on_stage=spec.builds_on_stage,
+            **{**spec.commit_options(), "properties": {**spec.properties, **positions}},
         )
         for _ in range(_LOOKS_MAX - 1):
             report = self._try(identifier, incoming, spec, request, is_last=False)

@@ -1,8 +1,5 @@
 """What a caller asks for: what a table should be, and what one write should do.
 
-Names      TableSpec        keys, partitions, options and comments of a table that may have to be created
-           WriteSpec        one write: mode, deletes, checks, schema changes, staging, identity
-           OnSchemaChange   what a write does when the query's columns differ from the table's
 INVARIANT  a spec is checked completely before anything is written (P7).
 """
 
@@ -15,8 +12,7 @@ from typing import TypeVar
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.store.metadata.source_positions import Steps
-from tablestore_engine.store.rows.row_filter import RowFilter
-from tablestore_engine.store.write.write_request import WriteMode
+from tablestore_engine.store.write.write_request import CommitOptions, WriteMode
 
 DUPLICATES = ("refuse", "last")
 MISSING_COLUMNS = ("refuse", "null")
@@ -47,44 +43,29 @@ class TableSpec:
 
 
 @dataclass(frozen=True)
-class WriteSpec:
-    """One write of a query's rows into a table. Words may be texts. Raises FixRequest TS1025 for unknown ones.
+class WriteSpec(CommitOptions):
+    """One write of a query's rows into a table, with the fields of CommitOptions and these.
+
+    Words may be texts. Raises FixRequest TS1025 for unknown ones.
 
     table             used when the table does not exist; for an existing one, keys and partitions must agree
-    mode              WriteMode.UPSERT, APPEND, OVERWRITE_TABLE, OVERWRITE_PARTITIONS, REPLACE
-    replaces          REPLACE: the stored rows that give way, an Interval or SameKeys (of the rows written)
     delete_when       SQL condition over the query's columns: rows that mean delete (keyed tables)
     checks            name -> SQL condition that no row may violate (TS1605)
     on_schema_change  see OnSchemaChange; SAME_COLUMNS by default
     missing_columns   with SAME_COLUMNS, upserts by key: 'refuse' rows that lack a column of the table, or 'null'
-    duplicates        None = the table's option; 'refuse' or 'last'
-    stage             name of a staged snapshot to write instead of main (test-gated publishing)
     beside            a new table, which takes the place of what has the name: with `stage` when it is published, else
-                      behind its last row
-    always            commit even when there is no row
-    builds_on_stage   build on the staged snapshot of that name when there is one, instead of replacing it
+                      after its last row
     publish           send the changelog to the log when the table has one and the write is not staged
-    commit_user, commit_identifier   identity: the same pair never writes twice
-    properties        kept in the snapshot (invocation id, model …); never secrets
     positions         source -> how far the table gets in it with these rows (PositionStep); committed with them
     """
 
     table: TableSpec = field(default_factory=TableSpec)
-    mode: WriteMode = WriteMode.UPSERT
     delete_when: str | None = None
     checks: Mapping[str, str] = field(default_factory=dict)
     on_schema_change: OnSchemaChange = OnSchemaChange.SAME_COLUMNS
     missing_columns: str = "refuse"
-    duplicates: str | None = None
-    stage: str | None = None
     beside: bool = False
-    always: bool = False
     publish: bool = True
-    commit_user: str | None = None
-    commit_identifier: int | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
-    replaces: RowFilter | None = None
-    builds_on_stage: bool = False
     positions: Steps = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -28,7 +28,7 @@ def test_lines_errors_and_results(monkeypatch: pytest.MonkeyPatch) -> None:
     logger.warning("\u202ex")
     logger.debug("select\t1")
     assert said == ["a\\x1b[2J\nb -> c", "\\u202ex", "select\t1"]
-    report = WriteReport(Identifier("demo", "t"), 7, 1, log=LogPosition("kafka", "t", {0: (0, 1)}))
+    report = WriteReport(Identifier("demo", "t"), 7, inserted=1, log=LogPosition("kafka", "t", {0: (0, 1)}))
     assert describe_commit(report)._message == "snapshot 7 (+1 ~0 -0) - kafka t[0] 0..1"
     told = str(to_dbt_error(FixRequest("TS1000", "t\x9b", why="…", fix="y")))
     assert "t\\x9b\n    why: ..." in told
