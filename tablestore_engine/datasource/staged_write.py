@@ -31,7 +31,6 @@ from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.spark.spark_types import arrow_type, fields_from_spark
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.stream.change_source import ROW_KIND
-from tablestore_engine.warehouse.write.incoming_rows import from_staged
 from tablestore_engine.warehouse.write.staged_rows import StagedFile, StagedRows, stage_rows
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
@@ -94,11 +93,17 @@ class TableWrite:
         warehouse = open_warehouse(self.address)
         try:
             fileio = warehouse.catalog.fileio
-            rows = StagedRows(fileio, folder, files, self._schema, lambda: f"{SYSTEM.new_uuid()}.arrow")
             plain = StructType(
                 [one for one in self.columns.fields if one.name not in (ROW_KIND, ROW_KIND_COLUMN)]
             )
-            incoming = from_staged(fields_from_spark(plain), rows, has_kinds=self._has_kinds)
+            incoming = StagedRows(
+                fields_from_spark(plain),
+                fileio,
+                folder,
+                files,
+                self._schema,
+                lambda: f"{SYSTEM.new_uuid()}.arrow",
+            )
             return warehouse.write_incoming(self.address.identifier, incoming, spec)
         finally:
             warehouse.close()
@@ -121,10 +126,6 @@ class TableWrite:
                 fileio.delete_tree(status.path)
         if not fileio.list(root):
             fileio.delete(root)
-
-    @property
-    def _has_kinds(self) -> bool:
-        return any(name in (ROW_KIND, ROW_KIND_COLUMN) for name in self.columns.names)
 
     @property
     def _schema(self) -> pa.Schema:

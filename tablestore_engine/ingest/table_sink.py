@@ -27,7 +27,7 @@ from tablestore_engine.log.message_source import MessageSource, RawMessages
 from tablestore_engine.store.metadata.source_positions import PositionStep
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write.incoming_rows import Incoming
+from tablestore_engine.warehouse.write.arrow_rows import ArrowRows
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
 
@@ -157,14 +157,14 @@ class TableSink:
 
 def _incoming(
     fields: Sequence[DataField], rows: pa.Table, kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
-) -> Incoming:
+) -> ArrowRows:
     """Types as they are said: Arrow has no lengths of texts."""
     typed = pa.table(
         [rows.column(one.name).cast(field_to_arrow(one).type) for one in fields],
         names=[one.name for one in fields],
     )
     table = typed.append_column(ROW_KIND_COLUMN, pa.array(kinds))
-    return Incoming(tuple(fields), has_kinds=True, table=table)
+    return ArrowRows(tuple(fields), table)
 
 
 def _check_takes_changes(schema: TableSchema, spec: IngestSpec) -> None:

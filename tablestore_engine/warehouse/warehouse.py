@@ -42,7 +42,7 @@ from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
 from tablestore_engine.warehouse.maintenance.partition_expiry import PartitionExpiry
 from tablestore_engine.warehouse.relations.relations import Relations
 from tablestore_engine.warehouse.running_operations import Operations
-from tablestore_engine.warehouse.write.incoming_rows import Incoming
+from tablestore_engine.warehouse.write.incoming import Incoming
 from tablestore_engine.warehouse.write.table_writer import TableWriter
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport, report_of

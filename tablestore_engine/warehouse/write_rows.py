@@ -17,7 +17,8 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import NO_OVERRIDES, Overrides
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write.incoming_rows import Incoming, from_frame, to_incoming
+from tablestore_engine.warehouse.write.incoming import Incoming
+from tablestore_engine.warehouse.write.incoming_rows import from_frame, to_incoming
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
 

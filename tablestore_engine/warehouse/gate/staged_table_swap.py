@@ -22,7 +22,7 @@ from tablestore_engine.catalog.table_swap import REPLACES
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError, TablestoreError
 from tablestore_engine.warehouse.log.table_publisher import unready_log
 from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write.incoming_rows import Incoming
+from tablestore_engine.warehouse.write.incoming import Incoming
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
 

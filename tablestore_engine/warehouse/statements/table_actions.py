@@ -26,7 +26,8 @@ from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.statements.alter_statement import alter_schema
 from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write.incoming_rows import Incoming, from_frame
+from tablestore_engine.warehouse.write.arrow_rows import ArrowRows
+from tablestore_engine.warehouse.write.incoming_rows import from_frame
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
 
@@ -89,7 +90,7 @@ class TableActions:
                 fix="name its columns",
             )
         rows = pa.table({field.name: pa.nulls(0) for field in columns})
-        incoming = Incoming(columns, has_kinds=False, table=rows)
+        incoming = ArrowRows(columns, rows)
         if not exists:
             self._warehouse.writer.create_empty(identifier, incoming, _spec_of(wish))
             return None
@@ -133,7 +134,7 @@ class TableActions:
         identifier = Identifier(database, table)
         schema = self._warehouse.stores.get(identifier).schema
         rows = schema.arrow_schema().empty_table()
-        incoming = Incoming(schema.fields, has_kinds=False, table=rows)
+        incoming = ArrowRows(schema.fields, rows)
         return self._warehouse.write_incoming(identifier, incoming, WriteSpec(mode=WriteMode.OVERWRITE_TABLE))
 
     def restore(self, database: str, table: str, version: TableVersion) -> WriteReport:

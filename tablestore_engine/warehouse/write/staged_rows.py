@@ -1,7 +1,5 @@
 """Rows that lie in files, as tasks of Spark left them: on their way into a table, a part of them in memory at a time.
 
-Names      StagedFile   one of the files; stage_rows: record batches → such a file
-           StagedRows   all rows of a write, in order; read_small: as a table, when they are few; write: as changes
 Steps      few rows come to memory and are written like any others. Many are dealt out to groups of buckets, in files
            again, and a group after the other becomes changes, by the task that Spark's workers perform
            (spark/write_job.py). Without buckets a portion after the other does
@@ -16,11 +14,14 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.task_outcomes import discard, gather
@@ -29,6 +30,8 @@ from tablestore_engine.spark.write_job import WriteJob, run_job
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.files.row_budget import STEP_ROWS
 from tablestore_engine.store.rows.routing import route_rows
+from tablestore_engine.store.rows.row_filter import RowFilter
+from tablestore_engine.warehouse.write.incoming import check_names, shape_arrow
 
 Shape = Callable[[pa.Table], pa.Table]
 _GROUPS_MAX = 256  # files that are open at once
@@ -59,27 +62,53 @@ def _writer(output: pa.NativeFile, schema: pa.Schema) -> pa.ipc.RecordBatchStrea
 
 @dataclass(frozen=True)
 class StagedRows:
-    """`files` in the order of their rows; `folder` is this write's own, for more files."""
+    """`files` in the order of their rows, with the Arrow columns `schema`; `folder` is this write's, for more files.
 
+    Raises FixRequest TS1024 for repeated names.
+    """
+
+    fields: tuple[DataField, ...]
     fileio: FileIO
     folder: str
     files: tuple[StagedFile, ...]
     schema: pa.Schema
     new_name: Callable[[], str]
 
+    def __post_init__(self) -> None:
+        check_names([field.name for field in self.fields])
+
     @property
     def rows(self) -> int:
         """How many."""
         return sum(file.rows for file in self.files)
 
-    def read_small(self) -> pa.Table | None:
-        """All of them, when they are at most about a million; None means: write."""
-        if self.rows > SMALL_ROWS or sum(file.size for file in self.files) > SMALL_BYTES:
-            return None
-        return pa.Table.from_batches(self._batches(file.path for file in self.files), schema=self.schema)
+    @property
+    def has_kinds(self) -> bool:
+        """Whether a column _ROW_KIND comes along."""
+        return ROW_KIND_COLUMN in self.schema.names
 
-    def write(self, job: WriteJob, shape: Shape) -> list[BucketChange]:
-        """Their changes, which are not committed. Raises what rows can break; then no file of theirs is left."""
+    @property
+    def only_deletes(self) -> bool:
+        """Not known before the files are read."""
+        return False
+
+    def read(self, schema: TableSchema) -> pa.Table | StagedRows:
+        """As a table, when they are at most about a million."""
+        if self.rows > SMALL_ROWS or sum(file.size for file in self.files) > SMALL_BYTES:
+            return self
+        batches = self._batches(file.path for file in self.files)
+        return shape_arrow(pa.Table.from_batches(batches, schema=self.schema), schema)
+
+    def find_violations(self) -> None:
+        """A sink of Spark has no check constraints."""
+
+    def narrowed(self, replaces: RowFilter | None) -> RowFilter | None:
+        """A sink of Spark has no such filter."""
+        return replaces
+
+    def write(self, job: WriteJob, _: Callable[[], Path], /) -> Sequence[BucketChange]:
+        """A part of them in memory at a time. Raises what rows can break; then no file of theirs is left."""
+        shape = partial(shape_arrow, schema=job.schema)
         groups = self._portions(shape) if job.schema.bucket_count <= 0 else self._by_bucket(job.schema, shape)
         outcomes: list[bytes] = []
         for group in groups:

@@ -1,6 +1,5 @@
 """One write from the front door to its snapshot: rows, schema, route, commit.
 
-Names      TableWriter   write() one commit, create_empty() a table without rows, target() the schema of either
 Steps      1 rows -> Incoming   2 plan_target: schema, created or changed   3 small rows come to the driver as Arrow,
            large ones are written by Spark tasks   4 one commit (main or staged)
 INVARIANT  a table that this write creates has no snapshot until its rows are committed; when they are refused or
@@ -14,10 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
@@ -38,30 +35,23 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.sink import RowLimit
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.spark.incoming_frame import (
-    VIOLATION_COLUMN,
-    distinct_keys,
-    find_violations,
-    shape_frame,
-)
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.task_outcomes import dump_receiver
-from tablestore_engine.spark.write import collect_small, write_distributed
 from tablestore_engine.spark.write_job import WriteJob
 from tablestore_engine.store.commit.commit import CommitReport
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.identity import identity_of
 from tablestore_engine.store.metadata.source_positions import encode_steps
-from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter, SameKeys
+from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.relations.relations import Relations
-from tablestore_engine.warehouse.write.incoming_rows import (
+from tablestore_engine.warehouse.write.incoming import (
     Incoming,
+    LargeRows,
     check_rules,
-    shape_arrow,
     split_kinds,
     violation,
 )
@@ -202,13 +192,16 @@ class TableWriter:
     ) -> CommitReport:
         store = self.stores.open(identifier)
         limit = self.logs.find_limit(identifier, schema)
-        rows = self._small_rows(incoming, schema, identifier)
-        if rows is not None:
-            table, kinds = split_kinds(check_rules(rows, str(identifier)))
-            if limit is not None:
-                limit.check(table, schema)
-            return store.write(replace(request, rows=table, kinds=kinds))
-        return self._write_distributed(store, schema, incoming, request, limit)
+        rows = incoming.read(schema)
+        if not isinstance(rows, pa.Table):
+            found = rows.find_violations()
+            if found is not None:
+                raise violation(str(identifier), *found)
+            return self._write_large(store, rows, request, limit, has_kinds=incoming.has_kinds)
+        table, kinds = split_kinds(check_rules(rows, str(identifier)))
+        if limit is not None:
+            limit.check(table, schema)
+        return store.write(replace(request, rows=table, kinds=kinds))
 
     def create_empty(self, identifier: Identifier, incoming: Incoming, spec: TableSpec) -> None:
         """Schema only; its log is prepared first. Raises FixRequest TS1415 when the name is taken."""
@@ -245,40 +238,17 @@ class TableWriter:
         store = self.stores.open(identifier)
         return current if store.staging.find(spec.stage) is None else store.on_staged(spec.stage).schema
 
-    def _small_rows(self, incoming: Incoming, schema: TableSchema, identifier: Identifier) -> pa.Table | None:
-        if incoming.table is not None:
-            return shape_arrow(incoming.table, schema)
-        if incoming.staged is not None:
-            rows = incoming.staged.read_small()
-            return None if rows is None else shape_arrow(rows, schema)
-        frame = _shaped(incoming, schema)
-        rows = collect_small(frame)
-        if rows is not None:
-            return shape_arrow(rows, schema)
-        found = find_violations(frame)  # of a large input before anything is written
-        if found is not None:
-            raise violation(str(identifier), *found)
-        return None
-
-    def _write_distributed(
+    def _write_large(
         self,
         store: TableStore,
-        schema: TableSchema,
-        incoming: Incoming,
+        rows: LargeRows,
         request: WriteRequest,
         limit: RowLimit | None,
+        *,
+        has_kinds: bool,
     ) -> CommitReport:
-        """Spark tasks write the files, or this process what such tasks staged, a part of it at a time; a lost race runs
-        them again on the new base.
-        """
-        frame = None if incoming.staged is not None else _shaped(incoming, schema)
-        if frame is not None and VIOLATION_COLUMN in frame.columns:
-            frame = frame.drop(VIOLATION_COLUMN)
-
-        if isinstance(request.replaces, SameKeys) and frame is not None:
-            request = replace(
-                request, replaces=request.replaces.among(distinct_keys(frame, request.replaces.columns))
-            )
+        """Their changes are computed again on the new base after a lost race."""
+        request = replace(request, replaces=rows.narrowed(request.replaces))
         stage = request.stage if request.builds_on_stage else None
 
         def run(
@@ -293,14 +263,11 @@ class TableWriter:
                 states={(one.partition_bytes, one.bucket): one for one in seen.bucket_states(base)},
                 options={} if request.duplicates is None else {"tablestore.duplicates": request.duplicates},
                 picks=_picks(request),
-                kind_column=ROW_KIND_COLUMN if incoming.has_kinds else None,
+                kind_column=ROW_KIND_COLUMN if has_kinds else None,
                 limit=limit,
                 early=dump_receiver(early),
             )
-            if frame is None:
-                assert incoming.staged is not None  # rows are a frame, or staged
-                return incoming.staged.write(job, partial(shape_arrow, schema=target))
-            return write_distributed(frame, job, self.spark.session.scratch())
+            return rows.write(job, self.spark.session.scratch)
 
         return store.write_changes(run, request)
 
@@ -313,11 +280,6 @@ def _changed_twice(identifier: Identifier, spec: WriteSpec) -> FixRequest:
         why=f"staged snapshot {spec.stage}, on which this write builds, has changed them once",
         fix="publish or drop what is staged first (tablestore staged), then run this again",
     )
-
-
-def _shaped(incoming: Incoming, schema: TableSchema) -> DataFrame:
-    assert incoming.frame is not None  # rows are either Arrow or a frame
-    return shape_frame(incoming.frame, schema)
 
 
 def _picks(request: WriteRequest) -> RowFilter | None:

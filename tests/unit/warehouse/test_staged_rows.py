@@ -14,7 +14,6 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_type import STRING, DataField, DataType
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write import staged_rows
-from tablestore_engine.warehouse.write.incoming_rows import from_staged
 from tablestore_engine.warehouse.write.staged_rows import StagedRows, stage_rows
 
 SCHEMA = pa.schema([("v", pa.string()), ("id", pa.int64()), ("_ROW_KIND", pa.int8())])
@@ -38,13 +37,13 @@ def staged(root: Path, *files: list[tuple[str, int | None, int]]) -> StagedRows:
         ]
         made.append(stage_rows(fileio, f"{folder}/{number}.arrow", batches, SCHEMA))
     names = iter(range(100))
-    return StagedRows(fileio, folder, tuple(made), SCHEMA, lambda: f"group-{next(names)}.arrow")
+    return StagedRows(FIELDS, fileio, folder, tuple(made), SCHEMA, lambda: f"group-{next(names)}.arrow")
 
 
 def write(engine: Engine, rows: StagedRows, spec: WriteSpec) -> None:
     """As a sink commits."""
     warehouse: Warehouse = engine.table("demo.t").warehouse
-    warehouse.write_incoming(NAME, from_staged(FIELDS, rows, has_kinds=True), spec)
+    warehouse.write_incoming(NAME, rows, spec)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
