@@ -46,7 +46,7 @@ def _fill(folder: Path, rows: int) -> None:
     store = _open(folder)
     fields = [pa.field("id", pa.int64(), nullable=False), *list(SCHEMA)[1:]]
     schema = new_schema(pa.schema(fields), primary_keys=["id"], options=_OPTIONS)
-    assert store.schemas.claim(schema)
+    assert store.context.schemas.claim(schema)
     loads = max(1, rows // LOAD_ROWS)
     for number in range(loads):
         keys = np.arange(number, rows, loads)

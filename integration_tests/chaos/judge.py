@@ -34,6 +34,7 @@ from tablestore_engine.api import Engine
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.changelog import ChangelogReader
 
 _POLL_SECONDS = 30.0
 Sent = tuple[int, str, int, str | None]  # snapshot, row kind, key, value
@@ -126,9 +127,9 @@ class Judge:
     def _want(self, engine: Engine, snapshot: Snapshot) -> None:
         """Its messages, per partition: in the mode upsert without -U, and a delete has no value."""
         store = engine.table(self.name).store
-        if not store.has_changes(snapshot):
+        if not ChangelogReader(store.context).has_changes(snapshot):
             return
-        for batch in store.read_changes(snapshot):
+        for batch in ChangelogReader(store.context).read(snapshot):
             kinds = [RowKind(one) for one in batch.rows["_ROW_KIND"].to_pylist()]
             rows = self.wanted.setdefault(max(batch.bucket, 0), [])
             for kind, (key, value) in zip(kinds, _id_and_value(batch.rows), strict=True):

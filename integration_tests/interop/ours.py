@@ -25,6 +25,7 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema, decode_schema
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.stream.open_stream import NOW, StreamRequest, open_stream
@@ -89,7 +90,7 @@ class Ours:
     def changelog(self, location: Path, since: int, until: int) -> list[Change]:
         """Changes of the snapshots (since, until], as publishing reads them."""
         found: list[Change] = []
-        for batch in self.store(location).read_changes_between(since, until):
+        for batch in ChangelogReader(self.store(location).context).read_between(since, until):
             kinds = [RowKind(kind).short_string for kind in batch.rows.column("_ROW_KIND").to_pylist()]
             found += zip(kinds, plain_rows(batch.rows.drop_columns(["_ROW_KIND"])), strict=True)
         return found

@@ -300,7 +300,7 @@ def test_a_schema_change_of_ours_that_died_is_covered(
     shared.ours(upserts(range(8), 1, columns))
     store = shared.us.store(location)
     died = replace(schema_change.drop_column(store.schema, "text"), id=1, claim="died")
-    assert store.schemas.claim(died)
+    assert store.context.schemas.claim(died)
     assert shared.us.store(location).schema.field_names == ("id", "n", "text")
     shared.ours(upserts(range(4, 10), 2, columns))
     shared.check("after our next commit")

@@ -38,6 +38,7 @@ from tablestore_engine.errors import OutcomeUnknown, PublishPending, RetryError
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.changelog import ChangelogReader
 
 Message = tuple[int, str, int]  # snapshot, row kind, key
 _POINTS = ("log.begin", "log.rows", "log.marker", "log.committed")
@@ -140,9 +141,9 @@ def wanted_messages(engine: Engine, name: str) -> dict[int, list[Message]]:
     store = engine.table(name).store
     wanted: dict[int, list[Message]] = {bucket: [] for bucket in range(_BUCKETS)}
     for snapshot in store.snapshots.list_all():
-        if not store.has_changes(snapshot):
+        if not ChangelogReader(store.context).has_changes(snapshot):
             continue
-        for batch in store.read_changes(snapshot):
+        for batch in ChangelogReader(store.context).read(snapshot):
             keys = batch.rows.column("id").to_pylist()
             kinds = batch.rows.column("_ROW_KIND").to_pylist()
             wanted[batch.bucket] += [

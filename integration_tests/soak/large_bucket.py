@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import new_schema
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteRequest
 
@@ -34,7 +35,7 @@ _OPTIONS = {"bucket": "1", "deletion-vectors.enabled": "true", "changelog-produc
 def fill_bucket(rows: int, folder: Path) -> dict[str, int]:
     """Raises AssertionError at the first row that is not what was written."""
     store = TableStore(LocalFileIO(str(folder)), f"{folder}/soak.db/large")
-    assert store.schemas.claim(new_schema(_SCHEMA, primary_keys=["id"], options=_OPTIONS))
+    assert store.context.schemas.claim(new_schema(_SCHEMA, primary_keys=["id"], options=_OPTIONS))
     for first in range(0, rows, LOAD_ROWS):
         store.write(WriteRequest(_rows(np.arange(first, min(first + LOAD_ROWS, rows)), version=0)))
     updated = np.arange(0, rows, STEP)
@@ -67,7 +68,7 @@ def _check_changelog(store: TableStore, updated: Ids) -> None:
     assert newest is not None
     before, after = RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER
     seen = {before: 0, after: 0}
-    for batch in store.read_changes(newest):
+    for batch in ChangelogReader(store.context).read(newest):
         kinds = batch.rows.column(ROW_KIND_COLUMN)
         for kind, version in ((before, 0), (after, 1)):
             part = batch.rows.filter(pc.equal(kinds, int(kind)))

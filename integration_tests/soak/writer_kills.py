@@ -124,7 +124,10 @@ def _check_news(root: Path, seed: int, after: int) -> int:
     store = Ours().store(table_of(root))
     snapshots = store.snapshots.list_all()
     problems = [
-        one for snapshot in snapshots if snapshot.id > after for one in verify_snapshot(store.parts, snapshot)
+        one
+        for snapshot in snapshots
+        if snapshot.id > after
+        for one in verify_snapshot(store.context, snapshot)
     ]
     for staged in store.staging.list_all():
         problems += [f"staged {staged.name}: {one}" for one in store.on_staged(staged.name).verify()]

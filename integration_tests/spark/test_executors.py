@@ -17,7 +17,7 @@ from tablestore_engine.spark.executors import Executors
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.warehouse.write import table_writer
+from tablestore_engine.warehouse.write import frame_rows
 from tests.unit.store.table_world import changes_of, make_table, put, row, rows_of
 from tests.unit.store.test_changelog import foreign_level_zero
 
@@ -205,7 +205,7 @@ def test_statements_on_executors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(write, "SMALL_BYTES", 0)
     monkeypatch.setattr(write, "SMALL_ROWS", 0)
     jobs: list[int] = []
-    monkeypatch.setattr(table_writer, "write_distributed", _counted(jobs, table_writer.write_distributed))
+    monkeypatch.setattr(frame_rows, "write_distributed", _counted(jobs, frame_rows.write_distributed))
     for one, other in zip(driver, _run_statements(tmp_path / "tasks"), strict=True):
         assert one == other
     assert len(jobs) >= len(driver) - 2  # TRUNCATE brings no rows

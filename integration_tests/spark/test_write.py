@@ -31,6 +31,7 @@ from tablestore_engine.spark.write import (
     write_distributed,
 )
 from tablestore_engine.spark.write_job import WriteJob
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
@@ -75,7 +76,7 @@ class Twins:
         states = {(one.partition_bytes, one.bucket): one for one in store.bucket_states(base)}
         job = WriteJob(
             store.fileio,
-            store.layout,
+            store.context.layout,
             store.schema,
             states,
             picks=EVERY_ROW if mode.is_overwrite else None,
@@ -93,7 +94,10 @@ def _rows(table: pa.Table) -> list[Mapping[str, Any]]:
 def _changelog(store: TableStore) -> list[list[Mapping[str, Any]]]:
     """Per snapshot, sorted: tasks and driver may order buckets differently."""
     return [
-        sorted((row for batch in store.read_changes(one) for row in batch.rows.to_pylist()), key=repr)
+        sorted(
+            (row for batch in ChangelogReader(store.context).read(one) for row in batch.rows.to_pylist()),
+            key=repr,
+        )
         for one in store.snapshots.list_all()
     ]
 
@@ -102,7 +106,7 @@ def _twins(spark: SparkSession, warehouse: str, arrow: pa.Schema, **keys: Any) -
     stores = []
     for side in ("tasks", "driver"):
         store = TableStore(LocalFileIO(warehouse), f"{warehouse}/w.db/{side}_{uuid.uuid4().hex}")
-        assert store.schemas.claim(new_schema(arrow, **keys))
+        assert store.context.schemas.claim(new_schema(arrow, **keys))
         stores.append(store)
     return Twins(spark, warehouse, *stores)
 

@@ -24,6 +24,7 @@ from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.sql.table_version import TableVersion, find_version
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
+from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
@@ -204,7 +205,7 @@ class Table:
             normalizes=normalize,
             pace=Pace(interval_s, stop or threading.Event(), wait),
         )
-        return open_stream(self.store.parts, request, partial(self.warehouse.logs.follow, self.identifier))
+        return open_stream(self.store.context, request, partial(self.warehouse.logs.follow, self.identifier))
 
     def diff(self, since: int, until: int | None = None) -> ChangeCounts:
         """Keys inserted, updated and deleted between two snapshots, whatever happened in between."""
@@ -248,15 +249,15 @@ class Table:
 
     def consumers(self) -> tuple[ConsumerFacts, ...]:
         """Named readers, by name: how far each is and what it has not read. Raises FixData TS1391."""
-        return list_consumers(self.store.parts)
+        return list_consumers(self.store.context)
 
     def reset_consumer(self, consumer_id: str, next_snapshot: int) -> None:
         """Let a named reader go on with the changes of that snapshot. Raises FixRequest TS1354, TS1107."""
-        reset_consumer(self.store.parts, consumer_id, next_snapshot)
+        reset_consumer(self.store.context, consumer_id, next_snapshot)
 
     def delete_consumer(self, consumer_id: str) -> None:
         """Forget a named reader; expiry waits for it no more. Raises NotFound TS1355."""
-        delete_consumer(self.store.parts, consumer_id)
+        delete_consumer(self.store.context, consumer_id)
 
     # writing -------------------------------------------------------------------------------------
 
@@ -352,7 +353,7 @@ class Table:
 
     def delete_tag(self, name: str) -> None:
         """Remove a tag, and what only it kept; a snapshot that has not expired stays."""
-        self.store.delete_tag(name)
+        delete_tag(self.store.context, name)
 
     def list_tags(self) -> Mapping[str, int]:
         """Tag name -> snapshot id."""

@@ -26,7 +26,7 @@ def resolve_changes(store: TableStore, between: ChangesBetween) -> ResolvedTable
     """Raises NotFound TS1472 (a snapshot is gone), TS1302, TS1317, FixRequest TS1473 (names, order)."""
     end = store if between.branch is None else store.on_staged(between.branch)
     last = end.latest() if between.until is None else end.snapshots.get(between.until)
-    schema = end.schema if last is None else end.schema_at(last)
+    schema = end.schema if last is None else end.context.schema_at(last)
     _check_names(store, schema)
     if last is not None and between.since is not None and between.since > last.id:
         raise FixRequest(

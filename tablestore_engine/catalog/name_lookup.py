@@ -91,9 +91,9 @@ def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTa
     if version is not None and version.branch is not None:
         store, version = store.on_staged(version.branch), None
     snapshot = find_snapshot(store, version)
-    schema = store.schema_at(snapshot)
+    schema = store.context.schema_at(snapshot)
     if snapshot is not None and version is not None:  # a past state in the columns of its time
-        schema = store.schemas.get(snapshot.schema_id)
+        schema = store.context.schemas.get(snapshot.schema_id)
     label = "empty" if snapshot is None else f"s{snapshot.id}"
     pinned = NO_SNAPSHOT if snapshot is None else SnapshotRef(snapshot.id, snapshot.unique)
     return ResolvedTable(

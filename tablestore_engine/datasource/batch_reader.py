@@ -28,7 +28,6 @@ from tablestore_engine.datasource.stream_walk import StreamWalk
 from tablestore_engine.format.data_type import TIMESTAMP_ROOTS
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.read.file_pruning import prune
 from tablestore_engine.store.read.predicate import (
     ANYTHING,
@@ -42,6 +41,7 @@ from tablestore_engine.store.read.predicate import (
     comparable,
 )
 from tablestore_engine.store.read.scan import is_merged
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.stream.position import Part, Position, Seen
 
@@ -76,28 +76,28 @@ class TablestoreReader(ds.DataSourceReader):
         yield from SliceRows(self._address, self._wanted).read(partition.value)
 
     def _rows(self, store: TableStore) -> list[Slice]:
-        snapshot, parts = find_snapshot(store, self._options.version), store.parts
+        snapshot, context = find_snapshot(store, self._options.version), store.context
         if snapshot is None:
             return []
-        schema = parts.latest_schema()
-        at = Position(parts.guard.identity or "", snapshot.id, Part.FULL, seen=Seen.of(snapshot))
+        schema = context.latest_schema()
+        at = Position(context.guard.identity or "", snapshot.id, Part.FULL, seen=Seen.of(snapshot))
         return [
             FileSlice(at, schema.id, group, is_told=False)
-            for group in _groups(parts, snapshot, schema, self._where)
+            for group in _groups(context, snapshot, schema, self._where)
         ]
 
     def _changes(self, store: TableStore) -> list[Slice]:
         assert self._options.between is not None  # asked for
         first, last = self._options.between
-        parts, end = store.parts, store.snapshots.get(last)
-        before = None if first == 0 else parts.snapshots.find(first)
+        context, end = store.context, store.snapshots.get(last)
+        before = None if first == 0 else context.snapshots.find(first)
         begin = Position(
-            parts.guard.identity or "", first + 1, seen=None if before is None else Seen.of(before)
+            context.guard.identity or "", first + 1, seen=None if before is None else Seen.of(before)
         )
         if first == last:
             return []
-        schema = parts.latest_schema()
-        return StreamWalk(parts, schema, find_columns(self._wanted, schema)).slices(begin, begin.after(end))
+        schema = context.latest_schema()
+        return StreamWalk(context, schema, find_columns(self._wanted, schema)).slices(begin, begin.after(end))
 
 
 class FilteringReader(TablestoreReader):
@@ -130,12 +130,12 @@ def predicate_of(one: ds.Filter, schema: TableSchema) -> Predicate:
 
 
 def _groups(
-    parts: Parts, snapshot: Snapshot, schema: TableSchema, where: Predicate
+    context: TableContext, snapshot: Snapshot, schema: TableSchema, where: Predicate
 ) -> list[tuple[tuple[bytes, int, str], ...]]:
     """Files that can match, by size; of a table that is merged when it is read, whole buckets."""
     if is_merged(schema):
-        return group_files(parts.scanner.live_entries(snapshot), by_bucket=True)
-    plan = parts.scanner.plan_scan(snapshot, schema=schema)
+        return group_files(context.scanner.live_entries(snapshot), by_bucket=True)
+    plan = context.scanner.plan_scan(snapshot, schema=schema)
     files = plan.files if where == ANYTHING else prune(plan.files, where, schema)
     return group_places(
         ((one.partition_bytes, one.bucket, one.meta.file_name), one.meta.file_size) for one in files

@@ -26,9 +26,9 @@ from tablestore_engine.format.manifest import ManifestEntry
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.read.scan import is_merged
 from tablestore_engine.store.read.scan_rows import read_batches
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID, ChangelogFiles
 from tablestore_engine.stream.position import Position, Seen
 from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
@@ -63,9 +63,11 @@ class SnapshotSlice:
 Slice = FileSlice | SnapshotSlice
 
 
-def plan_files(parts: Parts, snapshot: Snapshot, schema: TableSchema, at: Position) -> list[FileSlice]:
+def plan_files(
+    context: TableContext, snapshot: Snapshot, schema: TableSchema, at: Position
+) -> list[FileSlice]:
     """Files of a snapshot as changelogs told it, by size; one slice for a reader that is within its rows."""
-    entries = parts.scanner.told_entries(snapshot, schema=schema)
+    entries = context.scanner.told_entries(snapshot, schema=schema)
     slices = group_files(entries, by_bucket=is_merged(schema))
     if at.rows:
         places = tuple(place for group in slices for place in group)
@@ -108,26 +110,28 @@ def plan_snapshots(found: Iterable[tuple[Position, Snapshot]], schema_id: int) -
     return [SnapshotSlice(tuple(group), schema_id) for group in groups]
 
 
-def read_slice(parts: Parts, one: Slice, columns: Sequence[str]) -> Iterator[SnapshotRows]:
+def read_slice(context: TableContext, one: Slice, columns: Sequence[str]) -> Iterator[SnapshotRows]:
     """The rows of a slice. Raises FixRequest TS1335, TS1338, NotFound TS1336, TS1337."""
     if isinstance(one, FileSlice):
-        return _read_files(parts, one, columns)
-    return _read_snapshots(parts, one, columns)
+        return _read_files(context, one, columns)
+    return _read_snapshots(context, one, columns)
 
 
-def _read_snapshots(parts: Parts, one: SnapshotSlice, columns: Sequence[str]) -> Iterator[SnapshotRows]:
-    source = ChangelogFiles(parts, _some(columns, parts, one), pinned=parts.schemas.get(one.schema_id))
+def _read_snapshots(
+    context: TableContext, one: SnapshotSlice, columns: Sequence[str]
+) -> Iterator[SnapshotRows]:
+    source = ChangelogFiles(context, _some(columns, context, one), pinned=context.schemas.get(one.schema_id))
     for at in one.at:
         chunks = source.read_next(at)
         if chunks is None:
-            raise SnapshotEnumerator(parts).rolled_back(at, f"snapshot {at.snapshot} is not there any more")
+            raise SnapshotEnumerator(context).rolled_back(at, f"snapshot {at.snapshot} is not there any more")
         for chunk in chunks:
             kinds = pc.index_in(chunk.rows.column(ROW_KIND), _NUMBERS).combine_chunks()
             yield SnapshotRows(chunk.rows.drop_columns([ROW_KIND, SNAPSHOT_ID]), kinds, at.snapshot)
 
 
-def _read_files(parts: Parts, one: FileSlice, columns: Sequence[str]) -> Iterator[SnapshotRows]:
-    line, schema = SnapshotEnumerator(parts), parts.schemas.get(one.schema_id)
+def _read_files(context: TableContext, one: FileSlice, columns: Sequence[str]) -> Iterator[SnapshotRows]:
+    line, schema = SnapshotEnumerator(context), context.schemas.get(one.schema_id)
     snapshot = line.next_snapshot(one.at)
     if snapshot is None:
         raise line.rolled_back(one.at, f"snapshot {one.at.snapshot} is not there any more")
@@ -138,9 +142,9 @@ def _read_files(parts: Parts, one: FileSlice, columns: Sequence[str]) -> Iterato
         return (*bucket, entry.file.file_name) in places or (*bucket, "") in places
 
     try:
-        plan_of = parts.scanner.plan_told if one.is_told else parts.scanner.plan_scan
+        plan_of = context.scanner.plan_told if one.is_told else context.scanner.plan_scan
         plan = plan_of(snapshot, schema=schema, takes=takes)
-        for batch in read_batches(parts.fileio, plan, _some(columns, parts, one), skip=one.skip):
+        for batch in read_batches(context.fileio, plan, _some(columns, context, one), skip=one.skip):
             kinds = pa.array(np.full(batch.num_rows, RowKind.INSERT, np.int8))
             yield SnapshotRows(pa.Table.from_batches([batch]), kinds, snapshot.id)
     except NotFound as error:
@@ -150,6 +154,6 @@ def _read_files(parts: Parts, one: FileSlice, columns: Sequence[str]) -> Iterato
         raise known from error
 
 
-def _some(columns: Sequence[str], parts: Parts, one: Slice) -> Sequence[str]:
+def _some(columns: Sequence[str], context: TableContext, one: Slice) -> Sequence[str]:
     """At least one column: rows without any cannot be counted."""
-    return columns or parts.schemas.get(one.schema_id).field_names[:1]
+    return columns or context.schemas.get(one.schema_id).field_names[:1]

@@ -36,7 +36,7 @@ from tablestore_engine.datasource.stream_versions import (
 )
 from tablestore_engine.datasource.stream_walk import StreamWalk
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.stream.consumer_progress import ConsumerProgress
 from tablestore_engine.stream.open_stream import begin_in_files
@@ -80,56 +80,58 @@ class TablestoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """What is there now is the end. Where the query is, only its checkpoint knows: it is not looked for here."""
-        self._until = self._store.parts.snapshots.find_latest_id() or 0
+        self._until = self._store.context.snapshots.find_latest_id() or 0
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The end of the next batch; `start` itself when nothing is there."""
-        parts, known = self._store.parts, decode_offset(start)
-        begin = self._beginning(parts) if known is None else known.end
+        context, known = self._store.context, decode_offset(start)
+        begin = self._beginning(context) if known is None else known.end
         limits = NO_LIMITS if isinstance(limit, ReadAllAvailable) else self._options.limits
-        end = self._walk(parts).next_end(begin, limits, until=self._until)
+        end = self._walk(context).next_end(begin, limits, until=self._until)
         if known is not None and end == begin:
             return start
         return encode_offset(StreamOffset(begin, end))
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """For progress events: the newest snapshot there is."""
-        return {"snapshot": self._store.parts.snapshots.find_latest_id() or 0}
+        return {"snapshot": self._store.context.snapshots.find_latest_id() or 0}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:  # noqa: ARG002
         """Of the batch that ends there; `start` says nothing that its end does not know better."""
         offset = decode_offset(end)
         if offset is None:
             return []
-        slices = self._walk(self._store.parts).slices(offset.begin, offset.end)
+        slices = self._walk(self._store.context).slices(offset.begin, offset.end)
         return [SlicePartition(one) for one in slices]
 
     def commit(self, end: dict[str, Any]) -> None:
         """The batch that ends there is done."""
-        offset, progress = decode_offset(end), self._progress(self._store.parts)
+        offset, progress = decode_offset(end), self._progress(self._store.context)
         if offset is not None and progress is not None:
             progress.commit(offset.end)
 
     def stop(self) -> None:
         """Nothing is held; Spark mostly kills the process without asking."""
 
-    def _walk(self, parts: Parts) -> StreamWalk:
-        return StreamWalk(parts, self._pinned, self._asked)
+    def _walk(self, context: TableContext) -> StreamWalk:
+        return StreamWalk(context, self._pinned, self._asked)
 
-    def _progress(self, parts: Parts) -> ConsumerProgress | None:
+    def _progress(self, context: TableContext) -> ConsumerProgress | None:
         name = self._options.consumer_id
-        return None if name is None else ConsumerProgress(parts.consumers, SnapshotEnumerator(parts), name)
+        return (
+            None if name is None else ConsumerProgress(context.consumers, SnapshotEnumerator(context), name)
+        )
 
-    def _beginning(self, parts: Parts) -> Position:
+    def _beginning(self, context: TableContext) -> Position:
         """Where a query begins that has no batch: at its consumer's progress, else by its mode.
 
         Raises FixRequest TS1449, TS1332, NotFound TS1333.
         """
-        options, progress = self._options, self._progress(parts)
+        options, progress = self._options, self._progress(context)
         if progress is None:
-            return begin_in_files(parts, options.start)
+            return begin_in_files(context, options.start)
         asked = options.ignores_progress
-        ignores = TableTraits(parts.latest_schema()).ignores_progress if asked is None else asked
+        ignores = TableTraits(context.latest_schema()).ignores_progress if asked is None else asked
         begin = None if ignores else progress.find()
         if begin is not None and begin.part is Part.LOG:
             raise FixRequest(
@@ -138,7 +140,7 @@ class TablestoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
                 why="it follows the table's log, and how far it is there says nothing of the table's files",
                 fix="give the query a consumer of its own, or set consumer.ignore-progress",
             )
-        begin = begin or begin_in_files(parts, options.start)
+        begin = begin or begin_in_files(context, options.start)
         progress.commit(begin, backward=ignores)
         return begin
 
@@ -159,9 +161,9 @@ class SliceRows:
 
     def read(self, one: Slice) -> Iterator[pa.RecordBatch]:
         """Raises FixRequest TS1335, TS1338, TS1443, NotFound TS1336, TS1337."""
-        parts = open_store(self.address).parts
-        asked: AskedColumns = find_columns(self.wanted, parts.schemas.get(one.schema_id))
-        for changes in read_slice(parts, one, asked.stored_names):
+        context = open_store(self.address).context
+        asked: AskedColumns = find_columns(self.wanted, context.schemas.get(one.schema_id))
+        for changes in read_slice(context, one, asked.stored_names):
             keep = self.kinds.keep_rows(
                 changes.kinds, table=str(self.address.identifier), snapshot_id=changes.snapshot_id
             )

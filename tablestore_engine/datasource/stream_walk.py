@@ -23,8 +23,8 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.format.type_text import type_to_text
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.changelog import ChangelogReader
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.stream.position import Part, Position
 from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 
@@ -33,7 +33,7 @@ from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 class StreamWalk:
     """Of one table, in the columns `asked` of the schema `pinned`."""
 
-    parts: Parts
+    context: TableContext
     pinned: TableSchema
     asked: AskedColumns
 
@@ -68,40 +68,40 @@ class StreamWalk:
             if problem is not None:
                 raise problem
             if at.part is Part.FULL:
-                found += plan_files(self.parts, snapshot, self.pinned, at)
+                found += plan_files(self.context, snapshot, self.pinned, at)
             elif self._may_change(snapshot):
                 changed.append((at, snapshot))
             if at.after(snapshot) == end:
                 return [*found, *plan_snapshots(changed, self.pinned.id)]
             if snapshot.id >= end.snapshot:
                 break
-        raise SnapshotEnumerator(self.parts).rolled_back(
+        raise SnapshotEnumerator(self.context).rolled_back(
             at, f"a batch was planned up to snapshot {end.snapshot - 1}"
         )
 
     def _line(self, begin: Position) -> Iterator[tuple[Position, Snapshot]]:
         """Positions with their snapshots, as far as they are there."""
-        enumerator, at = SnapshotEnumerator(self.parts), begin
+        enumerator, at = SnapshotEnumerator(self.context), begin
         while (snapshot := enumerator.next_snapshot(at)) is not None:
             yield at, snapshot
             at = at.after(snapshot)
 
     def _schema_of(self, snapshot: Snapshot) -> TableSchema:
-        return self.parts.schemas.get(snapshot.schema_id)
+        return self.context.schemas.get(snapshot.schema_id)
 
     def _may_change(self, snapshot: Snapshot) -> bool:
-        return ChangelogReader(self.parts).has_changes(snapshot)
+        return ChangelogReader(self.context).has_changes(snapshot)
 
     def _portion(self, at: Position, snapshot: Snapshot, limits: Limits) -> Portion:
         """Only as much of it is looked up as the limits need."""
         if limits.are_none:
             return Portion(None, 0)
         if at.part is Part.FULL:
-            entries = self.parts.scanner.told_entries(snapshot, schema=self.pinned)
+            entries = self.context.scanner.told_entries(snapshot, schema=self.pinned)
             return Portion(
                 sum(entry.file.row_count for entry in entries), sum(entry.file.file_size for entry in entries)
             )
-        reader = ChangelogReader(self.parts)
+        reader = ChangelogReader(self.context)
         if not limits.need_sizes:
             return Portion(None if reader.has_changes(snapshot) else 0, 0)
         rows = reader.count(snapshot)

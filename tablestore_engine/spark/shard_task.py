@@ -24,6 +24,7 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.log.changes import SnapshotChanges, TableState
 from tablestore_engine.log.sink import ChangelogShard, PrepublishedCommit, SentChanges
 from tablestore_engine.spark.task_outcomes import Outcome, decode_outcome, encode_failure
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.metadata.identity import table_gone
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
@@ -51,19 +52,21 @@ def read_changes(store: TableStore, snapshot_id: int, shard: ChangelogShard) -> 
     if start is not None and snapshot_id < start:
         return None
     snapshot = store.snapshots.get(snapshot_id)
-    if snapshot_id != start and not store.has_changes(snapshot):
+    if snapshot_id != start and not ChangelogReader(store.context).has_changes(snapshot):
         return None
     is_start = snapshot_id == start
     return SnapshotChanges(
         snapshot_id=snapshot.id,
         commit_user=snapshot.commit_user,
         commit_identifier=snapshot.commit_identifier,
-        schema=store.schemas.get(snapshot.schema_id),
-        batches=store.read_state(snapshot, shard.takes)
+        schema=store.context.schemas.get(snapshot.schema_id),
+        batches=ChangelogReader(store.context, shard.takes).read_state(snapshot)
         if is_start
-        else store.read_changes(snapshot, takes=shard.takes),
+        else ChangelogReader(store.context, shard.takes).read(snapshot),
         count_rows=lambda: (
-            snapshot.total_record_count if is_start else store.count_changes(snapshot, shard.takes)
+            snapshot.total_record_count
+            if is_start
+            else ChangelogReader(store.context, shard.takes).count(snapshot)
         ),
     )
 
@@ -71,7 +74,9 @@ def read_changes(store: TableStore, snapshot_id: int, shard: ChangelogShard) -> 
 def read_state(store: TableStore, snapshot_id: int) -> TableState:
     """The table at a snapshot."""
     snapshot = store.snapshots.get(snapshot_id)
-    return TableState(store.schemas.get(snapshot.schema_id), lambda keys: store.find_rows(snapshot, keys))
+    return TableState(
+        store.context.schemas.get(snapshot.schema_id), lambda keys: store.find_rows(snapshot, keys)
+    )
 
 
 def find_commit(store: TableStore, snapshot_id: int) -> str | None:

@@ -17,52 +17,52 @@ from dataclasses import replace
 from tablestore_engine.errors import RetryError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import CommitIdentity, Committer
 from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.metadata.schemas import is_described, is_same_schema
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 
 SchemaChange = Callable[[TableSchema], TableSchema]
 _ATTEMPTS = 20
 
 
-def alter_table(parts: Parts, committer: Committer, change: SchemaChange) -> TableSchema:
+def alter_table(context: TableContext, committer: Committer, change: SchemaChange) -> TableSchema:
     """The schema after the change; an unchanged one commits nothing.
 
     Raises NotFound TS1310, RetryError TS1305, TS1365, TS1366, OutcomeUnknown TS1306, and what `change` raises.
     """
     for _ in range(_ATTEMPTS):
-        if parts.snapshots.find_latest() is not None:
-            return _commit_change(parts, committer, change)
-        current = parts.schema_at(None)
+        if context.snapshots.find_latest() is not None:
+            return _commit_change(context, committer, change)
+        current = context.schema_at(None)
         changed = change(current)
         if is_same_schema(changed, current):
             return current
-        newest = parts.schemas.get_newest_id()
-        successor = replace(changed, id=newest + 1, time_millis=parts.runtime.now_ms(), claim=None)
-        if parts.schemas.claim(successor, parts.guard.check):
+        newest = context.schemas.get_newest_id()
+        successor = replace(changed, id=newest + 1, time_millis=context.runtime.now_ms(), claim=None)
+        if context.schemas.claim(successor, context.guard.check):
             return successor
     raise RetryError(
         "TS1366",
-        f"the schema of {parts.layout.location} could not be changed",
+        f"the schema of {context.layout.location} could not be changed",
         why=f"others changed it {_ATTEMPTS} times meanwhile",
         fix="run the statement again",
     )
 
 
-def _commit_change(parts: Parts, committer: Committer, change: SchemaChange) -> TableSchema:
-    claim = parts.runtime.new_uuid()
+def _commit_change(context: TableContext, committer: Committer, change: SchemaChange) -> TableSchema:
+    claim = context.runtime.new_uuid()
     planned: list[TableSchema] = []
 
     def plan(base: Snapshot | None) -> Planned:
-        current = parts.schema_at(base)
+        current = context.schema_at(base)
         changed = change(current)
         is_new = not is_same_schema(changed, current)
         if is_new:
-            changed = parts.schemas.numbered(
-                replace(changed, time_millis=parts.runtime.now_ms()), claim, above=current
+            changed = context.schemas.numbered(
+                replace(changed, time_millis=context.runtime.now_ms()), claim, above=current
             )
         planned[:] = [changed if is_new else current]
         kind = CommitKind.COMPACT if is_described(changed, current) else CommitKind.APPEND
@@ -70,6 +70,6 @@ def _commit_change(parts: Parts, committer: Committer, change: SchemaChange) -> 
             kind, planned[0], (), ConflictScope(), is_forced=is_new, claims_schema=is_new, operation=None
         )
 
-    retries = TableTraits(parts.latest_schema()).retries_max
-    committer.commit(plan, CommitIdentity.of(parts.runtime, None, None), retries_max=lambda: retries)
+    retries = TableTraits(context.latest_schema()).retries_max
+    committer.commit(plan, CommitIdentity.of(context.runtime, None, None), retries_max=lambda: retries)
     return planned[0]

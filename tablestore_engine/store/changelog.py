@@ -34,12 +34,12 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.difference import Difference, with_kind
 from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 
 
@@ -68,28 +68,28 @@ class ChangelogReader:
     A table without buckets has one, -1.
     """
 
-    parts: Parts
+    context: TableContext
     takes: TakesBucket = every_bucket
 
     def has_changes(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot can have changed rows; decided without reading data files."""
         if snapshot.changelog_manifest_list is not None:
-            return bool(self.parts.manifests.read_changelog_entries(snapshot))
-        schema = self.parts.schemas.get(snapshot.schema_id)
+            return bool(self.context.manifests.read_changelog_entries(snapshot))
+        schema = self.context.schemas.get(snapshot.schema_id)
         if self._is_difference(snapshot, schema):
             return bool(self._compared(snapshot, schema)) or bool(self._hidden(snapshot, schema))
         return any(True for _ in self._delta(snapshot, schema))
 
     def count(self, snapshot: Snapshot) -> int | None:
         """How many rows `read` gives, by metadata; None where that is known only behind the last one."""
-        schema = self.parts.schemas.get(snapshot.schema_id)
+        schema = self.context.schemas.get(snapshot.schema_id)
         if self._is_difference(snapshot, schema):
             return None
         return sum(entry.file.row_count for entry in self._entries(snapshot, schema))
 
     def bytes(self, snapshot: Snapshot) -> int:
         """About how many bytes of files `read` looks at, by metadata."""
-        schema = self.parts.schemas.get(snapshot.schema_id)
+        schema = self.context.schemas.get(snapshot.schema_id)
         if self._is_difference(snapshot, schema):
             return sum(entry.file.file_size for entry in self._compared(snapshot, schema))
         return sum(entry.file.file_size for entry in self._entries(snapshot, schema))
@@ -105,7 +105,7 @@ class ChangelogReader:
         """The changes of one snapshot, without the first `skip` rows, with the columns of `schema` (default: the
         snapshot's), or some of them.
         """
-        own = self.parts.schemas.get(snapshot.schema_id)
+        own = self.context.schemas.get(snapshot.schema_id)
         if self._is_difference(snapshot, own):
             found = self._difference_batches(snapshot, own, schema or own, columns)
         else:
@@ -119,37 +119,37 @@ class ChangelogReader:
 
     def files(self, snapshot: Snapshot) -> tuple[StoredFile, ...] | None:
         """Files whose rows are the changes, with kinds where there is a key; None: only `read` gives them."""
-        schema = self.parts.schemas.get(snapshot.schema_id)
+        schema = self.context.schemas.get(snapshot.schema_id)
         if self._is_difference(snapshot, schema):
             return None
         entries = list(self._entries(snapshot, schema))
-        return tuple(self.parts.scanner.stored_files(entries, PartitionSpec.of(schema)))
+        return tuple(self.context.scanner.stored_files(entries, PartitionSpec.of(schema)))
 
     def needs_previous(self, snapshot: Snapshot) -> bool:
         """Whether its changes may be the difference from the snapshot before, which then has to be there."""
-        return snapshot.id > 1 and self._is_difference(snapshot, self.parts.schemas.get(snapshot.schema_id))
+        return snapshot.id > 1 and self._is_difference(snapshot, self.context.schemas.get(snapshot.schema_id))
 
     def read_state(self, snapshot: Snapshot) -> Iterator[ChangelogBatch]:
         """All rows of a snapshot as if it had inserted them: what a log begins with that starts there."""
-        schema = self.parts.schemas.get(snapshot.schema_id)
-        reader = FileReader(self.parts.fileio, schema)
-        for file in self._taken(self.parts.scanner.plan_scan(snapshot, schema=schema).files, schema):
+        schema = self.context.schemas.get(snapshot.schema_id)
+        reader = FileReader(self.context.fileio, schema)
+        for file in self._taken(self.context.scanner.plan_scan(snapshot, schema=schema).files, schema):
             for rows in reader.read_visible_blocks(file, rows_max=step_rows([file])):
                 bucket = _bucket(schema, file.bucket)
                 yield ChangelogBatch(snapshot.id, file.partition, bucket, with_kind(rows, RowKind.INSERT))
 
     def read_between(self, after: int, until: int) -> Iterator[ChangelogBatch]:
         """Changes of the snapshots in (after, until], with the columns of the last one. Raises NotFound TS1302."""
-        schema = self.parts.schemas.get(self.parts.snapshots.get(until).schema_id)
+        schema = self.context.schemas.get(self.context.snapshots.get(until).schema_id)
         for number in range(after + 1, until + 1):
-            yield from self.read(self.parts.snapshots.get(number), schema)
+            yield from self.read(self.context.snapshots.get(number), schema)
 
     # --------------------------------------------------------------------------------------------------------
 
     def _entries(self, snapshot: Snapshot, schema: TableSchema) -> Iterator[ManifestEntry]:
         """Files whose rows are the changes."""
         if snapshot.changelog_manifest_list is not None:
-            found: Iterable[ManifestEntry] = self.parts.manifests.read_changelog_entries(snapshot)
+            found: Iterable[ManifestEntry] = self.context.manifests.read_changelog_entries(snapshot)
         else:
             found = self._delta(snapshot, schema)
         return (entry for entry in found if self.takes(_bucket(schema, entry.bucket)))
@@ -163,7 +163,7 @@ class ChangelogReader:
             return
         if schema.is_keyed and not TableTraits(schema).changelog_producer.reads_delta:
             return  # the changes of these rows come with the compaction that takes them in: never twice
-        for entry in self.parts.manifests.read_entries(snapshot.delta_manifest_list):
+        for entry in self.context.manifests.read_entries(snapshot.delta_manifest_list):
             if entry.kind is FileKind.ADD:
                 yield entry
 
@@ -191,9 +191,9 @@ class ChangelogReader:
         columns: Sequence[str] | None,
         skip: int,
     ) -> Iterator[ChangelogBatch]:
-        (file,) = self.parts.scanner.stored_files([entry], PartitionSpec.of(schema))
+        (file,) = self.context.scanner.stored_files([entry], PartitionSpec.of(schema))
         keep = (VALUE_KIND,) if schema.is_keyed else ()
-        reader = FileReader(self.parts.fileio, schema)
+        reader = FileReader(self.context.fileio, schema)
         for block in reader.read_blocks(file, columns, keep=keep, rows_max=step_rows([file])):
             rows = block.rows.slice(max(0, skip - block.first))
             if schema.is_keyed:
@@ -218,7 +218,7 @@ class ChangelogReader:
         added = {entry.file.file_name for entry in entries if entry.kind is FileKind.ADD}
         removed = {entry.file.file_name for entry in entries if entry.kind is FileKind.DELETE}
         return Difference(
-            FileReader(self.parts.fileio, own),
+            FileReader(self.context.fileio, own),
             self._taken(self._gone(snapshot, removed - added, own), own),
             self._taken(self._came(snapshot, added - removed, own), own),
             own.primary_keys,
@@ -237,7 +237,7 @@ class ChangelogReader:
         told = TableTraits(schema).told_level
         return told > 0 and any(
             entry.kind is FileKind.DELETE and entry.file.level < told
-            for entry in self.parts.manifests.read_entries(snapshot.delta_manifest_list)
+            for entry in self.context.manifests.read_entries(snapshot.delta_manifest_list)
         )
 
     def _compared(self, snapshot: Snapshot, schema: TableSchema) -> list[ManifestEntry]:
@@ -245,7 +245,7 @@ class ChangelogReader:
         if snapshot.commit_kind is not CommitKind.OVERWRITE and not schema.is_keyed:
             return []
         told = TableTraits(schema).told_level
-        entries = self.parts.manifests.read_entries(snapshot.delta_manifest_list)
+        entries = self.context.manifests.read_entries(snapshot.delta_manifest_list)
         return [entry for entry in entries if entry.file.level >= told]
 
     def _came(self, snapshot: Snapshot, added: Collection[str], own: TableSchema) -> list[StoredFile]:
@@ -275,14 +275,14 @@ class ChangelogReader:
 
     def _told_files(self, snapshot: Snapshot, schema: TableSchema) -> tuple[StoredFile, ...]:
         """The table as changelogs have told it up to a snapshot."""
-        return self.parts.scanner.plan_told(snapshot, schema=schema).files
+        return self.context.scanner.plan_told(snapshot, schema=schema).files
 
     def _hidden(self, snapshot: Snapshot, schema: TableSchema) -> dict[str, BitMap]:
         """Path → positions that this snapshot's vectors hide and no earlier one did, of files that are still live.
 
         Raises NotFound TS1315 when the snapshot before is gone and vectors may have changed.
         """
-        manifests = self.parts.manifests
+        manifests = self.context.manifests
         if snapshot.index_manifest is None or snapshot.id == 1:
             return {}
         previous = self._previous(snapshot)
@@ -305,11 +305,11 @@ class ChangelogReader:
     def _files(
         self, snapshot: Snapshot, schema: TableSchema, buckets: Collection[BucketId]
     ) -> list[StoredFile]:
-        states = self.parts.scanner.bucket_states(snapshot, schema, lambda key: key in buckets)
+        states = self.context.scanner.bucket_states(snapshot, schema, lambda key: key in buckets)
         return [file for state in states.values() for file in state.files]
 
     def _previous(self, snapshot: Snapshot) -> Snapshot:
-        previous = self.parts.snapshots.find(snapshot.id - 1)
+        previous = self.context.snapshots.find(snapshot.id - 1)
         if previous is None:
             raise NotFound(
                 "TS1315",

@@ -19,13 +19,13 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.options import GIVEN_ONCE, is_of_log
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.metadata.identity import UUID_OPTION
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
+from tablestore_engine.store.table_context import TableContext
 
 
-def clone_table(source: Parts, target: TableLayout) -> Snapshot | None:
+def clone_table(source: TableContext, target: TableLayout) -> Snapshot | None:
     """The clone's snapshot; None for a table without one. Raises Unsupported TS1380, NotFound TS13xx."""
     snapshot, fileio = source.snapshots.find_latest(), source.fileio
     newest = source.latest_schema().id if snapshot is None else snapshot.schema_id
@@ -62,7 +62,7 @@ def _as_own(schema: TableSchema, uuid: str) -> TableSchema:
 
 
 def _reachable(
-    source: Parts, snapshot: Snapshot, places: PartitionSpec, target: TableLayout
+    source: TableContext, snapshot: Snapshot, places: PartitionSpec, target: TableLayout
 ) -> Iterator[tuple[str, str]]:
     """(path, path in the clone) of manifests, index, statistics and data files, each once."""
     layout, manifests = source.layout, source.manifests
@@ -85,7 +85,7 @@ def _reachable(
             )
 
 
-def _inside(source: Parts, name: str, external_path: str | None) -> str:
+def _inside(source: TableContext, name: str, external_path: str | None) -> str:
     if external_path is not None:
         raise Unsupported(
             "TS1380",

@@ -22,73 +22,75 @@ from collections.abc import Callable
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.layout import KEEP_PREFIX, find_id
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.snapshot_claim import MainDestination
 from tablestore_engine.store.metadata.commit_history import follows
 from tablestore_engine.store.metadata.tags import TagStore
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 
 
-def roll_back(parts: Parts, snapshot_id: int, *, confirm: Callable[[], bool] | None = None) -> int:
+def roll_back(context: TableContext, snapshot_id: int, *, confirm: Callable[[], bool] | None = None) -> int:
     """Make `snapshot_id` the newest; the number of deleted snapshots.
 
     Raises NotFound TS1302; RetryError TS1365; FixRequest TS1322 on tables with a log unless `confirm` says that it
     may be.
     """
-    target = parts.snapshots.get(snapshot_id)
-    later = [number for number in parts.snapshots.list_ids() if number > snapshot_id]
+    target = context.snapshots.get(snapshot_id)
+    later = [number for number in context.snapshots.list_ids() if number > snapshot_id]
     if not later:
-        _forget_kept(parts)
+        _forget_kept(context)
         return 0
-    has_log = TableTraits(parts.latest_schema()).has_log
+    has_log = TableTraits(context.latest_schema()).has_log
     if has_log and not (confirm is not None and confirm()):
         raise FixRequest(
             "TS1322",
-            f"{parts.layout.location} cannot be rolled back to snapshot {snapshot_id}",
+            f"{context.layout.location} cannot be rolled back to snapshot {snapshot_id}",
             why="its later snapshots are in the log, whose readers would keep rows that the table no longer has",
             fix=f"restore instead (`tablestore restore … --to {snapshot_id}`): the old rows become a new snapshot, "
             "and the log gets the difference",
         )
-    parts.guard.check()
-    keep = parts.layout.keep_path(snapshot_id)
-    parts.fileio.replace(keep, b"")
-    parts.runtime.crash_point("rollback.kept")
+    context.guard.check()
+    keep = context.layout.keep_path(snapshot_id)
+    context.fileio.replace(keep, b"")
+    context.runtime.crash_point("rollback.kept")
     try:
-        parts.snapshots.get(snapshot_id)
+        context.snapshots.get(snapshot_id)
     except NotFound:
-        parts.fileio.delete(keep)
+        context.fileio.delete(keep)
         raise
-    parts.snapshots.write_hints(snapshot_id)
+    context.snapshots.write_hints(snapshot_id)
     for number in reversed(later):
-        parts.guard.check()
-        parts.fileio.delete(parts.layout.snapshot_path(number))
-    _delete_strays(parts, target)
-    _delete_tags_behind(parts, snapshot_id)
-    MainDestination(parts.snapshots, parts.schemas, parts.guard, parts.sweeps, parts.runtime).cover_schemas()
-    _forget_kept(parts)
+        context.guard.check()
+        context.fileio.delete(context.layout.snapshot_path(number))
+    _delete_strays(context, target)
+    _delete_tags_behind(context, snapshot_id)
+    MainDestination(
+        context.snapshots, context.schemas, context.guard, context.sweeps, context.runtime
+    ).cover_schemas()
+    _forget_kept(context)
     return len(later)
 
 
-def _delete_tags_behind(parts: Parts, snapshot_id: int) -> None:
-    tags = TagStore(parts.fileio, parts.layout, parts.snapshots)
+def _delete_tags_behind(context: TableContext, snapshot_id: int) -> None:
+    tags = TagStore(context.fileio, context.layout, context.snapshots)
     for name, number in tags.list_all().items():
         if number > snapshot_id:
             tags.delete(name)
 
 
-def _forget_kept(parts: Parts) -> None:
+def _forget_kept(context: TableContext) -> None:
     """Of this rollback, and of earlier ones that died."""
-    for one in parts.fileio.list(parts.layout.expire_dir):
+    for one in context.fileio.list(context.layout.expire_dir):
         if find_id(one.name, KEEP_PREFIX) is not None:
-            parts.fileio.delete(one.path)
+            context.fileio.delete(one.path)
 
 
-def _delete_strays(parts: Parts, target: Snapshot) -> None:
+def _delete_strays(context: TableContext, target: Snapshot) -> None:
     """Snapshots behind the target that do not go back to it: claimed meanwhile by writers that had not seen us."""
     while True:
         before, strays = target, []
-        for number in parts.snapshots.list_ids():
-            found = parts.snapshots.find(number) if number > target.id else None
+        for number in context.snapshots.list_ids():
+            found = context.snapshots.find(number) if number > target.id else None
             if found is None:
                 continue
             if number == before.id + 1 and follows(found, before):
@@ -98,4 +100,4 @@ def _delete_strays(parts: Parts, target: Snapshot) -> None:
         if not strays:
             return
         for stray in reversed(strays):
-            parts.snapshots.delete_own(stray)
+            context.snapshots.delete_own(stray)

@@ -21,41 +21,41 @@ from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.parquet_input import ParquetInput, verify_parquet
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.key_facts import count_repeats, read_key_facts
 from tablestore_engine.store.merge.lookup import key_range
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 
 
-def verify_table(parts: Parts, *, deep: bool = True) -> tuple[str, ...]:
+def verify_table(context: TableContext, *, deep: bool = True) -> tuple[str, ...]:
     """Problems of every snapshot. `deep` decodes every page of all files, and checks their keys."""
-    ids = parts.snapshots.list_ids()
+    ids = context.snapshots.list_ids()
     problems = []
     if ids and ids != tuple(range(ids[0], ids[-1] + 1)):
         problems.append(f"snapshot ids have gaps: {ids}")
     seen: set[str] = set()
-    for status in reversed(parts.snapshots.list_newest_first()):
+    for status in reversed(context.snapshots.list_newest_first()):
         try:
-            snapshot = parts.snapshots.find_listed(status)
+            snapshot = context.snapshots.find_listed(status)
         except TablestoreError as broken:
             problems.append(f"{status.name}: {_told(broken)}")
             continue
         if snapshot is not None:
-            problems += verify_snapshot(parts, snapshot, deep=deep, seen=seen)
+            problems += verify_snapshot(context, snapshot, deep=deep, seen=seen)
     return tuple(problems)
 
 
 def verify_snapshot(
-    parts: Parts, snapshot: Snapshot, *, deep: bool = True, seen: set[str] | None = None
+    context: TableContext, snapshot: Snapshot, *, deep: bool = True, seen: set[str] | None = None
 ) -> tuple[str, ...]:
     """Problems of one snapshot; data files in `seen` were looked into before."""
     try:
-        schema = parts.schemas.get(snapshot.schema_id)
-        check = _Check(parts, snapshot, schema, set() if seen is None else seen)
+        schema = context.schemas.get(snapshot.schema_id)
+        check = _Check(context, snapshot, schema, set() if seen is None else seen)
         return tuple(f"snapshot {snapshot.id}: {problem}" for problem in check.run(deep=deep))
     except TablestoreError as broken:
         return (f"snapshot {snapshot.id}: {_told(broken)}",)
@@ -67,7 +67,7 @@ def _told(broken: TablestoreError) -> str:
 
 @dataclass(frozen=True)
 class _Check:
-    parts: Parts
+    context: TableContext
     snapshot: Snapshot
     schema: TableSchema
     seen: set[str] = field(default_factory=set)
@@ -76,18 +76,18 @@ class _Check:
         yield from self._lists()
         yield from self._index()
         yield from self._totals()
-        entries = list(self.parts.scanner.live_entries(self.snapshot))
-        changelog = self.parts.manifests.read_changelog_entries(self.snapshot)
+        entries = list(self.context.scanner.live_entries(self.snapshot))
+        changelog = self.context.manifests.read_changelog_entries(self.snapshot)
         yield from self._bucket_counts(entries)
         for entry in [*entries, *changelog]:
             yield from self._file(entry, deep=deep)
-        for state in self.parts.scanner.bucket_states(self.snapshot, self.schema).values():
+        for state in self.context.scanner.bucket_states(self.snapshot, self.schema).values():
             yield from self._bucket(state, deep=deep)
 
     # ---- metadata ------------------------------------------------------------------------------------------
 
     def _lists(self) -> Iterator[str]:
-        snapshot, fileio, layout = self.snapshot, self.parts.fileio, self.parts.layout
+        snapshot, fileio, layout = self.snapshot, self.context.fileio, self.context.layout
         sizes = {
             snapshot.base_manifest_list: snapshot.base_manifest_list_size,
             snapshot.delta_manifest_list: snapshot.delta_manifest_list_size,
@@ -98,19 +98,19 @@ class _Check:
                 continue
             if size is not None and fileio.size(layout.manifest_path(name)) != size:
                 yield f"{name} is not {size} bytes long"
-            for meta in self.parts.manifests.read_list(name):
+            for meta in self.context.manifests.read_list(name):
                 if fileio.size(layout.manifest_path(meta.file_name)) != meta.file_size:
                     yield f"{meta.file_name} is not {meta.file_size} bytes long"
-                entries = self.parts.manifests.read_manifest(meta.file_name)
+                entries = self.context.manifests.read_manifest(meta.file_name)
                 added = sum(entry.kind is FileKind.ADD for entry in entries)
                 if (added, len(entries) - added) != (meta.num_added_files, meta.num_deleted_files):
                     yield f"{meta.file_name} does not hold {meta.num_added_files} ADD, {meta.num_deleted_files} DELETE"
 
     def _index(self) -> Iterator[str]:
         buckets: set[tuple[bytes, int]] = set()
-        for entry in self.parts.manifests.read_index(self.snapshot.index_manifest):
-            path = self.parts.layout.index_path(entry.file_name)
-            if self.parts.fileio.size(path) != entry.file_size:
+        for entry in self.context.manifests.read_index(self.snapshot.index_manifest):
+            path = self.context.layout.index_path(entry.file_name)
+            if self.context.fileio.size(path) != entry.file_size:
                 yield f"{entry.file_name} is not {entry.file_size} bytes long"
             if entry.index_type != DELETION_VECTORS:
                 continue
@@ -120,14 +120,14 @@ class _Check:
             buckets.add(key)
             if entry.row_count != len(entry.dv_ranges):
                 yield f"{entry.file_name} says {entry.row_count} vectors, has {len(entry.dv_ranges)}"
-            vectors = self.parts.manifests.read_vectors(entry)
+            vectors = self.context.manifests.read_vectors(entry)
             for where in entry.dv_ranges:
                 if where.cardinality is not None and where.cardinality != len(vectors[where.data_file]):
                     yield f"the vector of {where.data_file} does not have {where.cardinality} positions"
 
     def _totals(self) -> Iterator[str]:
-        snapshot, manifests = self.snapshot, self.parts.manifests
-        live = sum(entry.file.row_count for entry in self.parts.scanner.live_entries(snapshot))
+        snapshot, manifests = self.snapshot, self.context.manifests
+        live = sum(entry.file.row_count for entry in self.context.scanner.live_entries(snapshot))
         if snapshot.total_record_count != live:
             yield f"totalRecordCount is {snapshot.total_record_count}, the files have {live} rows"
         delta = sum(
@@ -152,14 +152,16 @@ class _Check:
 
     def _file(self, entry: ManifestEntry, *, deep: bool) -> Iterator[str]:
         spec, meta = PartitionSpec.of(self.schema), entry.file
-        path = self.parts.layout.data_file(spec.path_of_bytes(entry.partition), entry.bucket, meta.file_name)
+        path = self.context.layout.data_file(
+            spec.path_of_bytes(entry.partition), entry.bucket, meta.file_name
+        )
         if path in self.seen:
             return
         self.seen.add(path)
-        if not self.parts.fileio.exists(path):
+        if not self.context.fileio.exists(path):
             yield f"{path} is missing"
             return
-        if self.parts.fileio.size(path) != meta.file_size:
+        if self.context.fileio.size(path) != meta.file_size:
             yield f"{path} is not {meta.file_size} bytes long"
             return
         try:
@@ -173,8 +175,8 @@ class _Check:
     def _row_count(self, path: str, *, deep: bool) -> int:
         """Rows that the file really has (deep), or that its footer says."""
         if deep:
-            return verify_parquet(self.parts.fileio, path)
-        with ParquetInput(self.parts.fileio, path) as parquet:
+            return verify_parquet(self.context.fileio, path)
+        with ParquetInput(self.context.fileio, path) as parquet:
             return int(parquet.metadata.num_rows)
 
     def _bucket(self, state: BucketState, *, deep: bool) -> Iterator[str]:
@@ -189,7 +191,7 @@ class _Check:
             yield from (f"{place}: {problem}" for problem in self._keys(state))
 
     def _is_whole(self, file: StoredFile) -> bool:
-        fileio = self.parts.fileio
+        fileio = self.context.fileio
         return fileio.exists(file.path) and fileio.size(file.path) == file.meta.file_size
 
     def _levels(self, state: BucketState) -> Iterator[str]:
@@ -204,7 +206,7 @@ class _Check:
 
     def _keys(self, state: BucketState) -> Iterator[str]:
         """Each file sorted; each key visible once over all levels above 0. A step of rows at a time (row_budget)."""
-        reader = FileReader(self.parts.fileio, self.schema)
+        reader = FileReader(self.context.fileio, self.schema)
         is_sorted = True
         try:
             for file in state.files:

@@ -25,10 +25,10 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.difference import with_kind
 from tablestore_engine.store.read.scan_rows import read_batches
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.stream.position import Part, Position
 from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 
@@ -82,14 +82,18 @@ class ChangelogFiles:
     """A ChangeSource over the files of one table; `columns` None: all."""
 
     def __init__(
-        self, parts: Parts, columns: Sequence[str] | None = None, *, pinned: TableSchema | None = None
+        self,
+        context: TableContext,
+        columns: Sequence[str] | None = None,
+        *,
+        pinned: TableSchema | None = None,
     ) -> None:
         """`pinned`: the schema of all rows, also of later ones. Raises NotFound TS1110 for columns that it lacks."""
-        self._parts, self.columns = parts, columns
-        self._enumerator = SnapshotEnumerator(parts)
-        self._reader = ChangelogReader(parts)
+        self._parts, self.columns = context, columns
+        self._enumerator = SnapshotEnumerator(context)
+        self._reader = ChangelogReader(context)
         self._is_pinned = pinned is not None
-        self._schema = pinned or parts.latest_schema()
+        self._schema = pinned or context.latest_schema()
         result_schema(self._schema, columns)
 
     @property

@@ -20,6 +20,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.sql.table_version import ChangesBetween
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.metadata.commit_history import commit_of, find_commit
 from tablestore_engine.store.metadata.source_positions import PositionStep
 from tablestore_engine.store.table_store import TableStore
@@ -67,7 +68,7 @@ def plan_changes(
     since = None if position is None else _find(store, newest, position)
     if branch is None and since is not None and most is not None and newest is not None:
         cut = store.snapshots.get(min(newest.id, since + most))
-        end = cut if store.schema_at(cut).id == store.schema_at(newest).id else newest
+        end = cut if store.context.schema_at(cut).id == store.context.schema_at(newest).id else newest
     after = position if end is None else _encode(end)
     until = 0 if end is None else end.id
     step = None if after == position or after is None else PositionStep(position, after)
@@ -90,17 +91,17 @@ def count_changed_rows(store: TableStore, found: ChangesInput) -> int | None:
         end = staged.latest()
         if end is None:
             return None
-        counts.append(staged.count_changes(end))
+        counts.append(ChangelogReader(staged.context).count(end))
         last = end.id - 1
     numbers = range(between.since + 1, (last or 0) + 1)
-    counts += [store.count_changes(store.snapshots.get(number)) for number in numbers]
+    counts += [ChangelogReader(store.context).count(store.snapshots.get(number)) for number in numbers]
     known = [one for one in counts if one is not None]
     return sum(known) if len(known) == len(counts) else None
 
 
 def hold_changes(store: TableStore, consumer: str, found: ChangesInput) -> None:
     """Before the range is read: what a reader needs that never commits it. Raises FixRequest TS1107, TS1354."""
-    reset_consumer(store.parts, consumer, found.next_snapshot)
+    reset_consumer(store.context, consumer, found.next_snapshot)
 
 
 def _encode(snapshot: Snapshot) -> str:

@@ -60,8 +60,8 @@ def plan_changes_between(
 
 
 def _of_one(store: TableStore, snapshot: Snapshot) -> ChangesOfOne:
-    reader = ChangelogReader(store.parts)
-    own = store.schemas.get(snapshot.schema_id)
+    reader = ChangelogReader(store.context)
+    own = store.context.schemas.get(snapshot.schema_id)
     return ChangesOfOne(snapshot.id, own, reader.files(snapshot), lambda: reader.read(snapshot))
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.consumer import Consumer
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.metadata.consumer_files import FoundConsumer
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.stream.consumer_progress import progress_of
 from tablestore_engine.stream.position import Part, Position
 
@@ -32,27 +32,27 @@ class ConsumerFacts:
     trouble: str | None = None
 
 
-def list_consumers(parts: Parts) -> tuple[ConsumerFacts, ...]:
+def list_consumers(context: TableContext) -> tuple[ConsumerFacts, ...]:
     """By name. Raises FixData TS1391."""
-    first, last = parts.snapshots.find_earliest_id() or 0, parts.snapshots.find_latest_id() or 0
-    reader = ChangelogReader(parts)
+    first, last = context.snapshots.find_earliest_id() or 0, context.snapshots.find_latest_id() or 0
+    reader = ChangelogReader(context)
     counts: dict[int, int | None] = {}
 
     def count(number: int) -> int | None:
         if number not in counts:
-            snapshot = parts.snapshots.find(number)
+            snapshot = context.snapshots.find(number)
             counts[number] = None if snapshot is None else snapshot.changelog_record_count
             if snapshot is not None and counts[number] is None:
                 counts[number] = reader.count(snapshot)
         return counts[number]
 
     def facts(found: FoundConsumer) -> ConsumerFacts:
-        at = progress_of(found.consumer, parts.guard.identity or "")
+        at = progress_of(found.consumer, context.guard.identity or "")
         begin = at.snapshot + (at.part is Part.LOG)  # of a log it has the rows of the snapshot it stands on
         behind = range(max(begin, first), last + 1)
         rows = [count(number) for number in behind]
         if at.part is Part.FULL and rows:
-            rows[0] = _rows_left(parts, at)
+            rows[0] = _rows_left(context, at)
         elif at.part is Part.CHANGES and rows and rows[0] is not None and at.snapshot in behind:
             rows[0] = max(0, rows[0] - at.rows)
         known = [one for one in rows if one is not None]
@@ -65,14 +65,14 @@ def list_consumers(parts: Parts) -> tuple[ConsumerFacts, ...]:
             trouble=_trouble(at, first, last),
         )
 
-    return tuple(facts(found) for found in parts.consumers.list_all())
+    return tuple(facts(found) for found in context.consumers.list_all())
 
 
-def _rows_left(parts: Parts, at: Position) -> int | None:
-    snapshot = parts.snapshots.find(at.snapshot)
+def _rows_left(context: TableContext, at: Position) -> int | None:
+    snapshot = context.snapshots.find(at.snapshot)
     if snapshot is None:
         return None
-    return parts.scanner.plan_told(snapshot, schema=parts.latest_schema()).visible_rows - at.rows
+    return context.scanner.plan_told(snapshot, schema=context.latest_schema()).visible_rows - at.rows
 
 
 def _trouble(at: Position, first: int, last: int) -> str | None:
@@ -85,28 +85,28 @@ def _trouble(at: Position, first: int, last: int) -> str | None:
     return None
 
 
-def reset_consumer(parts: Parts, name: str, next_snapshot: int) -> None:
+def reset_consumer(context: TableContext, name: str, next_snapshot: int) -> None:
     """Let it go on with the changes of that snapshot; a new one is made. Raises FixRequest TS1354, TS1107."""
-    first, last = parts.snapshots.find_earliest_id() or 1, parts.snapshots.find_latest_id() or 0
+    first, last = context.snapshots.find_earliest_id() or 1, context.snapshots.find_latest_id() or 0
     if not first <= next_snapshot <= last + 1:
         raise FixRequest(
             "TS1354",
-            f"consumer {name} of {parts.layout.location} cannot resume at snapshot {next_snapshot}",
+            f"consumer {name} of {context.layout.location} cannot resume at snapshot {next_snapshot}",
             why=f"snapshots {first} to {last} are there" if last else "nothing was committed yet",
             fix=f"choose one of these, or {last + 1} for what comes next",
         )
-    parts.guard.check()
-    parts.consumers.put(name, Consumer(next_snapshot))
+    context.guard.check()
+    context.consumers.put(name, Consumer(next_snapshot))
 
 
-def delete_consumer(parts: Parts, name: str) -> None:
+def delete_consumer(context: TableContext, name: str) -> None:
     """Forget it: it keeps no snapshot any more. Raises NotFound TS1355."""
-    names = parts.consumers.list_names()
+    names = context.consumers.list_names()
     if name not in names:
         raise NotFound(
             "TS1355",
-            f"{parts.layout.location} has no consumer {name!r}",
+            f"{context.layout.location} has no consumer {name!r}",
             why=f"its consumers are {', '.join(names) or 'none'}",
             fix="correct the name",
         )
-    parts.consumers.delete(name)
+    context.consumers.delete(name)

@@ -31,7 +31,7 @@ class ConsumerProgress:
     def find(self) -> Position | None:
         """Where it goes on; None when it was never here. Raises FixData TS1391, FixRequest TS1107."""
         found = self.consumers.find(self.name)
-        table = self.enumerator.parts.guard.identity
+        table = self.enumerator.context.guard.identity
         return None if found is None or table is None else progress_of(found, table)
 
     def commit(self, position: Position, *, backward: bool = False) -> None:

@@ -27,9 +27,9 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.followed_log import NO_SNAPSHOT, FollowedLog, LogBorder, Messages, Place
 from tablestore_engine.lsm.key_order import Index
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.read.key_lookup import find_rows
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.stream.change_source import ChangelogFiles, Chunk, result_schema, told_rows
 from tablestore_engine.stream.key_state import KeyState
 from tablestore_engine.stream.log_borders import BorderList, farthest, is_at_or_behind
@@ -56,7 +56,7 @@ class LogChanges:
 
     def __init__(
         self,
-        parts: Parts,
+        context: TableContext,
         log: FollowedLog,
         files: ChangelogFiles,
         *,
@@ -65,8 +65,8 @@ class LogChanges:
         portion_rows: int | None = None,
     ) -> None:
         """`files`: of the same table; its columns are told."""
-        self._parts, self._log, self._files = parts, log, files
-        self._enumerator = SnapshotEnumerator(parts)
+        self._parts, self._log, self._files = context, log, files
+        self._enumerator = SnapshotEnumerator(context)
         self._normalizes = normalizes and log.is_upsert
         self._state, self._portion_rows = KeyState(folder), portion_rows or PORTION_ROWS
         self._standing: _Standing | None = None

@@ -22,7 +22,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.capability import check_readable
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.log.followed_log import FollowedLog
-from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.stream.change_source import ChangelogFiles
 from tablestore_engine.stream.consumer_progress import ConsumerProgress
@@ -69,22 +69,24 @@ class StreamRequest:
     pace: Pace = field(default_factory=Pace)
 
 
-def open_stream(parts: Parts, request: StreamRequest, find_log: FindLog = lambda: None) -> TableStream:
+def open_stream(
+    context: TableContext, request: StreamRequest, find_log: FindLog = lambda: None
+) -> TableStream:
     """`find_log`: opens the table's log, None when it has none.
 
     Raises TS1332, TS1333, TS1356 (start), TS1334 to TS1338, TS1357, TS1358 (position), FixRequest TS1353 (bounds),
     TS1339 (read mode), TS1107 (consumer id), NotFound TS1110 (columns), TS1310 without a table, Unsupported TS1126.
     """
-    schema = parts.latest_schema()
+    schema = context.latest_schema()
     check_readable(schema)
     traits, progress = TableTraits(schema), None
     if request.consumer_id is not None:
-        progress = ConsumerProgress(parts.consumers, SnapshotEnumerator(parts), request.consumer_id)
+        progress = ConsumerProgress(context.consumers, SnapshotEnumerator(context), request.consumer_id)
     known = _known(request, progress, traits)
-    _check_bounds(request, parts.guard.location)
-    source = _open_source(parts, request, traits, known, find_log)
+    _check_bounds(request, context.guard.location)
+    source = _open_source(context, request, traits, known, find_log)
     try:
-        position = known or _begin(parts, request.start or parse_request(traits.scan_mode), source)
+        position = known or _begin(context, request.start or parse_request(traits.scan_mode), source)
         source.check(position)
         until = _until(request.until, position, source)
     except BaseException:
@@ -132,52 +134,56 @@ def _no_read_mode(what: str, why: str, fix: str) -> FixRequest:
 
 
 def _open_source(
-    parts: Parts, request: StreamRequest, traits: TableTraits, known: Position | None, find_log: FindLog
+    context: TableContext,
+    request: StreamRequest,
+    traits: TableTraits,
+    known: Position | None,
+    find_log: FindLog,
 ) -> ChangelogFiles | LogChanges:
     """Brokers are asked last. Raises FixRequest TS1339."""
-    files = ChangelogFiles(parts, request.columns)
+    files = ChangelogFiles(context, request.columns)
     if not _reads_log(known, request, traits):
         return files
     log = find_log()
     if log is None:
         raise _no_read_mode(
-            f"a reader of {parts.guard.location} cannot follow a log",
+            f"a reader of {context.guard.location} cannot follow a log",
             "the table has none: its option log.system is none",
             "leave the read mode out: its files have every change",
         )
     normalizes = traits.normalizes if request.normalizes is None else request.normalizes
-    return LogChanges(parts, log, files, normalizes=normalizes)
+    return LogChanges(context, log, files, normalizes=normalizes)
 
 
-def _begin(parts: Parts, start: StartupRequest, source: ChangelogFiles | LogChanges) -> Position:
+def _begin(context: TableContext, start: StartupRequest, source: ChangelogFiles | LogChanges) -> Position:
     if isinstance(source, LogChanges):
-        found = _begin_in_log(parts, start, source)
+        found = _begin_in_log(context, start, source)
         if found is not None:
             return found
         while True:  # again where the snapshot expires, or is rolled back, at this very moment
-            picked = _pick(parts, start)
+            picked = _pick(context, start)
             behind = source.begin_behind(picked.snapshot if picked.is_full else picked.snapshot - 1)
-            position = _position_of(parts, picked) if picked.is_full else behind
+            position = _position_of(context, picked) if picked.is_full else behind
             if position is not None:
                 return position
-    return begin_in_files(parts, start)
+    return begin_in_files(context, start)
 
 
-def begin_in_files(parts: Parts, start: StartupRequest | None) -> Position:
+def begin_in_files(context: TableContext, start: StartupRequest | None) -> Position:
     """`start` None: as the table's `scan.mode` says. Raises FixRequest TS1332, NotFound TS1333."""
     if start is None:
-        start = parse_request(TableTraits(parts.latest_schema()).scan_mode)
+        start = parse_request(TableTraits(context.latest_schema()).scan_mode)
     while True:  # again, as above
-        position = _position_of(parts, _pick(parts, start))
+        position = _position_of(context, _pick(context, start))
         if position is not None:
             return position
 
 
-def _pick(parts: Parts, start: StartupRequest) -> Start:
-    return pick_start(start, _history(parts), now_ms=parts.runtime.now_ms(), table=parts.guard.location)
+def _pick(context: TableContext, start: StartupRequest) -> Start:
+    return pick_start(start, _history(context), now_ms=context.runtime.now_ms(), table=context.guard.location)
 
 
-def _begin_in_log(parts: Parts, start: StartupRequest, source: LogChanges) -> Position | None:
+def _begin_in_log(context: TableContext, start: StartupRequest, source: LogChanges) -> Position | None:
     """Modes that name no snapshot: the log says which; None leaves it to the rule."""
     if start.mode is StartupMode.LATEST:
         return source.begin_at_end()
@@ -186,13 +192,13 @@ def _begin_in_log(parts: Parts, start: StartupRequest, source: LogChanges) -> Po
     number = source.find_full_start(is_newest=start.mode is StartupMode.LATEST_FULL)
     if number is None:
         return None
-    return source.begin_behind(0) if number == 0 else _position_of(parts, Start(number, is_full=True))
+    return source.begin_behind(0) if number == 0 else _position_of(context, Start(number, is_full=True))
 
 
-def _history(parts: Parts) -> History:
+def _history(context: TableContext) -> History:
     @cache
     def known() -> dict[int, Snapshot]:
-        return {one.id: one for one in parts.snapshots.list_all()}
+        return {one.id: one for one in context.snapshots.list_all()}
 
     def time_of(number: int) -> int | None:
         return known()[number].time_millis if number in known() else None
@@ -200,17 +206,17 @@ def _history(parts: Parts) -> History:
     def is_compaction(number: int) -> bool | None:
         return number in known() and known()[number].commit_kind is CommitKind.COMPACT
 
-    return History(parts.snapshots.list_ids(), time_of, is_compaction)
+    return History(context.snapshots.list_ids(), time_of, is_compaction)
 
 
-def _position_of(parts: Parts, start: Start) -> Position | None:
+def _position_of(context: TableContext, start: Start) -> Position | None:
     """It knows the snapshot that it stands on; None when its rows are to be read and it is not there any more."""
     stands_on = start.snapshot if start.is_full else start.snapshot - 1
-    found = parts.snapshots.find(stands_on)
+    found = context.snapshots.find(stands_on)
     if found is None and start.is_full:
         return None
     return Position(
-        table=parts.guard.identity or "",
+        table=context.guard.identity or "",
         snapshot=start.snapshot,
         part=Part.FULL if start.is_full else Part.CHANGES,
         seen=None if found is None else Seen.of(found),

@@ -17,9 +17,9 @@ from tablestore_engine.errors import (
     NotFound,
 )
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.metadata.commit_history import base_of
 from tablestore_engine.store.metadata.identity import find_identity
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.stream.position import Position
 
 
@@ -27,26 +27,26 @@ from tablestore_engine.stream.position import Position
 class SnapshotEnumerator:
     """Of one table identity."""
 
-    parts: Parts
+    context: TableContext
 
     def next_snapshot(self, position: Position) -> Snapshot | None:
         """The snapshot of the position's number; None when it is to be committed yet. Raises TS1335 to TS1338."""
         self.check_table(position)
         while True:
-            found = self.parts.snapshots.find(position.snapshot)
+            found = self.context.snapshots.find(position.snapshot)
             if found is not None:
                 self._check_followed(position, found)
                 return found
-            latest = self.parts.snapshots.find_latest_id() or 0
+            latest = self.context.snapshots.find_latest_id() or 0
             if latest < position.snapshot:
                 self._check_waiting(position, latest)
                 return None
-            if self.parts.snapshots.find(position.snapshot) is None:
+            if self.context.snapshots.find(position.snapshot) is None:
                 raise self._expired(position)
 
     def check_table(self, position: Position) -> None:
         """Raises FixRequest TS1335, NotFound TS1336."""
-        guard = self.parts.guard
+        guard = self.context.guard
         if position.table != guard.identity:
             raise FixRequest(
                 "TS1335",
@@ -72,25 +72,25 @@ class SnapshotEnumerator:
         Raises FixRequest TS1335, TS1338, NotFound TS1336.
         """
         self.check_table(position)
-        latest, seen = self.parts.snapshots.find_latest_id() or 0, position.seen
+        latest, seen = self.context.snapshots.find_latest_id() or 0, position.seen
         if latest < position.snapshot:
             raise self.rolled_back(position, f"the newest snapshot is {latest or 'none'}")
-        found = None if seen is None else self.parts.snapshots.find(seen.snapshot)
+        found = None if seen is None else self.context.snapshots.find(seen.snapshot)
         if seen is not None and found is not None and found.unique != seen.unique:
             raise self.rolled_back(position, f"snapshot {seen.snapshot} is another one now")
 
     def explain_base(self, position: Position, error: NotFound) -> NotFound:
         """As explain, of a position in a log: its base went away while it was looked into."""
-        if not isinstance(error, FileMissing) or self.parts.snapshots.find(position.snapshot) is not None:
+        if not isinstance(error, FileMissing) or self.context.snapshots.find(position.snapshot) is not None:
             return error
         return self.expired_base(position.snapshot)
 
     def expired_base(self, snapshot_id: int) -> NotFound:
         """TS1337."""
-        first = self.parts.snapshots.find_earliest_id()
+        first = self.context.snapshots.find_earliest_id()
         return NotFound(
             "TS1337",
-            f"snapshot {snapshot_id} of {self.parts.guard.location} has expired, and a reader of its log needs it",
+            f"snapshot {snapshot_id} of {self.context.guard.location} has expired, and a reader of its log needs it",
             why="the log says the newest row of a key, and the row before it is the table's; the oldest snapshot that "
             f"is there is {first}",
             fix="start again with latest-full (all rows first); keep snapshots for longer, or read with a consumer id "
@@ -112,7 +112,7 @@ class SnapshotEnumerator:
             return
         said = found.unique if seen.snapshot == found.id else base_of(found)
         if said is None:  # another engine's snapshot: the one before it tells, as long as it is there
-            there = self.parts.snapshots.find(seen.snapshot)
+            there = self.context.snapshots.find(seen.snapshot)
             said = seen.unique if there is None else there.unique
         if said != seen.unique:
             raise self.rolled_back(position, f"snapshot {seen.snapshot} is another one now")
@@ -121,7 +121,7 @@ class SnapshotEnumerator:
         if latest < position.snapshot - 1 or position.is_within:
             raise self.rolled_back(position, f"the newest snapshot is {latest or 'none'}")
         seen = position.seen
-        there = None if seen is None else self.parts.snapshots.find(seen.snapshot)
+        there = None if seen is None else self.context.snapshots.find(seen.snapshot)
         if seen is not None and there is not None and there.unique != seen.unique:
             raise self.rolled_back(position, f"snapshot {seen.snapshot} is another one now")
 
@@ -129,17 +129,17 @@ class SnapshotEnumerator:
         """TS1338."""
         return FixRequest(
             "TS1338",
-            f"{self.parts.guard.location} was rolled back past its reader, which is at snapshot {position.snapshot}",
+            f"{self.context.guard.location} was rolled back past its reader, which is at snapshot {position.snapshot}",
             why=f"{why}: what the reader has read is not the table's history any more",
             fix="take back what was read after the snapshot that the table was rolled back to, "
             "or start again with latest-full",
         )
 
     def _expired(self, position: Position) -> NotFound:
-        first = self.parts.snapshots.find_earliest_id()
+        first = self.context.snapshots.find_earliest_id()
         return NotFound(
             "TS1337",
-            f"snapshot {position.snapshot} of {self.parts.guard.location} has expired before it was read",
+            f"snapshot {position.snapshot} of {self.context.guard.location} has expired before it was read",
             why=f"the oldest snapshot that is there is {first}: going on there would leave a gap",
             fix="start again with latest-full (all rows first); keep snapshots for longer, or read with a consumer id "
             "and commit its progress, which keeps them",

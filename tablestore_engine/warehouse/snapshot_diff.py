@@ -42,8 +42,8 @@ class ChangeCounts:
 def read_changes_table(store: TableStore, since: int, until: int | None) -> pa.Table:
     """All rows of read_change_batches. Raises what that raises."""
     batches = read_change_batches(store, since, until)
-    parts = [pa.Table.from_batches([batch]) for batch in batches]
-    return pa.concat_tables(parts) if parts else result_schema(store.schema).empty_table()
+    context = [pa.Table.from_batches([batch]) for batch in batches]
+    return pa.concat_tables(context) if context else result_schema(store.schema).empty_table()
 
 
 def read_change_batches(
@@ -66,7 +66,7 @@ def read_change_batches(
     store.snapshots.get(last)
     start = StartupRequest(StartupMode.FROM_SNAPSHOT, snapshot_id=since + 1)
     request = StreamRequest(start=start, until=last, columns=columns, read_mode=ReadMode.FILE)
-    return open_stream(store.parts, request)
+    return open_stream(store.context, request)
 
 
 def count_changes(store: TableStore, since: int, until: int) -> ChangeCounts:
@@ -83,8 +83,8 @@ def count_changes(store: TableStore, since: int, until: int) -> ChangeCounts:
             came, went = came + _count(kinds, "+I"), went + _count(kinds, "-D")
         return ChangeCounts(came, 0, went)
     turns = count_turns(batches)
-    parts = [_count_turn(store, since, until, keys, (number, turns)) for number in range(turns)]
-    return ChangeCounts(*(sum(getattr(one, name) for one in parts) for name in _COUNTED))
+    context = [_count_turn(store, since, until, keys, (number, turns)) for number in range(turns)]
+    return ChangeCounts(*(sum(getattr(one, name) for one in context) for name in _COUNTED))
 
 
 def _count_turn(

@@ -72,7 +72,7 @@ class StreamingStateFiles:
         found: set[str] = set()
         if store is None:
             return frozenset()
-        snapshots = store.parts.snapshots
+        snapshots = store.context.snapshots
         newest = snapshots.find_latest_id() or 0
         for number in range(newest, max(newest - _SNAPSHOTS_MAX, 0), -1):
             snapshot = snapshots.find(number)

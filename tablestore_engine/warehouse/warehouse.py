@@ -167,7 +167,7 @@ class Warehouse:
         done: list[CompactionReport] = []
 
         def check() -> None:
-            if has_inbox_rows(store.parts, request):
+            if has_inbox_rows(store.context, request):
                 self.logs.check(identifier)
 
         def commit() -> WriteReport:

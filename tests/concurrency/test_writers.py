@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.reference_model import Key, ModelTable, Row, content_of
 from tests.unit.store.table_world import make_table, open_table, rows_of
@@ -58,7 +59,7 @@ def replay(store: TableStore) -> dict[Key, Row]:
     """Apply every changelog row in order; each must fit what is there."""
     model = ModelTable(("id",))
     for snapshot in store.snapshots.list_all():
-        for batch in store.read_changes(snapshot):
+        for batch in ChangelogReader(store.context).read(snapshot):
             for one in batch.rows.to_pylist():
                 kind, key = one.pop("_ROW_KIND"), (one["id"],)
                 if kind in (1, 3):

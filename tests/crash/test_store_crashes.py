@@ -165,7 +165,7 @@ def test_a_crash_leaves_before_or_after_and_the_command_converges(
     by_job = [one for one in final.snapshots.list_all() if one.commit_user == "job"]
     assert len(by_job) == (0 if scenario in WITHOUT_COMMIT else 1)
     assert crashed or final.snapshots.list_ids()[-1] > before[-1] or scenario == "roll_back"
-    assert not list(Path(final.layout.expire_dir).glob("*"))
+    assert not list(Path(final.context.layout.expire_dir).glob("*"))
 
 
 def test_the_scenarios_reach_every_point(tmp_path: Path) -> None:

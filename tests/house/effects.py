@@ -85,7 +85,7 @@ def _folders(root: Path) -> list[str]:
 def _manifests(store: TableStore) -> int:
     newest = store.latest()
     assert newest is not None
-    return len(store.parts.manifests.read_list(newest.base_manifest_list))
+    return len(store.context.manifests.read_list(newest.base_manifest_list))
 
 
 # --- layout -----------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def _statistics(root: Path, options: Options) -> object:
     newest = store.latest()
     assert newest is not None
     return repr(
-        [one.file.value_stats for one in store.parts.manifests.read_entries(newest.delta_manifest_list)]
+        [one.file.value_stats for one in store.context.manifests.read_entries(newest.delta_manifest_list)]
     )
 
 
@@ -340,7 +340,7 @@ def _held_by_an_idle_consumer(root: Path, options: Options) -> object:
     }
     store = written(root, options={**at_once, **options})
     reader(store, "earliest", consumer_id="c").commit()
-    path = Path(store.layout.consumer_path("c"))
+    path = Path(store.context.layout.consumer_path("c"))
     now_ms = store.runtime.now_ms()
     os.utime(path, (now_ms / 1000 - 2 * 86_400,) * 2)
     store.expire()

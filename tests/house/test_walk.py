@@ -21,7 +21,7 @@ ELSEWHERE = (
 VALUES = {"catalog.resolved_names"}  # carried along; nothing of it is called
 # what was handed down and is called back: the caller knows a port or a parameter, nothing of who is behind it
 HANDED_DOWN = {
-    ("store.branch_stores", "spark.executors", "Executors.__call__"),
+    ("store.table_context", "spark.executors", "Executors.__call__"),
     ("fileio.local", "store.commit.snapshot_claim", "MainDestination._check_place.<locals>.check"),
 }
 

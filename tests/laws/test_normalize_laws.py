@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.log.followed_log import LogBorder
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.rows.routing import route_rows
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.stream import log_changes
@@ -72,7 +73,7 @@ class History:
     def _doubled(self) -> None:
         """The rows of the newest snapshot, before the publisher sends them."""
         snapshot = self.store.latest()
-        for batch in () if snapshot is None else self.store.read_changes(snapshot):
+        for batch in () if snapshot is None else ChangelogReader(self.store.context).read(snapshot):
             self.log.send(batch.rows, self.store.schema, batch.bucket)
 
     def fold(self) -> None:

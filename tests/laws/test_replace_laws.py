@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.rows.row_filter import Interval, RowFilter, RowPositions, SameKeys
 from tablestore_engine.store.table_store import TableStore
@@ -112,7 +113,10 @@ def _play(store: TableStore, oracle: Multiset, step: tuple[Any, ...]) -> None:
     new = frozen(rows)
     if what == "compact":
         store.compact(full=True)
-        assert all(not store.has_changes(store.snapshots.get(n)) for n in _since(store, before))
+        assert all(
+            not ChangelogReader(store.context).has_changes(store.snapshots.get(n))
+            for n in _since(store, before)
+        )
         return
     gone: Counter[Key] = Counter()
     request: dict[str, Any] = {}
@@ -151,7 +155,7 @@ def _check_report(
     assert counts == (sum(came.values()), 0, sum(went.values()), unchanged)
     found: dict[int, Counter[Key]] = {int(RowKind.INSERT): Counter(), int(RowKind.DELETE): Counter()}
     for number in _since(store, before):
-        for batch in store.read_changes(store.snapshots.get(number)):
+        for batch in ChangelogReader(store.context).read(store.snapshots.get(number)):
             for one in batch.rows.to_pylist():
                 found[one["_ROW_KIND"]] += frozen([one])
     assert found == {int(RowKind.INSERT): came, int(RowKind.DELETE): went}
@@ -229,6 +233,6 @@ def test_replacing_in_a_keyed_table_deletes_what_is_picked_and_upserts_the_rest(
             if not any(counts[:3]):
                 assert store.snapshots.find_latest_id() == before
             else:
-                changed = sum(b.rows.num_rows for b in store.read_changes(store.latest()))
+                changed = sum(b.rows.num_rows for b in ChangelogReader(store.context).read(store.latest()))
                 assert changed == counts[0] + 2 * counts[1] + counts[2]
         assert store.verify() == ()

@@ -17,6 +17,7 @@ from tablestore_engine.errors import RetryError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.store.clone import clone_table
+from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash, seeded_runtime
@@ -125,7 +126,7 @@ class ExpiryMachine(RuleBasedStateMachine):
         """The files of a tag go with it when its snapshot has expired."""
         name = data.draw(st.sampled_from(sorted(self.tags)))
         before = strays(self.store)
-        self.store.delete_tag(name)
+        delete_tag(self.store.context, name)
         del self.tags[name]
         assert strays(self.store) <= before
 
@@ -167,7 +168,7 @@ class ExpiryMachine(RuleBasedStateMachine):
     def clone(self) -> None:
         """The newest snapshot as a table of its own."""
         name = f"copy{next(self.numbers)}"
-        clone_table(self.store.parts, TableLayout(f"{self.root}/demo.db/{name}"))
+        clone_table(self.store.context, TableLayout(f"{self.root}/demo.db/{name}"))
         self.clones[name] = self.rows
 
     # ---- expiries ------------------------------------------------------------------------------------------

@@ -163,7 +163,8 @@ class TableMachine(RuleBasedStateMachine):
         """
         known = {number: self.store.snapshots.get(number) for number in sorted(self.model.versions)}
         buckets = {
-            number: self.store.schemas.get(one.schema_id).bucket_count for number, one in known.items()
+            number: self.store.context.schemas.get(one.schema_id).bucket_count
+            for number, one in known.items()
         }
         fitting = [number for number in known if buckets[number] == self.store.schema.bucket_count]
         number = data.draw(st.sampled_from(fitting))

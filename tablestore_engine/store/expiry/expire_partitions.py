@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.expiry.partition_time import pick_expired_partitions, shown_partition
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.requested_compaction import CompactionRequest, compact_table
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
@@ -63,7 +63,7 @@ class PartitionReport:
 
 
 def expire_partitions(
-    parts: Parts,
+    context: TableContext,
     committer: Committer,
     write: Callable[[WriteRequest], CommitReport],
     *,
@@ -72,24 +72,26 @@ def expire_partitions(
     """What is due by the table's options; `write` commits a request on main. Raises FixRequest TS1341, Unsupported
     TS1136, TS1137, TS1122 before anything is written, and what a write or a compaction can.
     """
-    newest = parts.snapshots.find_latest()
-    schema = parts.schema_at(newest)
+    newest = context.snapshots.find_latest()
+    schema = context.schema_at(newest)
     rule = TableTraits(schema).partition_rule
     if rule is None:
-        raise _no_rule(parts, has_partitions=bool(schema.partition_keys))
+        raise _no_rule(context, has_partitions=bool(schema.partition_keys))
     if newest is None:
         return PartitionReport()
     spec = PartitionSpec.of(schema)
-    there = dict.fromkeys(entry.partition for entry in parts.scanner.live_entries(newest))
-    choice = pick_expired_partitions(spec, there, rule, now_ms=parts.runtime.now_ms())
+    there = dict.fromkeys(entry.partition for entry in context.scanner.live_entries(newest))
+    choice = pick_expired_partitions(spec, there, rule, now_ms=context.runtime.now_ms())
     shown = tuple(shown_partition(spec, spec.decode(one)) for one in choice.expired)
     found = PartitionReport(shown, left=choice.left, timeless=choice.timeless)
     going = frozenset(choice.expired)
     if dry_run or not going:
-        return replace(found, rows=_visible_rows(parts, newest, going))
-    request = WriteRequest(mode=WriteMode.OVERWRITE_PARTITIONS, emptied=going, identity=parts.guard.identity)
+        return replace(found, rows=_visible_rows(context, newest, going))
+    request = WriteRequest(
+        mode=WriteMode.OVERWRITE_PARTITIONS, emptied=going, identity=context.guard.identity
+    )
     done = write(request)
-    cleaned = compact_table(parts, committer, CompactionRequest(full=True, among=going))
+    cleaned = compact_table(context, committer, CompactionRequest(full=True, among=going))
     if not done.is_empty:
         return replace(found, rows=done.deleted, snapshot_id=done.snapshot_id)
     if not cleaned.is_empty:  # what a stopped expiry, or a DELETE of all rows, had left
@@ -97,10 +99,10 @@ def expire_partitions(
     return replace(found, partitions=())
 
 
-def _visible_rows(parts: Parts, newest: Snapshot, going: frozenset[bytes]) -> int:
+def _visible_rows(context: TableContext, newest: Snapshot, going: frozenset[bytes]) -> int:
     """By metadata; level 0 is no part of the table yet."""
-    schema = parts.schema_at(newest)
-    states = parts.scanner.bucket_states(newest, schema, lambda key: key[0] in going)
+    schema = context.schema_at(newest)
+    states = context.scanner.bucket_states(newest, schema, lambda key: key[0] in going)
     return sum(
         file.meta.row_count - file.dead_count
         for state in states.values()
@@ -109,10 +111,10 @@ def _visible_rows(parts: Parts, newest: Snapshot, going: frozenset[bytes]) -> in
     )
 
 
-def _no_rule(parts: Parts, *, has_partitions: bool) -> FixRequest:
+def _no_rule(context: TableContext, *, has_partitions: bool) -> FixRequest:
     return FixRequest(
         "TS1341",
-        f"partitions of {parts.layout.location} do not expire",
+        f"partitions of {context.layout.location} do not expire",
         why="its option partition.expiration-time is not set" if has_partitions else "it has no partitions",
         fix="set partition.expiration-time, for example to '90 d'"
         if has_partitions

@@ -31,7 +31,6 @@ from dataclasses import dataclass, replace
 from tablestore_engine.errors import FixRequest, NotFound, TablestoreError, Unsupported
 from tablestore_engine.format.layout import find_floor_id
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.expiry.expiry_holds import (
     find_holds,
     find_kept,
@@ -47,6 +46,7 @@ from tablestore_engine.store.expiry.referenced_files import (
     metadata_files,
 )
 from tablestore_engine.store.retention_options import Retention
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 
 _OTHERS = "another expiry or a rollback is at work"
@@ -85,42 +85,42 @@ class _Plan:
 
 
 def expire_snapshots(
-    parts: Parts, rules: Retention, *, log: Hold | None = None, dry_run: bool = False
+    context: TableContext, rules: Retention, *, log: Hold | None = None, dry_run: bool = False
 ) -> ExpireReport:
     """Expire by these rules. REQUIRES `log` of a table with a log: the newest snapshot that the log has.
 
     Raises FixRequest TS1392 without it, Unsupported TS1393, FixData TS1391, RetryError TS1365, what a damaged manifest
     raises; then nothing was deleted.
     """
-    if log is None and TableTraits(parts.latest_schema()).has_log:
+    if log is None and TableTraits(context.latest_schema()).has_log:
         raise FixRequest(
             "TS1392",
-            f"snapshots of {parts.layout.location} cannot expire",
+            f"snapshots of {context.layout.location} cannot expire",
             why="it has a log, and what the log has not published yet would be lost: how far it is was not asked",
             fix="expire it with Table.expire or `tablestore expire`, which ask the log",
         )
     if not dry_run:
-        for name in list_idle_consumers(parts, rules.consumer_idle_ms):
-            parts.consumers.delete(name)
-    choice = _choose(parts, rules, () if log is None else (log,))
+        for name in list_idle_consumers(context, rules.consumer_idle_ms):
+            context.consumers.delete(name)
+    choice = _choose(context, rules, () if log is None else (log,))
     if choice.is_nothing:
         if not dry_run:
-            _remove_floors(parts, choice.first)  # of an expiry that died in its last step
+            _remove_floors(context, choice.first)  # of an expiry that died in its last step
         return _nothing(choice.first, choice.reason)
-    if has_own_changelog(parts):
+    if has_own_changelog(context):
         raise Unsupported(
             "TS1393",
-            f"snapshots of {parts.layout.location} cannot expire here",
+            f"snapshots of {context.layout.location} cannot expire here",
             why="its changelog outlives its snapshots (changelog.*-retained), and only its own engine can do that",
             fix="expire it with the engine that keeps its changelog",
         )
-    plan = _plan(parts, choice)
+    plan = _plan(context, choice)
     if plan is None:
         return _nothing(choice.first, _OTHERS)
     report = ExpireReport(choice.first, choice.end, plan.files.count, plan.files.size_bytes, choice.reason)
     if dry_run:
         return report
-    return _run(parts, plan, report, rules.consumer_idle_ms)
+    return _run(context, plan, report, rules.consumer_idle_ms)
 
 
 def _nothing(at: int, reason: str) -> ExpireReport:
@@ -130,9 +130,9 @@ def _nothing(at: int, reason: str) -> ExpireReport:
 # look -----------------------------------------------------------------------------------------------------------
 
 
-def _choose(parts: Parts, rules: Retention, known: tuple[Hold, ...]) -> Choice:
+def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) -> Choice:
     """The range, from the oldest file on: what an earlier expiry left belongs to it. Mostly two small reads."""
-    snapshots = parts.snapshots
+    snapshots = context.snapshots
     latest, earliest, floor = snapshots.find_latest_id(), snapshots.find_earliest_id(), snapshots.find_floor()
     if latest is None or earliest is None:
         return Choice(0, 0, "there is no snapshot")
@@ -142,35 +142,35 @@ def _choose(parts: Parts, rules: Retention, known: tuple[Hold, ...]) -> Choice:
         return None if found is None else found.time_millis
 
     def pick(holds: tuple[Hold, ...]) -> Choice:
-        return pick_expired(earliest, latest, time_of, rules, holds, now_ms=parts.runtime.now_ms())
+        return pick_expired(earliest, latest, time_of, rules, holds, now_ms=context.runtime.now_ms())
 
     choice = pick(known)
     if not choice.is_nothing:
-        choice = pick((*known, *find_holds(parts, idle_ms=rules.consumer_idle_ms)))
+        choice = pick((*known, *find_holds(context, idle_ms=rules.consumer_idle_ms)))
     if floor <= earliest and floor:
         return replace(choice, first=snapshots.list_file_ids()[0])
     return choice
 
 
-def _plan(parts: Parts, choice: Choice) -> _Plan | None:
+def _plan(context: TableContext, choice: Choice) -> _Plan | None:
     """The files that go with the range; None when somebody else changes the same snapshots."""
-    floor = parts.snapshots.find_floor()
-    found = [parts.snapshots.find_file(number) for number in range(choice.first, choice.end + 1)]
+    floor = context.snapshots.find_floor()
+    found = [context.snapshots.find_file(number) for number in range(choice.first, choice.end + 1)]
     there = [snapshot for snapshot in found if snapshot is not None]
     if not there or any(one is None and at >= floor for at, one in enumerate(found, choice.first)):
         return None
     *goes, stays = there
     try:
         named = NamedFiles(
-            data=dropped_data(parts, there[1:], floor=floor),
-            changelog=_joined(goes, lambda one: changelog_files(parts, one, floor=floor)),
-            metadata=_joined(goes, lambda one: metadata_files(parts, one, floor=floor)),
+            data=dropped_data(context, there[1:], floor=floor),
+            changelog=_joined(goes, lambda one: changelog_files(context, one, floor=floor)),
+            metadata=_joined(goes, lambda one: metadata_files(context, one, floor=floor)),
         )
     except NotFound:
-        if parts.snapshots.find_floor() != floor:
+        if context.snapshots.find_floor() != floor:
             return None  # another expiry takes them away while we look
         raise
-    needed = {*metadata_files(parts, stays), *find_kept(parts, stays.id)}
+    needed = {*metadata_files(context, stays), *find_kept(context, stays.id)}
     return _Plan(stays, tuple(one.id for one in goes), named.all_but(needed))
 
 
@@ -181,15 +181,15 @@ def _joined(snapshots: Iterable[Snapshot], files_of: Callable[[Snapshot], Files]
 # hide and delete ------------------------------------------------------------------------------------------------
 
 
-def _run(parts: Parts, plan: _Plan, report: ExpireReport, idle_ms: int | None) -> ExpireReport:
-    fileio, layout = parts.fileio, parts.layout
-    floor = layout.floor_path(plan.end, parts.runtime.new_uuid())
-    parts.guard.check()
+def _run(context: TableContext, plan: _Plan, report: ExpireReport, idle_ms: int | None) -> ExpireReport:
+    fileio, layout = context.fileio, context.layout
+    floor = layout.floor_path(plan.end, context.runtime.new_uuid())
+    context.guard.check()
     fileio.mkdirs(layout.expire_dir)
-    fileio.create_exclusive(floor, b"", check=parts.guard.check)
+    fileio.create_exclusive(floor, b"", check=context.guard.check)
     try:
-        refusal = _find_refusal(parts, plan, idle_ms)
-        files = plan.files.all_but(find_kept(parts, plan.end))
+        refusal = _find_refusal(context, plan, idle_ms)
+        files = plan.files.all_but(find_kept(context, plan.end))
     except (TablestoreError, OSError):
         with suppress(OSError):  # the error to tell is the first one
             fileio.delete(floor)
@@ -197,47 +197,47 @@ def _run(parts: Parts, plan: _Plan, report: ExpireReport, idle_ms: int | None) -
     if refusal is not None:
         fileio.delete(floor)
         return _nothing(report.first, refusal)
-    _move_earliest(parts, plan.end)
-    parts.runtime.crash_point("expire.hidden")
-    delete_files(parts, files.data, files.changelog)
-    parts.runtime.crash_point("expire.data")
-    delete_files(parts, files.metadata)
-    parts.runtime.crash_point("expire.metadata")
+    _move_earliest(context, plan.end)
+    context.runtime.crash_point("expire.hidden")
+    delete_files(context, files.data, files.changelog)
+    context.runtime.crash_point("expire.data")
+    delete_files(context, files.metadata)
+    context.runtime.crash_point("expire.metadata")
     for number in plan.goes:
-        parts.guard.check()
+        context.guard.check()
         fileio.delete(layout.snapshot_path(number))
     _move_earliest(
-        parts, plan.end
+        context, plan.end
     )  # durable, and with it that the files of this folder are gone, before the floor goes
-    parts.runtime.crash_point("expire.snapshots")
-    _remove_floors(parts, plan.end)
+    context.runtime.crash_point("expire.snapshots")
+    _remove_floors(context, plan.end)
     return replace(report, files=files.count, bytes=files.size_bytes)
 
 
-def _find_refusal(parts: Parts, plan: _Plan, idle_ms: int | None) -> str | None:
+def _find_refusal(context: TableContext, plan: _Plan, idle_ms: int | None) -> str | None:
     """Behind the floor: who came before it has left word by now; everybody else has seen it."""
-    if parts.snapshots.find_floor() > plan.end or parts.snapshots.find_file(plan.end) != plan.stays:
+    if context.snapshots.find_floor() > plan.end or context.snapshots.find_file(plan.end) != plan.stays:
         return _OTHERS
-    found = [hold for hold in find_holds(parts, idle_ms=idle_ms) if hold.first < plan.end]
+    found = [hold for hold in find_holds(context, idle_ms=idle_ms) if hold.first < plan.end]
     return found[0].who if found else None
 
 
-def _move_earliest(parts: Parts, end: int) -> None:
+def _move_earliest(context: TableContext, end: int) -> None:
     """For engines that know no floor. A hint, which another expiry may have moved further."""
-    if (parts.snapshots.find_earliest_id() or 0) <= end:
-        parts.fileio.replace(parts.layout.earliest_hint, str(end).encode())
+    if (context.snapshots.find_earliest_id() or 0) <= end:
+        context.fileio.replace(context.layout.earliest_hint, str(end).encode())
 
 
-def delete_files(parts: Parts, *files: Files) -> None:
+def delete_files(context: TableContext, *files: Files) -> None:
     """In this order. REQUIRES that nothing that counts needs them."""
     for part in files:
         for file in part.values():
-            parts.fileio.delete(file.path)
+            context.fileio.delete(file.path)
 
 
-def _remove_floors(parts: Parts, end: int) -> None:
+def _remove_floors(context: TableContext, end: int) -> None:
     """Floors that hide nothing any more. REQUIRES that no snapshot file below `end` is left."""
-    for one in parts.fileio.list(parts.layout.expire_dir):
+    for one in context.fileio.list(context.layout.expire_dir):
         found = find_floor_id(one.name)
         if found is not None and found <= end:
-            parts.fileio.delete(one.path)
+            context.fileio.delete(one.path)

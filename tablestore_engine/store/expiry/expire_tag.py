@@ -11,7 +11,6 @@ CRASH      behind the first step: files that nothing names.
 from __future__ import annotations
 
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.expiry.expire_snapshots import delete_files
 from tablestore_engine.store.expiry.expiry_holds import find_kept
 from tablestore_engine.store.expiry.referenced_files import (
@@ -22,27 +21,28 @@ from tablestore_engine.store.expiry.referenced_files import (
     needed_names,
 )
 from tablestore_engine.store.metadata.tags import TagStore
+from tablestore_engine.store.table_context import TableContext
 
 
-def delete_tag(parts: Parts, name: str) -> int:
+def delete_tag(context: TableContext, name: str) -> int:
     """The number of files that went. Raises NotFound TS1321; what a damaged manifest raises, then all stays."""
-    tags = TagStore(parts.fileio, parts.layout, parts.snapshots)
+    tags = TagStore(context.fileio, context.layout, context.snapshots)
     tagged = tags.get(name).snapshot
-    earliest = parts.snapshots.find_earliest_id()
-    first = None if earliest is None else parts.snapshots.find(earliest)
+    earliest = context.snapshots.find_earliest_id()
+    first = None if earliest is None else context.snapshots.find(earliest)
     is_alone = first is not None and tagged.id < first.id
-    files = _files_of(parts, tagged) if is_alone else NamedFiles()
+    files = _files_of(context, tagged) if is_alone else NamedFiles()
     tags.delete(name)
     if first is None or not is_alone:
         return 0
-    going = files.all_but(needed_names(parts, first) | find_kept(parts, first.id))
-    delete_files(parts, *going.parts)
+    going = files.all_but(needed_names(context, first) | find_kept(context, first.id))
+    delete_files(context, *going.context)
     return going.count
 
 
-def _files_of(parts: Parts, tagged: Snapshot) -> NamedFiles:
+def _files_of(context: TableContext, tagged: Snapshot) -> NamedFiles:
     return NamedFiles(
-        data=live_data(parts, tagged),
-        changelog=changelog_files(parts, tagged),
-        metadata=metadata_files(parts, tagged),
+        data=live_data(context, tagged),
+        changelog=changelog_files(context, tagged),
+        metadata=metadata_files(context, tagged),
     )

@@ -18,36 +18,36 @@ from collections.abc import Iterator
 
 from tablestore_engine.format.layout import KEEP_PREFIX, find_id
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.expiry.referenced_files import needed_names
 from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.stage.staging import find_stage_name, find_staged
+from tablestore_engine.store.table_context import TableContext
 
 _BRANCH = "branch-"
 
 
-def find_holds(parts: Parts, *, idle_ms: int | None = None) -> tuple[Hold, ...]:
+def find_holds(context: TableContext, *, idle_ms: int | None = None) -> tuple[Hold, ...]:
     """`idle_ms`: consumers that did not move for so long hold nothing.
 
     Raises FixData TS1391 for a consumer that cannot be read, and what a damaged snapshot raises.
     """
-    return (*_consumers(parts, idle_ms), *_rollbacks(parts), *_stages(parts))
+    return (*_consumers(context, idle_ms), *_rollbacks(context), *_stages(context))
 
 
-def find_kept(parts: Parts, end: int) -> frozenset[str]:
+def find_kept(context: TableContext, end: int) -> frozenset[str]:
     """Files of tags and branches that snapshots below `end` may share.
 
     A copy of a snapshot from `end` on needs no file that `end` does not need.
     """
-    tags = TagStore(parts.fileio, parts.layout, parts.snapshots)
+    tags = TagStore(context.fileio, context.layout, context.snapshots)
     found: set[str] = set()
     for name, number in tags.list_all().items():
         if number < end:
-            found |= needed_names(parts, tags.get(name).snapshot)
-    for branch in list_branches(parts):
-        on_branch = parts.on_branch(branch)
+            found |= needed_names(context, tags.get(name).snapshot)
+    for branch in list_branches(context):
+        on_branch = context.on_branch(branch)
         copies = tuple(_copies(on_branch))
         if copies and min(one.id for one in copies) < end:
             for one in copies:
@@ -55,61 +55,61 @@ def find_kept(parts: Parts, end: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def has_own_changelog(parts: Parts) -> bool:
+def has_own_changelog(context: TableContext) -> bool:
     """Other engines put such a snapshot into `changelog/` when it expires: data files that it names live on."""
-    options = parts.latest_schema().options
+    options = context.latest_schema().options
     is_wanted = any(
         key.startswith("changelog.") and key.endswith(("-retained", "-retained.max")) for key in options
     )
-    return is_wanted or bool(parts.fileio.list(parts.layout.changelog_dir))
+    return is_wanted or bool(context.fileio.list(context.layout.changelog_dir))
 
 
-def _copies(branch: Parts) -> Iterator[Snapshot]:
+def _copies(branch: TableContext) -> Iterator[Snapshot]:
     yield from branch.snapshots.list_all()
     tags = TagStore(branch.fileio, branch.layout, branch.snapshots)
     for name in tags.list_all():
         yield tags.get(name).snapshot
 
 
-def list_branches(parts: Parts) -> list[str]:
+def list_branches(context: TableContext) -> list[str]:
     """Names of all, those of staged snapshots too."""
-    entries = parts.fileio.list(parts.layout.branches_dir)
+    entries = context.fileio.list(context.layout.branches_dir)
     return [one.name.removeprefix(_BRANCH) for one in entries if one.is_dir and one.name.startswith(_BRANCH)]
 
 
-def _stages(parts: Parts) -> Iterator[Hold]:
-    for branch in list_branches(parts):
+def _stages(context: TableContext) -> Iterator[Hold]:
+    for branch in list_branches(context):
         name = find_stage_name(branch)
-        staged = None if name is None else find_staged(parts, name)
+        staged = None if name is None else find_staged(context, name)
         if staged is not None and staged.base is not None:
             yield Hold(staged.base.id, f"staged snapshot {name} is built on snapshot {staged.base.id}")
 
 
-def _rollbacks(parts: Parts) -> Iterator[Hold]:
-    for one in parts.fileio.list(parts.layout.expire_dir):
+def _rollbacks(context: TableContext) -> Iterator[Hold]:
+    for one in context.fileio.list(context.layout.expire_dir):
         target = find_id(one.name, KEEP_PREFIX)
         if target is not None:
             yield Hold(target, f"a rollback to snapshot {target} has begun: if it was stopped, run it again")
 
 
-def _consumers(parts: Parts, idle_ms: int | None) -> Iterator[Hold]:
-    idle = list_idle_consumers(parts, idle_ms)
-    for one in parts.consumers.list_names():
-        found = None if one in idle else parts.consumers.find(one)
+def _consumers(context: TableContext, idle_ms: int | None) -> Iterator[Hold]:
+    idle = list_idle_consumers(context, idle_ms)
+    for one in context.consumers.list_names():
+        found = None if one in idle else context.consumers.find(one)
         if found is not None:
             yield Hold(
-                _first_needed(parts, found.next_snapshot),
+                _first_needed(context, found.next_snapshot),
                 f"consumer {one} goes on at snapshot {found.next_snapshot}",
             )
 
 
-def _first_needed(parts: Parts, following: int) -> int:
-    snapshot = parts.snapshots.find(following)
-    if snapshot is None or not ChangelogReader(parts).needs_previous(snapshot):
+def _first_needed(context: TableContext, following: int) -> int:
+    snapshot = context.snapshots.find(following)
+    if snapshot is None or not ChangelogReader(context).needs_previous(snapshot):
         return following
     return following - 1
 
 
-def list_idle_consumers(parts: Parts, idle_ms: int | None) -> tuple[str, ...]:
+def list_idle_consumers(context: TableContext, idle_ms: int | None) -> tuple[str, ...]:
     """Those that did not move for so long (option `consumer.expiration-time`); none without it."""
-    return () if idle_ms is None else parts.consumers.list_idle(parts.runtime.now_ms() - idle_ms)
+    return () if idle_ms is None else context.consumers.list_idle(context.runtime.now_ms() - idle_ms)

@@ -23,7 +23,7 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branch_stores import Parts
+from tablestore_engine.store.table_context import TableContext
 
 T = TypeVar("T")
 
@@ -50,34 +50,34 @@ class NamedFiles:
     def all_but(self, needed: Collection[str]) -> NamedFiles:
         """Those whose name nobody needs."""
         return NamedFiles(
-            *({name: file for name, file in part.items() if name not in needed} for part in self.parts)
+            *({name: file for name, file in part.items() if name not in needed} for part in self.context)
         )
 
     @property
-    def parts(self) -> tuple[Files, ...]:
+    def context(self) -> tuple[Files, ...]:
         """In the order of deletion."""
         return (self.data, self.changelog, self.metadata)
 
     @property
     def count(self) -> int:
         """How many."""
-        return sum(len(part) for part in self.parts)
+        return sum(len(part) for part in self.context)
 
     @property
     def size_bytes(self) -> int:
         """Together, as far as metadata says it."""
-        return sum(file.size_bytes for part in self.parts for file in part.values())
+        return sum(file.size_bytes for part in self.context for file in part.values())
 
 
-def dropped_data(parts: Parts, snapshots: Iterable[Snapshot], *, floor: int) -> Files:
+def dropped_data(context: TableContext, snapshots: Iterable[Snapshot], *, floor: int) -> Files:
     """Data files that these snapshots, in ascending order, removed and none of them took in again."""
     found: dict[str, NamedFile] = {}
     for snapshot in snapshots:
-        entries = _entries_of(parts, snapshot.delta_manifest_list, is_dead=snapshot.id < floor)
-        spec = _spec_of(parts, snapshot)
+        entries = _entries_of(context, snapshot.delta_manifest_list, is_dead=snapshot.id < floor)
+        spec = _spec_of(context, snapshot)
         for entry in entries:
             if entry.kind is FileKind.DELETE:
-                found.update(_files_of(parts, entry, spec))
+                found.update(_files_of(context, entry, spec))
         for entry in entries:
             if entry.kind is FileKind.ADD:
                 for name in names_of(entry):
@@ -85,19 +85,19 @@ def dropped_data(parts: Parts, snapshots: Iterable[Snapshot], *, floor: int) -> 
     return found
 
 
-def changelog_files(parts: Parts, snapshot: Snapshot, *, floor: int = 0) -> Files:
+def changelog_files(context: TableContext, snapshot: Snapshot, *, floor: int = 0) -> Files:
     """Of one snapshot; none when it has no changelog."""
     name = snapshot.changelog_manifest_list
     if name is None:
         return {}
-    spec = _spec_of(parts, snapshot)
-    entries = _entries_of(parts, name, is_dead=snapshot.id < floor)
-    return dict(pair for entry in entries for pair in _files_of(parts, entry, spec))
+    spec = _spec_of(context, snapshot)
+    entries = _entries_of(context, name, is_dead=snapshot.id < floor)
+    return dict(pair for entry in entries for pair in _files_of(context, entry, spec))
 
 
-def metadata_files(parts: Parts, snapshot: Snapshot, *, floor: int = 0) -> Files:
+def metadata_files(context: TableContext, snapshot: Snapshot, *, floor: int = 0) -> Files:
     """Manifests, then the lists that name them; index files, then their manifest; statistics."""
-    is_dead, layout, manifests = snapshot.id < floor, parts.layout, parts.manifests
+    is_dead, layout, manifests = snapshot.id < floor, context.layout, context.manifests
     found: dict[str, NamedFile] = {}
     for name in _lists_of(snapshot):
         for meta in _or_gone(partial(manifests.read_list, name), is_dead=is_dead):
@@ -114,27 +114,27 @@ def metadata_files(parts: Parts, snapshot: Snapshot, *, floor: int = 0) -> Files
     return found
 
 
-def live_data(parts: Parts, snapshot: Snapshot) -> Files:
+def live_data(context: TableContext, snapshot: Snapshot) -> Files:
     """Data files of one snapshot."""
-    spec = _spec_of(parts, snapshot)
+    spec = _spec_of(context, snapshot)
     return dict(
-        pair for entry in parts.scanner.live_entries(snapshot) for pair in _files_of(parts, entry, spec)
+        pair for entry in context.scanner.live_entries(snapshot) for pair in _files_of(context, entry, spec)
     )
 
 
-def needed_names(parts: Parts, snapshot: Snapshot) -> set[str]:
+def needed_names(context: TableContext, snapshot: Snapshot) -> set[str]:
     """Of metadata, live data files and changelog files."""
-    entries = (*parts.scanner.live_entries(snapshot), *parts.manifests.read_changelog_entries(snapshot))
-    return {*metadata_files(parts, snapshot), *(name for entry in entries for name in names_of(entry))}
+    entries = (*context.scanner.live_entries(snapshot), *context.manifests.read_changelog_entries(snapshot))
+    return {*metadata_files(context, snapshot), *(name for entry in entries for name in names_of(entry))}
 
 
-def mentioned_names(parts: Parts, snapshot: Snapshot) -> set[str]:
+def mentioned_names(context: TableContext, snapshot: Snapshot) -> set[str]:
     """Of a snapshot that is on its way out: whatever the metadata that is still there speaks of, removed files too."""
     data: set[str] = set()
     for name in _lists_of(snapshot):
-        entries = _entries_of(parts, name, is_dead=True)
+        entries = _entries_of(context, name, is_dead=True)
         data |= {one for entry in entries for one in names_of(entry)}
-    return data | {*metadata_files(parts, snapshot, floor=snapshot.id + 1)}
+    return data | {*metadata_files(context, snapshot, floor=snapshot.id + 1)}
 
 
 def _lists_of(snapshot: Snapshot) -> tuple[str, ...]:
@@ -142,8 +142,8 @@ def _lists_of(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(name for name in lists if name is not None)
 
 
-def _spec_of(parts: Parts, snapshot: Snapshot) -> PartitionSpec:
-    return PartitionSpec.of(parts.schemas.get(snapshot.schema_id))
+def _spec_of(context: TableContext, snapshot: Snapshot) -> PartitionSpec:
+    return PartitionSpec.of(context.schemas.get(snapshot.schema_id))
 
 
 def names_of(entry: ManifestEntry) -> tuple[str, ...]:
@@ -151,18 +151,20 @@ def names_of(entry: ManifestEntry) -> tuple[str, ...]:
     return (entry.file.file_name, *entry.file.extra_files)
 
 
-def _files_of(parts: Parts, entry: ManifestEntry, spec: PartitionSpec) -> Iterator[tuple[str, NamedFile]]:
+def _files_of(
+    context: TableContext, entry: ManifestEntry, spec: PartitionSpec
+) -> Iterator[tuple[str, NamedFile]]:
     """Name and file; what lies outside of the table is not the table's to delete."""
     if entry.file.external_path is not None:
         return
     partition = spec.path_of_bytes(entry.partition)
     for name in names_of(entry):
         size = entry.file.file_size if name == entry.file.file_name else 0
-        yield name, NamedFile(parts.layout.data_file(partition, entry.bucket, name), size)
+        yield name, NamedFile(context.layout.data_file(partition, entry.bucket, name), size)
 
 
-def _entries_of(parts: Parts, list_name: str, *, is_dead: bool) -> list[ManifestEntry]:
-    manifests = parts.manifests
+def _entries_of(context: TableContext, list_name: str, *, is_dead: bool) -> list[ManifestEntry]:
+    manifests = context.manifests
     return [
         entry
         for meta in _or_gone(partial(manifests.read_list, list_name), is_dead=is_dead)

@@ -28,7 +28,6 @@ from dataclasses import dataclass, field
 from tablestore_engine.errors import RetryError
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import DROPPED_PREFIX, SWEEP_PREFIX
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.orphan_files.referenced_roots import Named, read_named
 from tablestore_engine.store.orphan_files.table_files import (
     DROPPED,
@@ -43,6 +42,7 @@ from tablestore_engine.store.orphan_files.table_files import (
     list_table_files,
     newest_in,
 )
+from tablestore_engine.store.table_context import TableContext
 
 DAY_MS = 86_400_000
 IS_YOUNG = "younger than the grace period"
@@ -86,13 +86,13 @@ class OrphanReport:
         }
 
 
-def clean_orphans(parts: Parts, request: OrphanRequest) -> OrphanReport:
-    """REQUIRES parts of the main branch that remember no metadata yet.
+def clean_orphans(context: TableContext, request: OrphanRequest) -> OrphanReport:
+    """REQUIRES a context of the main branch that remembers no metadata yet.
 
     Raises FixData TS1325, TS1326, Unsupported TS11xx, RetryError TS1327, TS1365, OSError.
     """
-    check_writable(parts.latest_schema())
-    cleaning = _Cleaning(parts, request)
+    check_writable(context.latest_schema())
+    cleaning = _Cleaning(context, request)
     first = cleaning.look()
     if not request.delete:
         return OrphanReport(first.orphans, is_deleted=False, left=first.left)
@@ -109,29 +109,29 @@ class _Look:
 
 @dataclass(frozen=True)
 class _Cleaning:
-    parts: Parts
+    context: TableContext
     request: OrphanRequest
 
     def look(self) -> _Look:
         """Steps 1 to 3: files first."""
         listing = self._list()
-        return self._choose(listing, read_named(self.parts, self._is_forgotten(listing)))
+        return self._choose(listing, read_named(self.context, self._is_forgotten(listing)))
 
     def delete(self, first: _Look) -> OrphanReport:
         """Steps 4 to 8."""
-        parts = self.parts
+        context = self.context
         self._forget_sweeps()
         if not first.orphans:
             return OrphanReport((), is_deleted=True, left=first.left)
-        parts.guard.check()
+        context.guard.check()
         names = {one.name for one in first.orphans}
-        with parts.sweeps.begun(parts.runtime.new_uuid(), names):
-            parts.runtime.crash_point("orphans.begun")
+        with context.sweeps.begun(context.runtime.new_uuid(), names):
+            context.runtime.crash_point("orphans.begun")
             gone = self._delete_files(one for one in first.orphans if one.kind == TEMPORARY)
             self._wait_for_claims()
             second = self.look()
             still = set(second.orphans) & set(first.orphans)
-            parts.runtime.crash_point("orphans.looked")
+            context.runtime.crash_point("orphans.looked")
             stages = (one for one in still if one.kind in (STAGE, DROPPED))
             gone += [one for one in stages if self._delete_stage(one)]
             gone += self._delete_files(one for one in still if one.kind not in (STAGE, DROPPED, FOLDER))
@@ -141,11 +141,13 @@ class _Cleaning:
     # ---- look --------------------------------------------------------------------------------------------------
 
     def _list(self) -> Listing:
-        parts = self.parts
-        return list_table_files(parts.fileio, parts.layout, parts.latest_schema(), self.request.is_stranger)
+        context = self.context
+        return list_table_files(
+            context.fileio, context.layout, context.latest_schema(), self.request.is_stranger
+        )
 
     def _is_old(self, file: TableFile) -> bool:
-        return self.parts.runtime.now_ms() - file.modified_ms >= self.request.grace_ms
+        return self.context.runtime.now_ms() - file.modified_ms >= self.request.grace_ms
 
     def _is_forgotten(self, listing: Listing) -> Mapping[str, bool]:
         """Branch path → whether nobody touched anything in it within the grace period."""
@@ -153,7 +155,7 @@ class _Cleaning:
 
     def _choose(self, listing: Listing, named: Named) -> _Look:
         left, found = Counter(listing.passed_by), []
-        dead = {self.parts.layout.branch_dir(branch) for branch in named.dead_stages}
+        dead = {self.context.layout.branch_dir(branch) for branch in named.dead_stages}
         for one in listing.files.values():
             is_named = one.path not in dead if one.kind == STAGE else one.name in named.files
             if is_named or one.kind == FOLDER:
@@ -178,10 +180,10 @@ class _Cleaning:
             waiting = [one for one in self._list().files.values() if is_claim(one) and not self._is_old(one)]
             if not waiting:
                 return
-            self.parts.runtime.sleep(_PAUSE_SECONDS)
+            self.context.runtime.sleep(_PAUSE_SECONDS)
         raise RetryError(
             "TS1327",
-            f"orphan files of {self.parts.layout.location} are not deleted",
+            f"orphan files of {self.context.layout.location} are not deleted",
             why=f"a commit is on its way: {waiting[0].path} is there",
             fix="run it again; after a kill it goes with the others once it is older than the grace",
         )
@@ -189,30 +191,30 @@ class _Cleaning:
     def _delete_files(self, files: Iterable[TableFile]) -> list[TableFile]:
         ordered = sorted(files, key=lambda one: (KINDS.index(one.kind), one.path))
         for _, group in itertools.groupby(ordered, key=lambda one: one.path.rpartition("/")[0]):
-            self.parts.guard.check()
+            self.context.guard.check()
             for one in group:
-                self.parts.fileio.delete(one.path)
+                self.context.fileio.delete(one.path)
         return ordered
 
     def _delete_folders(self, folders: Iterable[TableFile]) -> list[TableFile]:
         """Empty ones, the deepest first; one that is not empty any more stays."""
         gone = []
         for one in sorted(folders, key=lambda folder: folder.path, reverse=True):
-            self.parts.guard.check()
+            self.context.guard.check()
             with suppress(OSError):
-                self.parts.fileio.delete(one.path)
+                self.context.fileio.delete(one.path)
                 gone.append(one)
         return gone
 
     def _delete_stage(self, stage: TableFile) -> bool:
         """Whether it is gone; one that somebody has begun anew since we looked gets its name back."""
-        parts, fileio = self.parts, self.parts.fileio
-        parts.guard.check()
+        context, fileio = self.context, self.context.fileio
+        context.guard.check()
         aside = stage.path
         if stage.kind == STAGE:
-            aside = f"{parts.layout.branches_dir}/{DROPPED_PREFIX}{parts.runtime.new_uuid()}"
+            aside = f"{context.layout.branches_dir}/{DROPPED_PREFIX}{context.runtime.new_uuid()}"
             fileio.rename(stage.path, aside)
-            for status in fileio.list_hidden(parts.layout.branches_dir):
+            for status in fileio.list_hidden(context.layout.branches_dir):
                 if status.path == aside and newest_in(fileio, status)[0] != stage.modified_ms:
                     fileio.rename(aside, stage.path)
                     return False
@@ -221,7 +223,7 @@ class _Cleaning:
 
     def _forget_sweeps(self) -> None:
         """Of cleanings that died."""
-        for status in self.parts.fileio.list(self.parts.layout.sweeps_dir):
-            is_old = self.parts.runtime.now_ms() - status.modified_ms >= self.request.grace_ms
+        for status in self.context.fileio.list(self.context.layout.sweeps_dir):
+            is_old = self.context.runtime.now_ms() - status.modified_ms >= self.request.grace_ms
             if status.name.startswith(SWEEP_PREFIX) and is_old:
-                self.parts.fileio.delete(status.path)
+                self.context.fileio.delete(status.path)

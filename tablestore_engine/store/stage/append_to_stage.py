@@ -25,7 +25,6 @@ from tablestore_engine.errors import (
     StorageError,
 )
 from tablestore_engine.format.snapshot import CommitKind, Snapshot, decode_snapshot, encode_snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import Committer, Plan, overtaken
 from tablestore_engine.store.commit.commit_report import (
     CommitIdentity,
@@ -42,6 +41,7 @@ from tablestore_engine.store.metadata.commit_history import following_properties
 from tablestore_engine.store.metadata.source_positions import check_steps, joined_steps, steps_of
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, staged_changes
 from tablestore_engine.store.stage.staging import CLOSED, Staging, staged_branch, turn_path
+from tablestore_engine.store.table_context import TableContext
 
 _STEPS_MAX = 1_000
 
@@ -50,7 +50,7 @@ _STEPS_MAX = 1_000
 class More:
     """`plan` is made for the branch of the stage; REQUIRES that the stage exists."""
 
-    parts: Parts
+    context: TableContext
     committer: Committer
     name: str
     plan: Plan
@@ -59,9 +59,9 @@ class More:
     retries_max: int = 100
 
     @property
-    def branch(self) -> Parts:
+    def branch(self) -> TableContext:
         """Where the stage lies."""
-        return self.parts.on_branch(staged_branch(self.name))
+        return self.context.on_branch(staged_branch(self.name))
 
 
 def write_more(more: More) -> CommitReport:
@@ -69,7 +69,7 @@ def write_more(more: More) -> CommitReport:
 
     Raises NotFound TS1316 when the stage was published or dropped meanwhile, RetryError TS1305, TS1388.
     """
-    staging, lost = Staging(more.parts, more.committer), 0
+    staging, lost = Staging(more.context, more.committer), 0
     for _ in range(more.retries_max + _STEPS_MAX):
         staged = _settled(more, staging.get(more.name))
         own = staged.snapshot
@@ -120,7 +120,7 @@ def _after(first: BucketChange, then: BucketChange) -> BucketChange:
 
 def _merged_plan(more: More, staged: StagedSnapshot, planned: Planned) -> Planned:
     """What the stage will have changed of its base."""
-    changes = merged_changes((*staged_changes(more.parts.manifests, staged), *planned.changes))
+    changes = merged_changes((*staged_changes(more.context.manifests, staged), *planned.changes))
     takes_away = any(change.removed or change.deletion_vectors is not None for change in changes)
     is_overwrite = takes_away if not planned.schema.is_keyed else _is_overwrite(staged.snapshot)
     return Planned(
@@ -141,7 +141,7 @@ def _take_turn(more: More, staged: StagedSnapshot, planned: Planned) -> Snapshot
     """Steps 2 to 5; None when somebody else took it."""
     branch, committer = more.branch, more.committer
     merged = _merged_plan(more, staged, planned)
-    written = [*planned.file_paths(more.parts.layout)]
+    written = [*planned.file_paths(more.context.layout)]
     try:
         delta = committer.files.write_delta(merged)
         written += delta.paths
@@ -155,14 +155,14 @@ def _take_turn(more: More, staged: StagedSnapshot, planned: Planned) -> Snapshot
     if not won:
         committer.delete(written)
         return None
-    more.parts.runtime.crash_point("stage.claimed")
+    more.context.runtime.crash_point("stage.claimed")
     _settled(more, replace(staged, snapshot=snapshot), is_in_place=False)
     return snapshot
 
 
-def _claim(more: More, branch: Parts, old: Snapshot, new: Snapshot, planned: Planned) -> bool:
+def _claim(more: More, branch: TableContext, old: Snapshot, new: Snapshot, planned: Planned) -> bool:
     """The schema, when the write brings one, and the turn."""
-    check = more.parts.guard.check
+    check = more.context.guard.check
     if planned.claims_schema and not branch.schemas.claim_or_find(planned.schema, check):
         return False
 
@@ -187,7 +187,7 @@ def _settled(more: More, staged: StagedSnapshot, *, is_in_place: bool = True) ->
     branch, newest = more.branch, staged.snapshot
     while True:
         if not is_in_place:
-            Staging(more.parts, more.committer).forget_outcomes(more.name)
+            Staging(more.context, more.committer).forget_outcomes(more.name)
             branch.fileio.replace(branch.layout.snapshot_path(newest.id), encode_snapshot(newest))
         taken = _read_turn(branch, newest)
         if taken is None:
@@ -201,7 +201,7 @@ def _check_open(more: More, staged: StagedSnapshot) -> None:
     if more.branch.fileio.exists(path) and more.branch.fileio.read(path) == CLOSED:
         raise StagedSnapshotClosed(
             "TS1388",
-            f"staged snapshot {staged.name} of {more.parts.layout.location} takes no further write",
+            f"staged snapshot {staged.name} of {more.context.layout.location} takes no further write",
             why="it is being published, or its publishing has failed",
             fix="publish or drop it (tablestore staged), then run this again",
         )
@@ -223,7 +223,7 @@ def _signed(more: More, staged: StagedSnapshot, draft: Snapshot, planned: Planne
     )
 
 
-def _read_turn(branch: Parts, replaced: Snapshot) -> Snapshot | None:
+def _read_turn(branch: TableContext, replaced: Snapshot) -> Snapshot | None:
     """What takes its place; None when nothing does. A stage that is closed keeps its last content."""
     path = turn_path(branch.layout, replaced)
     if not branch.fileio.exists(path):

@@ -33,7 +33,6 @@ from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitIdentity, CommitReport, count_properties
@@ -42,6 +41,7 @@ from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketId
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.schemas import is_described, is_same_schema
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.write_on_base import RowsWrite
 from tablestore_engine.store.write.write_request import WriteRequest
@@ -66,10 +66,10 @@ class StagedSnapshot:
 
 
 def publish_rebased(
-    parts: Parts, branch: Parts, committer: Committer, staged: StagedSnapshot
+    context: TableContext, branch: TableContext, committer: Committer, staged: StagedSnapshot
 ) -> CommitReport:
     """Commit the staged rows on main's newest snapshot. Raises RetryError TS1305, TS1308, OutcomeUnknown TS1306."""
-    plans = _Plans(parts, branch, committer, staged)
+    plans = _Plans(context, branch, committer, staged)
     snapshot = staged.snapshot
     return committer.commit(
         plans.plan,
@@ -93,8 +93,8 @@ def base_moved(layout: TableLayout, staged: StagedSnapshot, newest: int | None) 
 class _Plans:
     """Plans one staged snapshot on whatever base the commit loop finds."""
 
-    parts: Parts
-    branch: Parts
+    context: TableContext
+    branch: TableContext
     committer: Committer
     staged: StagedSnapshot
     _replay: RowsWrite | None = None
@@ -120,7 +120,7 @@ class _Plans:
         if steps is None:
             return None
         for number, step in enumerate(steps, start=origin.id + 1):
-            snapshot = self.parts.snapshots.get(number)
+            snapshot = self.context.snapshots.get(number)
             is_compaction = (
                 snapshot.commit_kind is CommitKind.COMPACT and snapshot.changelog_manifest_list is None
             )
@@ -130,7 +130,7 @@ class _Plans:
 
     def _schema_on(self, base: Snapshot) -> TableSchema:
         """The schema that the stage brings, else main's when it is the stage's up to comments. Raises TS1308."""
-        current = self.parts.schema_at(base)
+        current = self.context.schema_at(base)
         if self._brings_schema and is_same_schema(self._schema_before, current):
             return self._own_schema
         if is_described(self._own_schema, current):
@@ -139,7 +139,7 @@ class _Plans:
 
     def _can_read_files(self, schema: TableSchema) -> bool:
         """Whether main can read files that carry the number of the stage's schema, published with `schema`."""
-        own, schemas = self._own_schema, self.parts.schemas
+        own, schemas = self._own_schema, self.context.schemas
         on_main = schemas.get(own.id) if own.id in schemas.list_ids() else None
         if schema is own:
             return on_main is None or on_main.claim == own.claim
@@ -161,7 +161,7 @@ class _Plans:
     # ---- the same files ------------------------------------------------------------------------------------
 
     def _leaves_alone(self, touched: frozenset[BucketId]) -> bool:
-        snapshot, manifests = self.staged.snapshot, self.parts.manifests
+        snapshot, manifests = self.staged.snapshot, self.context.manifests
         delta = manifests.read_entries(snapshot.delta_manifest_list)
         index_before, index_after = _indexes(manifests, self.staged)
         own = touched_buckets(
@@ -178,7 +178,7 @@ class _Plans:
         return Planned(
             kind=snapshot.commit_kind,
             schema=schema,
-            changes=staged_changes(self.parts.manifests, self.staged),
+            changes=staged_changes(self.context.manifests, self.staged),
             scope=ConflictScope(everything=True),
             is_forced=True,
             claims_schema=schema is self._own_schema and schema.claim is not None,
@@ -194,12 +194,12 @@ class _Plans:
         if not schema.is_keyed or not has_changelog or not TableTraits(schema).merge_engine.newest_wins:
             raise self._moved(base)
         if self._replay is None:
-            self._replay = RowsWrite(self.parts, self._request(schema, base))
+            self._replay = RowsWrite(self.context, self._request(schema, base))
         planned = self._replay(base)
         if not planned.then_again:
             counted, kept = count_properties(planned), self.staged.snapshot.properties or {}
             if any(counted.get(name) != kept.get(name) for name in _COUNTED):
-                self.committer.delete(planned.file_paths(self.parts.layout))
+                self.committer.delete(planned.file_paths(self.context.layout))
                 raise self._moved(base)
         return planned
 
@@ -210,7 +210,7 @@ class _Plans:
         kinds = rows.column(ROW_KIND_COLUMN).to_numpy()
         kept = kinds != RowKind.UPDATE_BEFORE
         deletes = kinds[kept] == RowKind.DELETE
-        current = self.parts.schema_at(base)
+        current = self.context.schema_at(base)
         return WriteRequest(
             rows=rows.filter(pa.array(kept)).drop_columns([ROW_KIND_COLUMN]),
             kinds=np.where(deletes, int(RowKind.DELETE), int(RowKind.INSERT)).astype(np.int8),
@@ -219,7 +219,7 @@ class _Plans:
         )
 
     def _moved(self, base: Snapshot | None) -> RetryError:
-        return base_moved(self.parts.layout, self.staged, None if base is None else base.id)
+        return base_moved(self.context.layout, self.staged, None if base is None else base.id)
 
 
 def staged_changes(manifests: ManifestStore, staged: StagedSnapshot) -> tuple[BucketChange, ...]:

@@ -38,12 +38,12 @@ from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitIdentity, CommitReport, report_of
 from tablestore_engine.store.commit.snapshot_claim import Committed, MainDestination, NumberTakenError
 from tablestore_engine.store.metadata.commit_history import find_pair
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, publish_rebased
+from tablestore_engine.store.table_context import TableContext
 
 STAGED_PREFIX = "ts_staged_"
 CLOSED = b"closed"
@@ -85,13 +85,13 @@ def find_stage_name(branch: str) -> str | None:
 class StagedDestination:
     """Claims in the branch; everything else of the commit is as on main. `takes_more`: further writes may follow."""
 
-    main: Parts
+    main: TableContext
     name: str
     on_main: MainDestination
     takes_more: bool = False
 
     @property
-    def branch(self) -> Parts:
+    def branch(self) -> TableContext:
         """The branch's schemas and snapshots."""
         return self.main.on_branch(staged_branch(self.name))
 
@@ -160,22 +160,22 @@ class StagedDestination:
 class Staging:
     """The staged snapshots of one table."""
 
-    parts: Parts
+    context: TableContext
     committer: Committer
 
     def list_all(self) -> tuple[StagedSnapshot, ...]:
         """Staged snapshots, oldest first."""
         found = [
             staged
-            for status in self.parts.fileio.list(self.parts.layout.branches_dir)
+            for status in self.context.fileio.list(self.context.layout.branches_dir)
             if status.is_dir and status.name.startswith(_BRANCH_FOLDER)
-            if (staged := find_staged(self.parts, status.name.removeprefix(_BRANCH_FOLDER))) is not None
+            if (staged := find_staged(self.context, status.name.removeprefix(_BRANCH_FOLDER))) is not None
         ]
         return tuple(sorted(found, key=lambda one: (one.snapshot.time_millis, one.name)))
 
     def find(self, name: str) -> StagedSnapshot | None:
         """One staged snapshot, or None."""
-        return find_staged(self.parts, name)
+        return find_staged(self.context, name)
 
     def get(self, name: str) -> StagedSnapshot:
         """One staged snapshot. Raises NotFound TS1316."""
@@ -184,7 +184,7 @@ class Staging:
             known = ", ".join(one.name for one in self.list_all()) or "none"
             raise StagedSnapshotMissing(
                 "TS1316",
-                f"{self.parts.layout.location} has no staged snapshot {name!r}",
+                f"{self.context.layout.location} has no staged snapshot {name!r}",
                 why=f"staged: {known}",
                 fix="it may be published or discarded already; else build the model again",
             )
@@ -205,50 +205,50 @@ class Staging:
         staged = self.get(name)
         self._close(staged, only)
         report = self._find_published(staged) or self._publish_as_is(staged) or self._publish_rebased(staged)
-        self.parts.runtime.crash_point("stage.published")
+        self.context.runtime.crash_point("stage.published")
         if not keep:
             self.discard(name)
         return report
 
     def discard(self, name: str) -> None:
         """Forget it; its data files are left to orphan cleaning. A name that does not exist is fine."""
-        _remove(self.parts.on_branch(staged_branch(name)))
+        _remove(self.context.on_branch(staged_branch(name)))
 
     def forget_outcomes(self, name: str) -> None:
         """The rows change: what tests said is about others."""
-        self.parts.fileio.delete_tree(_audit_folder(self.parts.layout, name))
+        self.context.fileio.delete_tree(_audit_folder(self.context.layout, name))
 
     def record_outcome(self, name: str, test_id: str, status: str, details: str = "") -> None:
         """Keep the last outcome of a test. Raises NotFound TS1316."""
         self.get(name)
-        fileio = self.parts.fileio
+        fileio = self.context.fileio
         made = {
             "test": test_id,
             "status": status,
             "details": details,
-            "timeMillis": self.parts.runtime.now_ms(),
+            "timeMillis": self.context.runtime.now_ms(),
         }
-        folder = _audit_folder(self.parts.layout, name)
+        folder = _audit_folder(self.context.layout, name)
         path = f"{folder}/{hashlib.sha256(test_id.encode()).hexdigest()[:32]}"
         fileio.replace(path, checksummed_json(made))
 
     def read_outcomes(self, name: str) -> tuple[StoredOutcome, ...]:
         """Outcomes by test id."""
-        return _read_outcomes(self.parts.fileio, self.parts.layout, name)
+        return _read_outcomes(self.context.fileio, self.context.layout, name)
 
     # --------------------------------------------------------------------------------------------------------
 
     def _close(self, staged: StagedSnapshot, only: str | None) -> None:
         """From now on nobody writes into it: both take the same turn. Raises RetryError TS1389."""
-        layout, fileio = self._branch(staged).layout, self.parts.fileio
+        layout, fileio = self._branch(staged).layout, self.context.fileio
         path, is_moved = turn_path(layout, staged.snapshot), only not in (None, staged.snapshot.uuid)
         if not is_moved and fileio.exists(turn_folder(layout)):
-            won = fileio.create_exclusive(path, CLOSED, check=self.parts.guard.check)
+            won = fileio.create_exclusive(path, CLOSED, check=self.context.guard.check)
             is_moved = not won and fileio.read(path) != CLOSED
         if is_moved:
             raise RetryError(
                 "TS1389",
-                f"staged snapshot {staged.name} of {self.parts.layout.location} is being written",
+                f"staged snapshot {staged.name} of {self.context.layout.location} is being written",
                 why="another process adds rows to it, which no test has read",
                 fix="wait until that run ends: its tests publish it",
             )
@@ -258,22 +258,22 @@ class Staging:
         found = self._find_in_main(staged)
         if found is None:
             return None
-        if found == self.parts.snapshots.find_latest():
+        if found == self.context.snapshots.find_latest():
             self.committer.main.settle(found)
         return report_of(found)
 
     def _find_in_main(self, staged: StagedSnapshot) -> Snapshot | None:
-        newest, own = self.parts.snapshots.find_latest(), staged.snapshot
+        newest, own = self.context.snapshots.find_latest(), staged.snapshot
         if newest is None:
             return None
         return find_pair(
-            self.parts.snapshots, newest, own.commit_user, own.commit_identifier, after=staged.base_id
+            self.context.snapshots, newest, own.commit_user, own.commit_identifier, after=staged.base_id
         )
 
     def _publish_as_is(self, staged: StagedSnapshot) -> CommitReport | None:
         """Bit for bit, while main is where it was; None when it is not."""
         main = self.committer.main
-        if self.parts.snapshots.find_latest() != staged.base:
+        if self.context.snapshots.find_latest() != staged.base:
             return None
         schema = self._branch(staged).schemas.get(staged.snapshot.schema_id)
         known = staged.base is not None and schema.id == staged.base.schema_id
@@ -290,15 +290,15 @@ class Staging:
         return report_of(staged.snapshot)
 
     def _publish_rebased(self, staged: StagedSnapshot) -> CommitReport:
-        return publish_rebased(self.parts, self._branch(staged), self.committer, staged)
+        return publish_rebased(self.context, self._branch(staged), self.committer, staged)
 
-    def _branch(self, staged: StagedSnapshot) -> Parts:
-        return self.parts.on_branch(staged_branch(staged.name))
+    def _branch(self, staged: StagedSnapshot) -> TableContext:
+        return self.context.on_branch(staged_branch(staged.name))
 
 
-def find_staged(parts: Parts, name: str) -> StagedSnapshot | None:
+def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
     """What lies in the branch, or None while it is not complete."""
-    branch = parts.on_branch(staged_branch(name))
+    branch = context.on_branch(staged_branch(name))
     ids = branch.snapshots.list_ids()
     if not ids:
         return None
@@ -307,13 +307,13 @@ def find_staged(parts: Parts, name: str) -> StagedSnapshot | None:
         base = branch.snapshots.find(ids[-2])
     if newest is None or (newest.id > 1) != (base is not None):
         return None  # one of the two is not there yet, or not any more
-    if base is None and parts.fileio.exists(_based_path(branch.layout)):
+    if base is None and context.fileio.exists(_based_path(branch.layout)):
         return None  # snapshot-1 is the copy of the base
-    outcomes = {one.test_id: one.status for one in _read_outcomes(parts.fileio, parts.layout, name)}
+    outcomes = {one.test_id: one.status for one in _read_outcomes(context.fileio, context.layout, name)}
     return StagedSnapshot(name, newest, base, outcomes)
 
 
-def _remove(branch: Parts) -> None:
+def _remove(branch: TableContext) -> None:
     """See INVARIANT: snapshots first, in ascending order."""
     for number in branch.snapshots.list_ids():
         branch.fileio.delete(branch.layout.snapshot_path(number))
@@ -324,16 +324,16 @@ def _based_path(layout: TableLayout) -> str:
     return f"{layout.root}/based"
 
 
-def staged_parts(parts: Parts, name: str) -> Parts:
+def staged_parts(context: TableContext, name: str) -> TableContext:
     """The branch's stores, to read it. Raises NotFound TS1317."""
-    if find_staged(parts, name) is None:
+    if find_staged(context, name) is None:
         raise StagedVersionMissing(
             "TS1317",
-            f"{parts.layout.location} has no staged snapshot {name!r} to read",
+            f"{context.layout.location} has no staged snapshot {name!r} to read",
             why="there is no complete branch of that name",
             fix="it may be published or discarded already; read the table itself",
         )
-    return parts.on_branch(staged_branch(name))
+    return context.on_branch(staged_branch(name))
 
 
 def _audit_folder(layout: TableLayout, name: str) -> str:

@@ -1,8 +1,6 @@
 """Steps of their own that change no row: folding runs, taking in level 0, joining small files. They plan and perform.
 
-Names      preparing_step     what has to be, or should be, done before a write: a COMPACT snapshot, or None
-           compaction_step    one step of a compaction that was asked for (requested_compaction), or None
-Steps      the states of the buckets concerned → tasks (bucket_plan, pure) → changes (Parts.run) → one COMPACT plan
+Steps      the states of the buckets concerned → tasks (bucket_plan, pure) → changes (TableContext.run) → one plan
 INVARIANT  a step is COMPACT and complete in itself: whoever dies after it leaves a right table (decision 0001).
 """
 
@@ -12,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketId
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_plan import plan_compaction, plan_joins, plan_preparation
 from tablestore_engine.store.tasks.bucket_task import BucketTask
@@ -26,21 +24,21 @@ PORTION_BYTES = 4 << 30  # of input; each step is a snapshot
 _ASKED_FILES_MIN = 2  # who asks for compaction wants even two small files joined
 
 
-def preparing_step(parts: Parts, base: Snapshot | None, extent: Extent) -> Planned | None:
+def preparing_step(context: TableContext, base: Snapshot | None, extent: Extent) -> Planned | None:
     """Folds of the extent's buckets and level 0 of all; append-only: joins. None when the write may go ahead.
 
     Always with the schema that exists: a new one belongs to the write itself.
     """
-    existing = parts.schema_at(base)
+    existing = context.schema_at(base)
     if existing.is_keyed:
-        return _compacted(parts, existing, _preparation(parts, base, existing, extent.covers))
+        return _compacted(context, existing, _preparation(context, base, existing, extent.covers))
     if extent.rewrites or extent.needs_positions or TableTraits(existing).leaves_compaction:
         return None
-    return _compacted(parts, existing, _joins(parts, base, existing))
+    return _compacted(context, existing, _joins(context, base, existing))
 
 
 def compaction_step(
-    parts: Parts,
+    context: TableContext,
     base: Snapshot | None,
     schema: TableSchema,
     covers: Callable[[BucketId], bool],
@@ -56,13 +54,13 @@ def compaction_step(
         return None
     if not schema.is_keyed:
         least = _ASKED_FILES_MIN if full else None
-        return _compacted(parts, schema, _portion(_joins(parts, base, schema, covers, files_min=least)))
-    table, states = parts.task_table(schema), parts.scanner.bucket_states(base, schema, covers).values()
+        return _compacted(context, schema, _portion(_joins(context, base, schema, covers, files_min=least)))
+    table, states = context.task_table(schema), context.scanner.bucket_states(base, schema, covers).values()
     if not full:
-        return _compacted(parts, schema, _portion(plan_preparation(table, states, asked=True)))
+        return _compacted(context, schema, _portion(plan_preparation(table, states, asked=True)))
     inbox = [state for state in states if any(file.meta.level == 0 for file in state.files)]
     tasks = plan_preparation(table, inbox, asked=True) or plan_compaction(table, states)
-    return _compacted(parts, schema, _portion(tasks))
+    return _compacted(context, schema, _portion(tasks))
 
 
 def _portion(tasks: Sequence[BucketTask]) -> Sequence[BucketTask]:
@@ -71,17 +69,17 @@ def _portion(tasks: Sequence[BucketTask]) -> Sequence[BucketTask]:
 
 
 def _preparation(
-    parts: Parts, base: Snapshot | None, schema: TableSchema, touched: Callable[[BucketId], bool]
+    context: TableContext, base: Snapshot | None, schema: TableSchema, touched: Callable[[BucketId], bool]
 ) -> Sequence[BucketTask]:
     if base is None or not TableTraits(schema).has_inbox:
         return ()
-    inbox = {(one.partition, one.bucket) for one in parts.scanner.live_entries(base) if one.file.level == 0}
-    states = parts.scanner.bucket_states(base, schema, lambda key: key in inbox or touched(key))
-    return plan_preparation(parts.task_table(schema), states.values())
+    inbox = {(one.partition, one.bucket) for one in context.scanner.live_entries(base) if one.file.level == 0}
+    states = context.scanner.bucket_states(base, schema, lambda key: key in inbox or touched(key))
+    return plan_preparation(context.task_table(schema), states.values())
 
 
 def _joins(
-    parts: Parts,
+    context: TableContext,
     base: Snapshot | None,
     schema: TableSchema,
     covers: Callable[[BucketId], bool] = lambda _: True,
@@ -91,13 +89,13 @@ def _joins(
     """Tables without buckets only: in a bucket of an append-only table the files are the order of its rows."""
     if base is None or schema.bucket_count > 0:
         return ()
-    states = parts.scanner.bucket_states(base, schema, covers)
-    return plan_joins(parts.task_table(schema), states.values(), files_min=files_min)
+    states = context.scanner.bucket_states(base, schema, covers)
+    return plan_joins(context.task_table(schema), states.values(), files_min=files_min)
 
 
-def _compacted(parts: Parts, schema: TableSchema, tasks: Sequence[BucketTask]) -> Planned | None:
+def _compacted(context: TableContext, schema: TableSchema, tasks: Sequence[BucketTask]) -> Planned | None:
     """The tasks performed, as a snapshot before the write; None when nothing has to change."""
-    made = tuple(change for change in parts.run(tasks) if not change.is_empty)
+    made = tuple(change for change in context.run(tasks) if not change.is_empty)
     if not made:
         return None
     return Planned(

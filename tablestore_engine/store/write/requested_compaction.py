@@ -24,12 +24,12 @@ from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.commit import STEP_USER_SUFFIX, Committer
 from tablestore_engine.store.commit.commit_report import CommitIdentity
 from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketId
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.compaction_step import compaction_step
 from tablestore_engine.store.write.write_checks import check_table_writable
@@ -95,15 +95,15 @@ class CompactionReport:
 class _Step:
     """The plan of one commit; `last` is the one that it claimed, once it has."""
 
-    parts: Parts
+    context: TableContext
     request: CompactionRequest
     last: Planned | None = None
 
     def __call__(self, base: Snapshot | None) -> Planned:
-        schema = self.parts.schema_at(base)
-        check_table_writable(self.parts.layout, schema)
+        schema = self.context.schema_at(base)
+        check_table_writable(self.context.layout, schema)
         covers = _covers(schema, self.request)
-        made = compaction_step(self.parts, base, schema, covers, full=self.request.full)
+        made = compaction_step(self.context, base, schema, covers, full=self.request.full)
         if made is None:
             self.last = Planned(CommitKind.COMPACT, schema, (), ConflictScope())
         else:
@@ -111,19 +111,21 @@ class _Step:
         return self.last
 
 
-def compact_table(parts: Parts, committer: Committer, request: CompactionRequest) -> CompactionReport:
+def compact_table(
+    context: TableContext, committer: Committer, request: CompactionRequest
+) -> CompactionReport:
     """All steps that are left. Raises NotFound TS1370 for a partition without files, FixRequest TS1311, Unsupported
     TS1127, TS1309, what performing a task can raise, and what a commit can: then the steps before it are done.
     """
-    newest = parts.snapshots.find_latest()
-    retries_max = TableTraits(parts.schema_at(newest)).retries_max
+    newest = context.snapshots.find_latest()
+    retries_max = TableTraits(context.schema_at(newest)).retries_max
     if request.partition:
-        _check_partition(parts, newest, request)
+        _check_partition(context, newest, request)
     report = CompactionReport(None if newest is None else newest.id)
     while True:
-        step = _Step(parts, request)
-        user = parts.runtime.new_uuid() + STEP_USER_SUFFIX
-        identity = replace(CommitIdentity.of(parts.runtime, None, None), user=user)
+        step = _Step(context, request)
+        user = context.runtime.new_uuid() + STEP_USER_SUFFIX
+        identity = replace(CommitIdentity.of(context.runtime, None, None), user=user)
         done = committer.commit(step, identity, retries_max=lambda: retries_max)
         if done.is_empty or done.snapshot_id is None or step.last is None:
             return replace(report, snapshot_id=done.snapshot_id)
@@ -136,15 +138,15 @@ def compact_table(parts: Parts, committer: Committer, request: CompactionRequest
         )
 
 
-def has_inbox_rows(parts: Parts, request: CompactionRequest) -> bool:
+def has_inbox_rows(context: TableContext, request: CompactionRequest) -> bool:
     """Whether other writers' level 0 waits in these partitions: only taking it in changes what readers see."""
-    newest = parts.snapshots.find_latest()
+    newest = context.snapshots.find_latest()
     if newest is None:
         return False
-    covers = _covers(parts.schema_at(newest), request)
-    return parts.schema_at(newest).is_keyed and any(
+    covers = _covers(context.schema_at(newest), request)
+    return context.schema_at(newest).is_keyed and any(
         entry.file.level == 0 and covers((entry.partition, entry.bucket))
-        for entry in parts.scanner.live_entries(newest)
+        for entry in context.scanner.live_entries(newest)
     )
 
 
@@ -173,16 +175,16 @@ def _covers(schema: TableSchema, request: CompactionRequest) -> Callable[[Bucket
     return plan_extent(WriteMode.OVERWRITE_STATIC, schema, (), values).covers
 
 
-def _check_partition(parts: Parts, newest: Snapshot | None, request: CompactionRequest) -> None:
+def _check_partition(context: TableContext, newest: Snapshot | None, request: CompactionRequest) -> None:
     """A partition that is not there is a mistake in a name more often than nothing to do."""
-    covers = _covers(parts.schema_at(newest), request)
-    entries = () if newest is None else parts.scanner.live_entries(newest)
+    covers = _covers(context.schema_at(newest), request)
+    entries = () if newest is None else context.scanner.live_entries(newest)
     if any(covers((entry.partition, entry.bucket)) for entry in entries):
         return
     named = ", ".join(f"{name}={sql_literal(value)}" for name, value in request.partition.items())
     raise NotFound(
         "TS1370",
-        f"{parts.layout.location} has no partition {named}",
+        f"{context.layout.location} has no partition {named}",
         why="no file of the newest snapshot lies in it",
         fix="correct the values (tablestore files lists partitions), or compact the whole table",
     )

@@ -20,10 +20,10 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import set_options
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_plan import plan_rescale
 from tablestore_engine.store.write.compaction_step import preparing_step
@@ -37,34 +37,34 @@ OPERATION = "RESCALE"
 class RescaleWrite:
     """`claim` marks this request's schema files."""
 
-    parts: Parts
+    context: TableContext
     buckets: int
     claim: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.claim = self.parts.runtime.new_uuid()
+        self.claim = self.context.runtime.new_uuid()
 
     def __call__(self, base: Snapshot | None) -> Planned:
         """The new buckets on `base`, or a step before. Raises FixRequest TS1344; TS1127, TS1309."""
-        parts = self.parts
-        current = parts.schema_at(base)
-        check_table_writable(parts.layout, current)
-        _check(parts, current, self.buckets)
+        context = self.context
+        current = context.schema_at(base)
+        check_table_writable(context.layout, current)
+        _check(context, current, self.buckets)
         if current.bucket_count == self.buckets:
             return Planned(CommitKind.COMPACT, current, (), ConflictScope())
-        step = preparing_step(parts, base, plan_extent(WriteMode.OVERWRITE_TABLE, current, (), {}))
+        step = preparing_step(context, base, plan_extent(WriteMode.OVERWRITE_TABLE, current, (), {}))
         if step is not None:
             return step
         changed = replace(
-            set_options(current, {"bucket": str(self.buckets)}), time_millis=parts.runtime.now_ms()
+            set_options(current, {"bucket": str(self.buckets)}), time_millis=context.runtime.now_ms()
         )
-        schema = parts.schemas.numbered(changed, self.claim, above=current)
-        states = tuple(parts.scanner.bucket_states(base, schema).values())
-        tasks = plan_rescale(parts.task_table(schema), states, bucket_count=current.bucket_count)
+        schema = context.schemas.numbered(changed, self.claim, above=current)
+        states = tuple(context.scanner.bucket_states(base, schema).values())
+        tasks = plan_rescale(context.task_table(schema), states, bucket_count=current.bucket_count)
         return Planned(
             kind=CommitKind.COMPACT,
             schema=schema,
-            changes=(*_removals(states), *parts.run(tasks)),
+            changes=(*_removals(states), *context.run(tasks)),
             scope=ConflictScope(everything=True),
             is_forced=True,
             claims_schema=True,
@@ -84,7 +84,7 @@ def _removals(states: Iterable[BucketState]) -> list[BucketChange]:
     ]
 
 
-def _check(parts: Parts, schema: TableSchema, buckets: int) -> None:
+def _check(context: TableContext, schema: TableSchema, buckets: int) -> None:
     """Raises FixRequest TS1344."""
     if schema.bucket_count < 1:
         why, fix = "it has no fixed buckets, so there is nothing to rescale", "leave it as it is"
@@ -97,7 +97,7 @@ def _check(parts: Parts, schema: TableSchema, buckets: int) -> None:
         return
     raise FixRequest(
         "TS1344",
-        f"{parts.layout.location} cannot get {buckets} buckets instead of {schema.bucket_count}",
+        f"{context.layout.location} cannot get {buckets} buckets instead of {schema.bucket_count}",
         why=why,
         fix=fix,
     )

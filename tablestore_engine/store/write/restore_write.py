@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.read.scan import bucket_files
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.tasks.bucket_plan import plan_restore
 from tablestore_engine.store.write.compaction_step import preparing_step
 from tablestore_engine.store.write.write_checks import check_table_writable, check_unmoved
@@ -30,30 +30,30 @@ OPERATION = "RESTORE"
 class RestoreWrite:
     """`past` has the rows that are wanted; `start` is the newest snapshot when somebody asked for it."""
 
-    parts: Parts
+    context: TableContext
     past: Snapshot
     start: Snapshot
 
     def __call__(self, base: Snapshot | None) -> Planned:
         """The changes on `base`, or a step before. Raises TS1324, TS1127, TS1309, TS1343, NotFound TS1201."""
-        parts = self.parts
+        context = self.context
         asked = WriteRequest(computed_from=self.start.id, computed_from_unique=self.start.unique)
-        check_unmoved(parts, base, asked)
-        schema = parts.schema_at(base)
-        check_table_writable(parts.layout, schema)
+        check_unmoved(context, base, asked)
+        schema = context.schema_at(base)
+        check_table_writable(context.layout, schema)
         extent: Extent = plan_extent(WriteMode.OVERWRITE_TABLE, schema, (), {})
-        step = preparing_step(parts, base, extent)
+        step = preparing_step(context, base, extent)
         if step is not None:
             return step
-        past = parts.scanner.plan_scan(self.past, schema=schema).files
-        states = parts.scanner.bucket_states(base, schema)
+        past = context.scanner.plan_scan(self.past, schema=schema).files
+        states = context.scanner.bucket_states(base, schema)
         counts = {file.total_buckets for file in past} | {
             file.total_buckets for state in states.values() for file in state.files
         }
         if schema.bucket_count > 0 and counts - {schema.bucket_count}:
-            raise _other_buckets(parts, self.past, counts)
-        tasks = plan_restore(parts.task_table(schema), states, bucket_files(past))
-        changes = tuple(change for change in parts.run(tasks) if not change.is_empty)
+            raise _other_buckets(context, self.past, counts)
+        tasks = plan_restore(context.task_table(schema), states, bucket_files(past))
+        changes = tuple(change for change in context.run(tasks) if not change.is_empty)
         takes_away = any(change.removed or change.deletion_vectors is not None for change in changes)
         return Planned(
             kind=CommitKind.OVERWRITE if takes_away and not schema.is_keyed else CommitKind.APPEND,
@@ -64,10 +64,10 @@ class RestoreWrite:
         )
 
 
-def _other_buckets(parts: Parts, past: Snapshot, counts: set[int]) -> FixRequest:
+def _other_buckets(context: TableContext, past: Snapshot, counts: set[int]) -> FixRequest:
     return FixRequest(
         "TS1343",
-        f"{parts.layout.location} cannot be restored to snapshot {past.id}",
+        f"{context.layout.location} cannot be restored to snapshot {past.id}",
         why=f"its rows lie in other buckets than today's: counts {', '.join(map(str, sorted(counts)))}",
         fix=f"write the rows themselves: INSERT OVERWRITE … SELECT * FROM … VERSION AS OF {past.id}",
     )

@@ -19,15 +19,15 @@ from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketId, BucketState
 from tablestore_engine.store.metadata.schemas import is_same_schema
 from tablestore_engine.store.rows.row_filter import RowPositions, check_positions
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.write_request import Extent, WriteRequest
 
 
-def check_unmoved(parts: Parts, base: Snapshot | None, request: WriteRequest) -> None:
+def check_unmoved(context: TableContext, base: Snapshot | None, request: WriteRequest) -> None:
     """Rows of an UPDATE, DELETE or MERGE are right on their snapshot only; folds since then change no row.
 
     Raises RetryError TS1324 when somebody committed rows meanwhile, or took that snapshot back.
@@ -37,37 +37,39 @@ def check_unmoved(parts: Parts, base: Snapshot | None, request: WriteRequest) ->
         return
     newest = 0 if base is None else base.id
     if start > newest:
-        raise _moved(parts, start, f"it was taken back, the newest is {newest or 'none'} now")
+        raise _moved(context, start, f"it was taken back, the newest is {newest or 'none'} now")
     if start and request.computed_from_unique is not None:
-        found = parts.snapshots.find(start)
+        found = context.snapshots.find(start)
         if found is not None and found.unique != request.computed_from_unique:
-            raise _moved(parts, start, "it was taken back, another one has its number now")
+            raise _moved(context, start, "it was taken back, another one has its number now")
     for number in range(start + 1, newest + 1):
-        snapshot = parts.snapshots.get(number)
+        snapshot = context.snapshots.get(number)
         if snapshot.commit_kind is not CommitKind.COMPACT or snapshot.changelog_manifest_list is not None:
-            raise _moved(parts, start, f"snapshot {number} came since")
+            raise _moved(context, start, f"snapshot {number} came since")
 
 
-def _moved(parts: Parts, start: int, why: str) -> RetryError:
+def _moved(context: TableContext, start: int, why: str) -> RetryError:
     return RetryError(
         "TS1324",
-        f"{parts.layout.location} changed while the statement ran",
+        f"{context.layout.location} changed while the statement ran",
         why=f"its rows were computed from snapshot {start}; {why}",
         fix="run the statement again",
     )
 
 
-def target_schema(parts: Parts, base: Snapshot | None, request: WriteRequest, claim: str) -> TableSchema:
+def target_schema(
+    context: TableContext, base: Snapshot | None, request: WriteRequest, claim: str
+) -> TableSchema:
     """The schema to write with, on this base. Raises Unsupported TS1127, TS1309, RetryError TS1307."""
-    current, wanted = parts.schema_at(base), request.new_schema
+    current, wanted = context.schema_at(base), request.new_schema
     if wanted is None or is_same_schema(wanted, current):
         schema = current
     elif wanted.id != current.id + 1:
-        raise _schema_changed(parts.layout, wanted, current)
+        raise _schema_changed(context.layout, wanted, current)
     else:
-        changed = replace(wanted, time_millis=parts.runtime.now_ms())
-        schema = parts.schemas.numbered(changed, claim, above=current)
-    check_table_writable(parts.layout, schema)
+        changed = replace(wanted, time_millis=context.runtime.now_ms())
+        schema = context.schemas.numbered(changed, claim, above=current)
+    check_table_writable(context.layout, schema)
     return schema
 
 
@@ -100,14 +102,18 @@ def check_picks(extent: Extent, states: Mapping[BucketId, BucketState]) -> None:
 
 
 def check_bucket_count(
-    parts: Parts, base: Snapshot | None, schema: TableSchema, extent: Extent, partitions: frozenset[bytes]
+    context: TableContext,
+    base: Snapshot | None,
+    schema: TableSchema,
+    extent: Extent,
+    partitions: frozenset[bytes],
 ) -> bool:
     """Whether the extent has to be rescaled. Raises FixRequest TS1314 where that is not possible."""
     if base is None or schema.bucket_count <= 0:
         return False
     others = {
         entry.total_buckets
-        for entry in parts.scanner.live_entries(base)
+        for entry in context.scanner.live_entries(base)
         if entry.partition in partitions
         or (extent.rewrites and extent.covers((entry.partition, entry.bucket)))
     } - {schema.bucket_count}

@@ -4,7 +4,7 @@ Names      RowsWrite      rows in the driver
            ChangesWrite   changes computed elsewhere (Spark tasks)
            MakeChanges    how those come about
 Steps      schema → routed rows → extent → a step before it, if due (compaction_step) → states → tasks (bucket_plan)
-           → changes (Parts.run) → what the snapshot changes
+           → changes (TableContext.run) → what the snapshot changes
            keyed: an overwrite is a difference, so that its changelog is exact (decision 0002)
            append-only: new files; what an overwrite or a filter picks goes, equal rows stay (kind OVERWRITE)
            another bucket count: everything is written anew (kind OVERWRITE), no changelog
@@ -20,11 +20,11 @@ from dataclasses import dataclass, field, replace
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketId, BucketState
 from tablestore_engine.store.rows.routing import RoutedRows, route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter, SameKeys
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.tasks.bucket_plan import plan_replaced, plan_rows, plan_write
 from tablestore_engine.store.tasks.bucket_task import TaskTable
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
@@ -53,19 +53,19 @@ MakeChanges = Callable[[Snapshot | None, TableSchema, TaskReceiver | None], Sequ
 class RowsWrite:
     """Rows are routed once per schema, however often others overtake. `claim` marks this request's schema files."""
 
-    parts: Parts
+    context: TableContext
     request: WriteRequest
     early: TaskReceiver | None = None
     claim: str = field(init=False)
     _routed: dict[int, tuple[RoutedRows, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.claim = self.parts.runtime.new_uuid()
+        self.claim = self.context.runtime.new_uuid()
 
     def __call__(self, base: Snapshot | None) -> Planned:
         """The changes on `base`, or a step before. Raises TS1309, TS1312-TS1314, TS1127 and what rows can break."""
-        check_unmoved(self.parts, base, self.request)
-        schema = target_schema(self.parts, base, self.request, self.claim)
+        check_unmoved(self.context, base, self.request)
+        schema = target_schema(self.context, base, self.request, self.claim)
         routed = self._route(schema)
         extent = plan_extent(
             self.request.mode,
@@ -79,19 +79,19 @@ class RowsWrite:
         )
         # replaced rows are compared with stored ones: often nothing is left to do, and nothing may be joined then
         joins_later = not schema.is_keyed and extent.picks is not None
-        step = None if joins_later else preparing_step(self.parts, base, extent)
+        step = None if joins_later else preparing_step(self.context, base, extent)
         if step is not None:
             return step
-        states = self.parts.scanner.bucket_states(base, schema, extent.covers)
+        states = self.context.scanner.bucket_states(base, schema, extent.covers)
         check_picks(extent, states)
         table = self._table(schema)
-        if check_bucket_count(self.parts, base, schema, extent, _partitions(routed)):
-            changes = self.parts.run(
+        if check_bucket_count(self.context, base, schema, extent, _partitions(routed)):
+            changes = self.context.run(
                 plan_rows(table, routed, {}, extent.picks)
             )  # not early: see _written_anew
-            return _written_anew(self.parts, self.request, schema, extent, changes, states, self.claim)
-        changes = self.parts.run(plan_write(table, routed, states, extent.picks), self.early)
-        made = _logged(self.parts, _planned(self.request, schema, extent, changes, self.claim))
+            return _written_anew(self.context, self.request, schema, extent, changes, states, self.claim)
+        changes = self.context.run(plan_write(table, routed, states, extent.picks), self.early)
+        made = _logged(self.context, _planned(self.request, schema, extent, changes, self.claim))
         return self._after_joining(base, extent, made) if joins_later else made
 
     def _after_joining(self, base: Snapshot | None, extent: Extent, made: Planned) -> Planned:
@@ -99,10 +99,10 @@ class RowsWrite:
 
         That has to be known first, so the files of the changes are written, and deleted when a step comes before.
         """
-        step = None if made.is_nothing else preparing_step(self.parts, base, extent)
+        step = None if made.is_nothing else preparing_step(self.context, base, extent)
         if step is None:
             return made
-        _discard(self.parts, made)
+        _discard(self.context, made)
         return step
 
     def _filter(self) -> RowFilter | None:
@@ -127,7 +127,7 @@ class RowsWrite:
 
     def _table(self, schema: TableSchema) -> TaskTable:
         chosen = self.request.duplicates
-        return self.parts.task_table(schema, None if chosen is None else {"tablestore.duplicates": chosen})
+        return self.context.task_table(schema, None if chosen is None else {"tablestore.duplicates": chosen})
 
 
 @dataclass
@@ -140,21 +140,21 @@ class ChangesWrite:
     into empty buckets.
     """
 
-    parts: Parts
+    context: TableContext
     request: WriteRequest
     make_changes: MakeChanges
     early: TaskReceiver | None = None
     claim: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.claim = self.parts.runtime.new_uuid()
+        self.claim = self.context.runtime.new_uuid()
 
     def __call__(self, base: Snapshot | None) -> Planned:
         """The changes on `base`; folds of all buckets come first, since the rows' buckets are not known before."""
-        check_unmoved(self.parts, base, self.request)
-        schema = target_schema(self.parts, base, self.request, self.claim)
+        check_unmoved(self.context, base, self.request)
+        schema = target_schema(self.context, base, self.request, self.claim)
         whole = plan_extent(WriteMode.OVERWRITE_TABLE, schema, (), {})
-        step = preparing_step(self.parts, base, whole)
+        step = preparing_step(self.context, base, whole)
         if step is not None:
             return step
         is_anew = self._is_rescale(base, schema)
@@ -165,12 +165,12 @@ class ChangesWrite:
         extent = plan_extent(
             self.request.mode, schema, buckets, self.request.partition, self.request.replaces
         )
-        states = self.parts.scanner.bucket_states(base, schema, extent.covers)
+        states = self.context.scanner.bucket_states(base, schema, extent.covers)
         if is_anew:
-            return _written_anew(self.parts, self.request, schema, extent, changes, states, self.claim)
+            return _written_anew(self.context, self.request, schema, extent, changes, states, self.claim)
         check_picks(extent, states)
         partitions = frozenset(one for one, _ in buckets)
-        if check_bucket_count(self.parts, base, schema, extent, partitions):
+        if check_bucket_count(self.context, base, schema, extent, partitions):
             raise FixRequest(
                 "TS1313",
                 "the bucket count of partitions cannot change in a distributed write of their rows",
@@ -179,7 +179,7 @@ class ChangesWrite:
             )
         if extent.picks is not None:
             changes = self._with_replaced(schema, changes, states, extent.picks)
-        return _logged(self.parts, _planned(self.request, schema, extent, changes, self.claim))
+        return _logged(self.context, _planned(self.request, schema, extent, changes, self.claim))
 
     def _is_rescale(self, base: Snapshot | None, schema: TableSchema) -> bool:
         """Asked before a file is written, where the rows are not needed to know. Raises FixRequest TS1314."""
@@ -189,7 +189,7 @@ class ChangesWrite:
         if mode is WriteMode.OVERWRITE_PARTITIONS and schema.partition_keys:
             return False
         extent = plan_extent(mode, schema, (), self.request.partition)
-        return check_bucket_count(self.parts, base, schema, extent, frozenset())
+        return check_bucket_count(self.context, base, schema, extent, frozenset())
 
     def _with_replaced(
         self,
@@ -199,7 +199,7 @@ class ChangesWrite:
         picks: RowFilter,
     ) -> list[BucketChange]:
         """Also what no task has seen: buckets without rows; the stored rows of append-only tables, uncompared."""
-        table, run = self.parts.task_table(schema), self.parts.run
+        table, run = self.context.task_table(schema), self.context.run
         if not schema.is_keyed:  # what goes comes first, as in a write of the driver
             return [*run(plan_replaced(table, states.values(), picks)), *changes]
         seen = {(change.partition_bytes, change.bucket) for change in changes}
@@ -228,18 +228,18 @@ def _planned(
     )
 
 
-def _logged(parts: Parts, plan: Planned) -> Planned:
+def _logged(context: TableContext, plan: Planned) -> Planned:
     """The plan, when the table's log can tell it. Raises FixRequest TS1329; its files are gone then."""
     try:
-        check_log_takes(parts.layout, plan.schema, plan.changes)
+        check_log_takes(context.layout, plan.schema, plan.changes)
     except FixRequest:
-        _discard(parts, plan)
+        _discard(context, plan)
         raise
     return plan
 
 
 def _written_anew(
-    parts: Parts,
+    context: TableContext,
     request: WriteRequest,
     schema: TableSchema,
     extent: Extent,
@@ -251,15 +251,15 @@ def _written_anew(
     if schema.is_keyed:
         # every row was put into an empty bucket, so every row is in this changelog: nobody may read it
         unused = [replace(change, added=()) for change in changes]
-        _discard(parts, _planned(request, schema, extent, unused, claim))
+        _discard(context, _planned(request, schema, extent, unused, claim))
         changes = [replace(change, changelog=(), deletion_vectors=None) for change in changes]
     made = _planned(request, schema, extent, _with_removals(changes, states), claim)
     return replace(made, kind=CommitKind.OVERWRITE)
 
 
-def _discard(parts: Parts, plan: Planned) -> None:
-    for path in plan.file_paths(parts.layout):
-        parts.fileio.delete(path)
+def _discard(context: TableContext, plan: Planned) -> None:
+    for path in plan.file_paths(context.layout):
+        context.fileio.delete(path)
 
 
 def _with_removals(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablestore_engine.log.sink import LogState
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -71,7 +72,9 @@ def count_pending(store: TableStore, reached: int, newest: int) -> Pending:
     found = [one for one in map(store.snapshots.find, range(reached + 1, newest + 1)) if one is not None]
     start = TableTraits(store.schema).log_start_snapshot
     counts = [
-        snapshot.total_record_count if snapshot.id == start else store.count_changes(snapshot)
+        snapshot.total_record_count
+        if snapshot.id == start
+        else ChangelogReader(store.context).count(snapshot)
         for snapshot in found
         if start is None or snapshot.id >= start
     ]

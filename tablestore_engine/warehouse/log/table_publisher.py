@@ -22,6 +22,7 @@ from tablestore_engine.log.sink import ChangelogSink, LogPosition, PrepublishedC
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.shard_executors import RunShards, ShardExecutors
 from tablestore_engine.spark.shard_task import ShardTask, find_commit, send_shard
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.log.log_status import LogStatus, read_status
@@ -92,7 +93,9 @@ class TablePublisher:
             return None
         reached = self.check(store) if self.reached is None else self.reached
         pending = map(store.snapshots.find, range(reached + 1, latest + 1))
-        return executors.plan(sum(store.size_changes(one) for one in pending if one is not None), shards)
+        return executors.plan(
+            sum(ChangelogReader(store.context).bytes(one) for one in pending if one is not None), shards
+        )
 
     def remember(self, report: CommitReport) -> None:
         """What a commit of this process gave to the log before: it need not be sent again."""

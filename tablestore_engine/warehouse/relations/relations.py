@@ -108,7 +108,7 @@ class Relations:
         folder = f"{database_location(self.catalog.warehouse, target.database)}/{hidden}"
         try:
             store = self.stores.get(source)
-            snapshot = clone_table(store.parts, TableLayout(folder))
+            snapshot = clone_table(store.context, TableLayout(folder))
             StreamingStateFiles(self.catalog, source).copy_named(target, store, snapshot)
         except StorageError:  # a full disk must not stay full of what has no name
             self.catalog.fileio.delete_tree(folder)

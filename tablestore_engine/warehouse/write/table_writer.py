@@ -258,7 +258,7 @@ class TableWriter:
             seen = store.on_staged(stage) if stage is not None and is_on_stage else store
             job = WriteJob(
                 fileio=store.fileio,
-                layout=store.layout,
+                layout=store.context.layout,
                 schema=target,
                 states={(one.partition_bytes, one.bucket): one for one in seen.bucket_states(base)},
                 options={} if request.duplicates is None else {"tablestore.duplicates": request.duplicates},

@@ -418,7 +418,7 @@ def test_a_large_snapshot_is_read_by_several_tasks(tmp_path: Path, monkeypatch: 
     run_query(reader, found)
     assert sorted(one["id"] for one in found.rows) == list(range(30))
     assert {one["id"] % 2: one["name"] for one in found.rows} == {0: "b", 1: "a"}
-    entries = store.parts.scanner.live_entries(store.snapshots.get(4))
+    entries = store.context.scanner.live_entries(store.snapshots.get(4))
     groups = slices.group_files(entries, by_bucket=True)
     assert sorted(place[1:] for group in groups for place in group) == [(0, ""), (1, ""), (2, "")]
     reader = reader_of(tmp_path, **{"scan.mode": "earliest"})

@@ -27,9 +27,9 @@ from tests.unit.store.table_world import as_table, changes_of, make_table, put, 
 
 
 def _job(store: TableStore, **more: object) -> WriteJob:
-    parts = store.parts
-    states = parts.scanner.bucket_states(store.latest(), store.schema)
-    return WriteJob(parts.fileio, parts.layout, store.schema, states=states, **more)  # type: ignore[arg-type]
+    context = store.context
+    states = context.scanner.bucket_states(store.latest(), store.schema)
+    return WriteJob(context.fileio, context.layout, store.schema, states=states, **more)  # type: ignore[arg-type]
 
 
 def _routed(store: TableStore) -> tuple[RoutedRows, ...]:
@@ -43,7 +43,7 @@ def test_a_task_plans_as_the_driver(tmp_path: Path, picks: object) -> None:
     put(store, *(row(n) for n in range(6)))
     job, routed = _job(store, picks=picks), _routed(store)
     driver: tuple[BucketTask, ...] = plan_rows(
-        store.parts.task_table(store.schema), routed, job.states, picks
+        store.context.task_table(store.schema), routed, job.states, picks
     )  # type: ignore[arg-type]
     assert pickle.loads(pickle.dumps(job)).plan(routed) == driver
     assert len(driver) == 2
@@ -83,8 +83,8 @@ def _rewrite(store: TableStore, rows: pa.Table, wider: TableSchema, request: Wri
     def make(base: Snapshot | None, target: TableSchema, *_: object) -> list[BucketChange]:
         seen.append(base)
         states = {(one.partition_bytes, one.bucket): one for one in store.bucket_states(base)}
-        parts, picks = store.parts, EVERY_ROW if target.is_keyed else None
-        job = WriteJob(parts.fileio, parts.layout, target, states=states, picks=picks)
+        context, picks = store.context, EVERY_ROW if target.is_keyed else None
+        job = WriteJob(context.fileio, context.layout, target, states=states, picks=picks)
         outcomes = [
             value for batch in run_job(job, iter(rows.to_batches())) for value in batch.column(0).to_pylist()
         ]

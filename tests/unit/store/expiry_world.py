@@ -32,10 +32,10 @@ def visible(store: TableStore) -> dict[str, list[Row]]:
 
 def strays(store: TableStore) -> set[str]:
     """Names of data, changelog, manifest, index and statistics files that no snapshot, tag or branch names."""
-    parts = store.parts
+    context = store.context
     needed: set[str] = set()
     for one in _roots(store):
-        needed |= needed_names(parts, one)
+        needed |= needed_names(context, one)
     root = Path(store.location)
     files = {path.name for path in root.rglob("*") if path.is_file()}
     metadata = {path.name for part in _METADATA for path in (root / part).rglob("*")}

@@ -18,6 +18,7 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.metadata.commit_history import following_properties
 from tablestore_engine.store.metadata.schemas import SchemaStore
@@ -140,7 +141,7 @@ def rows_of(store: TableStore, snapshot_id: int | None = None) -> list[Row]:
 def changes_of(store: TableStore, snapshot_id: int) -> Counter[tuple[int, Frozen]]:
     """(kind, row) of one snapshot's changelog."""
     found: Counter[tuple[int, Frozen]] = Counter()
-    for batch in store.read_changes(store.snapshots.get(snapshot_id)):
+    for batch in ChangelogReader(store.context).read(store.snapshots.get(snapshot_id)):
         for one in batch.rows.to_pylist():
             found[one.pop("_ROW_KIND"), freeze(one)] += 1
     return found

@@ -121,7 +121,9 @@ def test_two_batches_at_once_are_both_in_the_stage(tmp_path: Path, shape: str, p
     assert rows_of(store.on_staged("s")) == [row(n, n) for n in (1, 2, 3, 4, 5)]
     files = {path.name for path in (tmp_path / "demo.db/t").rglob("*.parquet")}
     store.staging.publish("s")
-    live = {e.file.file_name for s in store.snapshots.list_all() for e in store.parts.scanner.live_entries(s)}
+    live = {
+        e.file.file_name for s in store.snapshots.list_all() for e in store.context.scanner.live_entries(s)
+    }
     if shape == "append":  # folds of a stage leave files that came and went
         assert {name for name in files if name.startswith("data-")} == live
     assert rows_of(store) == [row(n, n) for n in (1, 2, 3, 4, 5)]

@@ -16,11 +16,11 @@ import pytest
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.files.bucket_state import BucketChange, empty_bucket
 from tablestore_engine.store.merge.lookup import KeyCache
 from tablestore_engine.store.rows.routing import route_rows
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, SameKeys
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.tasks import bucket_plan
 from tablestore_engine.store.tasks.bucket_plan import (
     plan_bucket,
@@ -187,7 +187,7 @@ def test_a_task_is_a_value(tmp_path: Path, name: str) -> None:
     """It survives pickling, is equal afterwards, and reaches no file system, clock, cache or store."""
     _, task = CASES[name](tmp_path)
     assert pickle.loads(pickle.dumps(task)) == task
-    handles = (LocalFileIO, Runtime, KeyCache, Parts)
+    handles = (LocalFileIO, Runtime, KeyCache, TableContext)
     assert not [one for one in _parts_of(task) if isinstance(one, handles)]
 
 
@@ -261,13 +261,13 @@ def test_planning_opens_nothing(tmp_path: Path, is_keyed: bool) -> None:
     store = make_table(tmp_path, keys=("id",) if is_keyed else (), fileio=fileio)
     for turn in range(4):
         put(store, *(row(number, f"t{turn}") for number in range(turn + 3)))
-    latest, schema, parts = store.latest(), store.schema, store.parts
+    latest, schema, context = store.latest(), store.schema, store.context
     fileio.calls.clear()
-    states = parts.scanner.bucket_states(latest, schema)
+    states = context.scanner.bucket_states(latest, schema)
     assert {operation for operation, _ in fileio.calls} <= {"read", "open_input", "list", "exists", "size"}
     assert states
     fileio.calls.clear()
-    table = parts.task_table(schema)
+    table = context.task_table(schema)
     routed = route_rows(store.read().slice(0, 2), None, schema)
     fileio.calls.clear()
     plans = [

@@ -11,6 +11,7 @@ import pytest
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.snapshot import CommitKind
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit.commit_report import CommitIdentity
 from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
@@ -35,7 +36,7 @@ def foreign_overwrite(store: TableStore, rows: list[dict[str, object]]) -> None:
         rows,
         [0] * len(rows),
         CommitKind.OVERWRITE,
-        level=store.parts.task_table(store.schema).traits.level_count - 1,
+        level=store.context.task_table(store.schema).traits.level_count - 1,
     )
 
 
@@ -47,10 +48,10 @@ def _foreign(
     states = store.bucket_states(latest)
     state = states[0] if states else empty_bucket(schema, (), 0)
     first = state.next_sequence
-    parts = store.parts
+    context = store.context
     rows = sorted(rows, key=lambda one: one["id"])  # type: ignore[arg-type,return-value] # numbers
     run = RunRows(as_table(rows, schema), np.arange(first, first + len(rows)), np.array(kinds, np.int8))
-    files = DataFiles(parts.fileio, parts.layout, TableTraits(schema), parts.runtime).write_run(
+    files = DataFiles(context.fileio, context.layout, TableTraits(schema), context.runtime).write_run(
         state, run, level=level
     )
     change = BucketChange(state.partition_bytes, state.bucket, added=files)
@@ -58,7 +59,7 @@ def _foreign(
         removed = tuple(file.meta for file in state.files)
         change = replace(change, removed=removed, deletion_vectors={} if state.deletion_vectors else None)
     plan = Planned(kind, schema, (change,), ConflictScope(everything=True))
-    committer_of(store.parts).commit(lambda _: plan, CommitIdentity("java", 1, is_new=True))
+    committer_of(store.context).commit(lambda _: plan, CommitIdentity("java", 1, is_new=True))
 
 
 def test_changes_are_the_same_every_time_and_in_order(tmp_path: Path) -> None:
@@ -67,7 +68,8 @@ def test_changes_are_the_same_every_time_and_in_order(tmp_path: Path) -> None:
     put(store, *[row(number) for number in range(30)])
     put(store, *[row(number, "b") for number in range(10, 40)])
     first, again = (
-        [(batch.bucket, batch.rows) for batch in store.read_changes(store.snapshots.get(2))] for _ in range(2)
+        [(batch.bucket, batch.rows) for batch in ChangelogReader(store.context).read(store.snapshots.get(2))]
+        for _ in range(2)
     )
     assert first == again
     assert [bucket for bucket, _ in first] == [0, 1, 2]
@@ -87,9 +89,9 @@ def test_folds_change_nothing(tmp_path: Path) -> None:
     newest = store.latest()
     assert newest is not None
     assert newest.commit_kind is CommitKind.COMPACT
-    assert not store.has_changes(newest)
+    assert not ChangelogReader(store.context).has_changes(newest)
     assert changes_of(store, newest.id) == changes()
-    assert store.has_changes(store.snapshots.get(2))
+    assert ChangelogReader(store.context).has_changes(store.snapshots.get(2))
 
 
 def test_foreign_level_zero_is_invisible_until_our_next_commit_takes_it_in(tmp_path: Path) -> None:
@@ -127,18 +129,18 @@ def test_a_range_of_snapshots_in_one_go(tmp_path: Path) -> None:
     store = make_table(tmp_path)
     for name in "abc":
         put(store, row(1, name))
-    batches = list(store.read_changes_between(1, 3))
+    batches = list(ChangelogReader(store.context).read_between(1, 3))
     assert [batch.snapshot_id for batch in batches] == [2, 3]
     assert [one["name"] for batch in batches for one in batch.rows.to_pylist()] == ["a", "b", "b", "c"]
     with pytest.raises(NotFound, match="TS1302"):
-        list(store.read_changes_between(3, 9))
+        list(ChangelogReader(store.context).read_between(3, 9))
 
 
 def test_partition_values_and_bucket_come_with_the_batch(tmp_path: Path) -> None:
     """Append-only tables say bucket -1, keyed ones their bucket."""
     store = make_table(tmp_path, keys=(), partitions=("dt",), columns={"id": "INT", "dt": "STRING"})
     put(store, {"id": 1, "dt": "x"})
-    [batch] = store.read_changes(store.snapshots.get(1))
+    [batch] = ChangelogReader(store.context).read(store.snapshots.get(1))
     assert (batch.partition, batch.bucket) == (("x",), -1)
 
 
@@ -147,9 +149,9 @@ def test_an_overwrite_whose_past_is_expired_is_not_found(tmp_path: Path) -> None
     store = make_table(tmp_path, keys=())
     put(store, row(1))
     put(store, row(2), mode=WriteMode.OVERWRITE_TABLE)
-    store.fileio.delete(store.layout.snapshot_path(1))
+    store.fileio.delete(store.context.layout.snapshot_path(1))
     with pytest.raises(NotFound, match="TS1315"):
-        list(store.read_changes(store.snapshots.get(2)))
+        list(ChangelogReader(store.context).read(store.snapshots.get(2)))
 
 
 def test_the_difference_counts_occurrences() -> None:
@@ -172,7 +174,7 @@ def test_delete_only_commits_have_changes(tmp_path: Path) -> None:
     store = make_table(tmp_path)
     put(store, row(1))
     delete(store, {"id": 1})
-    assert store.has_changes(store.snapshots.get(2))
+    assert ChangelogReader(store.context).has_changes(store.snapshots.get(2))
     assert changes_of(store, 2) == changes(("-D", row(1)))
 
 
@@ -183,5 +185,5 @@ def test_foreign_rows_are_told_once(tmp_path: Path) -> None:
     assert changes_of(store, 1) == changes(("+I", row(1)), ("-D", row(2)))
     store = make_table(tmp_path / "lookup")
     foreign_level_zero(store, [row(1), row(2)], [0, 3])
-    assert not store.has_changes(store.snapshots.get(1))
+    assert not ChangelogReader(store.context).has_changes(store.snapshots.get(1))
     assert changes_of(store, 1) == changes()

@@ -227,7 +227,7 @@ def test_files_of_a_lost_attempt_are_deleted_and_only_those(
 
 def files_of(store: TableStore, snapshot: Snapshot) -> set[str]:
     """Every file that a snapshot names."""
-    manifests = store.parts.manifests
+    manifests = store.context.manifests
     lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list]
     found = {name for name in lists if name} | (
         {snapshot.index_manifest} if snapshot.index_manifest else set()
@@ -277,7 +277,7 @@ def test_a_schema_that_somebody_else_took_is_a_retry_error(
     store = make_table(tmp_path)
     put(store, row(1))
     wider, other = _wider(store), _wider(store, "other")
-    race(store, monkeypatch, lambda: open_table(tmp_path).schemas.claim(other))
+    race(store, monkeypatch, lambda: open_table(tmp_path).context.schemas.claim(other))
     with pytest.raises(RetryError, match="TS1307"):
         store.write(_request(wider, {"id": 2, "name": "b", "n": 1, "extra": "x"}))
     assert open_table(tmp_path).snapshots.list_ids() == (1,)

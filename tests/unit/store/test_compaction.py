@@ -67,8 +67,8 @@ def _unnamed(root: Path, store: TableStore) -> set[str]:
     named: set[str] = set()
     for snapshot in store.snapshots.list_all():
         for entry in (
-            *store.parts.manifests.read_entries(snapshot.delta_manifest_list),
-            *store.parts.manifests.read_changelog_entries(snapshot),
+            *store.context.manifests.read_entries(snapshot.delta_manifest_list),
+            *store.context.manifests.read_changelog_entries(snapshot),
         ):
             named.add(entry.file.file_name)
     return {path.name for path in root.rglob("*.parquet")} - named

@@ -11,6 +11,7 @@ import pytest
 
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.data_type import INT, DataType
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.table_store import TableStore
 from tests.unit.store.table_world import Row, delete, make_table, open_table, put, rows_of
 
@@ -69,7 +70,7 @@ def seen(root: Path) -> tuple[object, ...]:
 
 
 def _changes(store: TableStore, snapshot_id: int) -> list[str]:
-    batches = store.read_changes(store.snapshots.get(snapshot_id))
+    batches = ChangelogReader(store.context).read(store.snapshots.get(snapshot_id))
     return sorted(repr(row) for batch in batches for row in batch.rows.to_pylist())
 
 

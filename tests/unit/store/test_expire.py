@@ -11,6 +11,7 @@ from tablestore_engine.errors import FixData, FixRequest, NotFound, TablestoreEr
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.store.clone import clone_table
+from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
@@ -118,10 +119,10 @@ def test_a_tag_keeps_its_files(tmp_path: Path) -> None:
     assert store.snapshots.list_ids() == (6,)
     assert visible(store) == {name: before[name] for name in ("snapshot 6", "tag old", "tag older")}
     assert strays(store) == set()
-    store.delete_tag("older")
+    delete_tag(store.context, "older")
     assert visible(store) == {name: before[name] for name in ("snapshot 6", "tag old")}
     assert strays(store) == set()
-    store.delete_tag("old")
+    delete_tag(store.context, "old")
     assert strays(store) == set()
     assert store.verify() == ()
 
@@ -131,7 +132,7 @@ def test_the_tag_of_a_snapshot_that_is_there_leaves_its_files(tmp_path: Path) ->
     store = written(tmp_path)
     store.tags.create("old", 2)
     before = visible(store)
-    store.delete_tag("old")
+    delete_tag(store.context, "old")
     del before["tag old"]
     assert visible(store) == before
 
@@ -140,7 +141,7 @@ def test_what_a_tag_needs_and_cannot_be_read_stops_it(tmp_path: Path) -> None:
     """Field bug 6: a manifest of the tag is gone: nothing is deleted, and the error is told."""
     store = written(tmp_path)
     store.tags.create("old", 2)
-    lost = store.parts.manifests.read_list(store.snapshots.get(2).delta_manifest_list)[0].file_name
+    lost = store.context.manifests.read_list(store.snapshots.get(2).delta_manifest_list)[0].file_name
     (Path(store.location) / "manifest" / lost).unlink()
     files = sorted(tmp_path.rglob("*"))
     with pytest.raises(NotFound, match="TS1201"):
@@ -186,7 +187,7 @@ def test_a_branch_of_another_engine_keeps_its_files(tmp_path: Path) -> None:
     """A copy of a snapshot in a branch reads as before, though main has no such snapshot any more."""
     store = written(tmp_path)
     copied = store.snapshots.get(2)
-    branch = store.parts.on_branch("feature")
+    branch = store.context.on_branch("feature")
     branch.fileio.mkdirs(branch.layout.schema_dir)
     assert branch.schemas.claim(store.schema)
     branch.fileio.mkdirs(branch.layout.snapshot_dir)
@@ -237,7 +238,7 @@ def test_a_changelog_that_outlives_its_snapshots_is_not_ours_to_expire(tmp_path:
 def test_a_clone_keeps_working(tmp_path: Path) -> None:
     """Table and clone share bytes, not names: each expires by itself, the other reads as before."""
     store = written(tmp_path)
-    clone_table(store.parts, TableLayout(f"{tmp_path}/demo.db/copy"))
+    clone_table(store.context, TableLayout(f"{tmp_path}/demo.db/copy"))
     copy = TableStore(LocalFileIO(str(tmp_path)), f"{tmp_path}/demo.db/copy", seeded_runtime(77))
     same = rows_of(copy)
     overwrite(store, row(50))

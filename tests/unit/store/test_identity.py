@@ -111,7 +111,7 @@ def test_a_schema_change_does_not_land_in_the_new_table(tmp_path: Path, point: s
     with pytest.raises(RetryError, match="TS1365"):
         writer.write(WriteRequest(as_table([{**row(2), "extra": 1}], wider), new_schema=wider))
     fresh = open_table(tmp_path)
-    assert (fresh.schemas.list_ids(), fresh.snapshots.list_ids()) == ((0,), ())
+    assert (fresh.context.schemas.list_ids(), fresh.snapshots.list_ids()) == ((0,), ())
 
 
 @pytest.mark.parametrize("point", LATE)
@@ -182,7 +182,7 @@ def test_a_rollback_does_not_touch_the_new_table(tmp_path: Path) -> None:
     store = open_table(tmp_path)
     for number in range(3):
         put(store, row(number))
-    held = store.parts
+    held = store.context
     made_anew(tmp_path, 3)()
     with pytest.raises(RetryError, match="TS1365"):
         roll_back(held, 1)

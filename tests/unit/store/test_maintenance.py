@@ -74,7 +74,7 @@ def test_manifests_are_merged(tmp_path: Path) -> None:
         put(store, row(turn))
         newest = store.latest()
         assert newest is not None
-        assert len(store.parts.manifests.read_list(newest.base_manifest_list)) <= 5
+        assert len(store.context.manifests.read_list(newest.base_manifest_list)) <= 5
     assert [len(rows_of(store, number)) for number in (1, 8, 17)] == [1, 8, 17]
     assert store.verify() == ()
 

@@ -10,6 +10,7 @@ import pytest
 
 from tablestore_engine.lsm.compaction_strategy import pick_full
 from tablestore_engine.store import difference
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.files import row_budget
 from tablestore_engine.store.files.parquet_input import portions
 from tablestore_engine.store.merge.key_facts import count_repeats, read_key_facts
@@ -119,7 +120,11 @@ def test_changes_come_in_steps(
     assert newest is not None
 
     def read() -> list[int]:
-        return [one for batch in store.read_changes(newest) for one in batch.rows.column("id").to_pylist()]
+        return [
+            one
+            for batch in ChangelogReader(store.context).read(newest)
+            for one in batch.rows.column("id").to_pylist()
+        ]
 
     whole = metered(read)
     monkeypatch.setattr(row_budget, "STEP_ROWS", STEP)

@@ -122,7 +122,7 @@ def test_a_cleaning_that_is_killed(tmp_path: Path, point: str) -> None:
     with unchanged(store):
         clean(store)
     assert strays(store) == set()
-    assert list(Path(store.layout.sweeps_dir).iterdir()) == []
+    assert list(Path(store.context.layout.sweeps_dir).iterdir()) == []
 
 
 def test_a_stopped_expiry_is_left_to_the_next_one(tmp_path: Path) -> None:

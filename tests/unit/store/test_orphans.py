@@ -113,7 +113,7 @@ def test_a_writer_that_slept_through_a_cleaning_is_refused(tmp_path: Path, stage
 def test_a_claim_on_its_way_is_waited_for(tmp_path: Path) -> None:
     """While its temporary file is there and young, nothing but old temporary files goes; a dead one goes itself."""
     store = history(tmp_path)
-    (waiting := Path(store.layout.snapshot_dir) / f".snapshot-9.{UUID}.tmp").write_bytes(b"{}")
+    (waiting := Path(store.context.layout.snapshot_dir) / f".snapshot-9.{UUID}.tmp").write_bytes(b"{}")
     before, now = files_of(store), int(time.time() * 1000)
     old = now - 2 * DAY_MS
     for path in Path(store.location).rglob("*"):
@@ -197,7 +197,7 @@ def test_a_missing_metadata_file_stops_everything(tmp_path: Path, pattern: str) 
 def test_snapshots_that_are_missing_stop_everything(tmp_path: Path) -> None:
     """All of them though a hint says that there were some, or one in the middle: never taken for none."""
     store = history(tmp_path)
-    folder = Path(store.layout.snapshot_dir)
+    folder = Path(store.context.layout.snapshot_dir)
     (folder / "snapshot-5").unlink()
     before = files_of(store)
     with pytest.raises(FixData, match="TS1325"):
@@ -227,17 +227,17 @@ def test_changelogs_that_outlive_their_snapshots_keep_their_files(tmp_path: Path
     for number in range(4):
         put(store, row(1, f"v{number}"))
     first = store.snapshots.get(1)
-    kept = (Path(store.layout.snapshot_dir) / "snapshot-1").read_bytes()
+    kept = (Path(store.context.layout.snapshot_dir) / "snapshot-1").read_bytes()
     names = {path.name for path in Path(store.location).rglob("changelog-*.parquet")}
-    (folder := Path(store.layout.changelog_dir)).mkdir()
+    (folder := Path(store.context.layout.changelog_dir)).mkdir()
     (folder / "changelog-1").write_bytes(kept)
-    (Path(store.layout.snapshot_dir) / "snapshot-1").unlink()
-    (Path(store.layout.manifest_dir) / first.base_manifest_list).unlink()
+    (Path(store.context.layout.snapshot_dir) / "snapshot-1").unlink()
+    (Path(store.context.layout.manifest_dir) / first.base_manifest_list).unlink()
     with unchanged(store):
         clean(store)
     assert {path.name for path in Path(store.location).rglob("changelog-*.parquet")} == names
     assert first.changelog_manifest_list is not None
-    (Path(store.layout.manifest_dir) / first.changelog_manifest_list).unlink()
+    (Path(store.context.layout.manifest_dir) / first.changelog_manifest_list).unlink()
     with pytest.raises(FixData, match="TS1325"):
         clean(store)
 
@@ -263,7 +263,7 @@ def test_a_clone_and_its_source_keep_theirs(tmp_path: Path) -> None:
     """Each has names of its own for the bytes that they share."""
     store = history(tmp_path)
     copy = TableStore(LocalFileIO(str(tmp_path)), f"{tmp_path}/demo.db/copy", seeded_runtime(77))
-    clone_table(store.parts, TableLayout(copy.location))
+    clone_table(store.context, TableLayout(copy.location))
     rows = rows_of(copy)
     with unchanged(store):
         assert clean(copy).found == ()

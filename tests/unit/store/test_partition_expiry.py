@@ -11,6 +11,7 @@ import pytest
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.tasks.bucket_task import BucketTask
@@ -150,7 +151,7 @@ def test_old_states_keep_their_rows(tmp_path: Path) -> None:
     store.expire(newest(1))
     tagged = store.plan_scan(store.tags.get("before").snapshot)
     assert sorted(store.read(tagged).to_pylist(), key=repr) == rows
-    store.delete_tag("before")
+    delete_tag(store.context, "before")
     assert strays(store) == left
     assert not list(Path(store.location).glob(f"dt={OLD}/*/data-*"))
     assert store.verify() == ()

@@ -17,7 +17,7 @@ from tests.unit.store.table_world import make_table, put, row
 
 def _with_delta(store: TableStore, *entries: ManifestEntry) -> Snapshot:
     """The newest snapshot with these changes instead of its own."""
-    newest, manifests = store.latest(), store.parts.manifests
+    newest, manifests = store.latest(), store.context.manifests
     assert newest is not None
     metas = manifests.write_manifests(entries, [], compression="zstd", target_bytes=1 << 20)
     return replace(newest, delta_manifest_list=manifests.write_list(metas, "zstd")[0])
@@ -29,14 +29,14 @@ def test_an_upgraded_file_is_not_dropped(tmp_path: Path) -> None:
     put(store, row(1))
     newest = store.latest()
     assert newest is not None
-    (entry,) = store.parts.scanner.live_entries(newest)
+    (entry,) = store.context.scanner.live_entries(newest)
     went = replace(entry, kind=FileKind.DELETE)
     came = replace(entry, file=entry.file.with_level(3))
     gone = _with_delta(store, went)
-    assert dropped_data(store.parts, [gone], floor=0) == live_data(store.parts, newest)
+    assert dropped_data(store.context, [gone], floor=0) == live_data(store.context, newest)
     for delta in ((went, came), (came, went)):
-        assert dropped_data(store.parts, [_with_delta(store, *delta)], floor=0) == {}
-    assert dropped_data(store.parts, [gone, _with_delta(store, came)], floor=0) == {}
+        assert dropped_data(store.context, [_with_delta(store, *delta)], floor=0) == {}
+    assert dropped_data(store.context, [gone, _with_delta(store, came)], floor=0) == {}
 
 
 def test_only_a_snapshot_on_its_way_out_may_lack_manifests(tmp_path: Path) -> None:
@@ -46,6 +46,6 @@ def test_only_a_snapshot_on_its_way_out_may_lack_manifests(tmp_path: Path) -> No
     newest = store.latest()
     assert newest is not None
     lost = replace(newest, delta_manifest_list="manifest-list-gone")
-    assert dropped_data(store.parts, [lost], floor=newest.id + 1) == {}
+    assert dropped_data(store.context, [lost], floor=newest.id + 1) == {}
     with pytest.raises(NotFound, match="TS1201"):
-        dropped_data(store.parts, [lost], floor=newest.id)
+        dropped_data(store.context, [lost], floor=newest.id)

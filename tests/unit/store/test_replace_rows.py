@@ -12,6 +12,7 @@ from pyroaring import BitMap
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.snapshot import CommitKind
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.rows.row_filter import Interval, RowPositions, SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
@@ -91,10 +92,13 @@ def test_joining_files_leaves_dead_rows_and_their_vectors_behind(tmp_path: Path)
     store.compact(full=True)
     latest = store.latest()
     assert latest is not None
-    assert (latest.commit_kind, store.has_changes(latest)) == (CommitKind.COMPACT, False)
+    assert (latest.commit_kind, ChangelogReader(store.context).has_changes(latest)) == (
+        CommitKind.COMPACT,
+        False,
+    )
     [file] = store.plan_scan().files
     assert (file.meta.row_count, file.deleted) == (9, None)
-    assert store.parts.manifests.read_index(latest.index_manifest) == ()
+    assert store.context.manifests.read_index(latest.index_manifest) == ()
 
 
 def test_unchanged_tables_commit_nothing_and_changed_ones_the_difference(tmp_path: Path) -> None:
@@ -123,7 +127,9 @@ def test_an_empty_batch_does_not_even_join_files(tmp_path: Path) -> None:
     assert kinds.count(CommitKind.COMPACT) == 1
     assert rows_of(store) == [row(n, "new" if n == 3 else "a") for n in range(5)]
     data = {path.name for path in (tmp_path / "demo.db/t/bucket-0").iterdir()}
-    live = {e.file.file_name for s in store.snapshots.list_all() for e in store.parts.scanner.live_entries(s)}
+    live = {
+        e.file.file_name for s in store.snapshots.list_all() for e in store.context.scanner.live_entries(s)
+    }
     assert data == live
 
 
@@ -201,7 +207,7 @@ def test_a_row_that_comes_between_plan_and_claim_is_replaced_too(tmp_path: Path)
             put(other, row(1, "between"), row(2))
         return write(*claim)  # type: ignore[arg-type]
 
-    object.__setattr__(store.parts.snapshots, "claim", overtaken)
+    object.__setattr__(store.context.snapshots, "claim", overtaken)
     put(store, row(1, "new"), mode=REPLACE, replaces=SameKeys(("id",)))
     assert lost
     assert rows_of(store) == [row(1, "new"), row(2)]

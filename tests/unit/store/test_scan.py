@@ -47,14 +47,14 @@ def test_an_old_file_is_read_with_the_new_schema(tmp_path: Path) -> None:
     changed = rename_column(store.schema, "name", "title")
     changed = retype_column(changed, "n", parse_type("BIGINT"))
     changed = add_column(changed, "name", parse_type("STRING"))
-    store.schemas.claim(replace(changed, id=1))
+    store.context.schemas.claim(replace(changed, id=1))
     put(store, {"id": 2, "title": "t", "n": 2**40, "name": "new"})
     assert rows_of(store) == [
         {"id": 1, "title": "a", "n": 5, "name": None},
         {"id": 2, "title": "t", "n": 2**40, "name": "new"},
     ]
     assert rows_of(store, 1) == [row(1, "a", 5)]
-    store.schemas.claim(replace(drop_column(open_table(tmp_path).schema, "title"), id=2))
+    store.context.schemas.claim(replace(drop_column(open_table(tmp_path).schema, "title"), id=2))
     assert rows_of(open_table(tmp_path))[0] == {"id": 1, "n": 5, "name": None}
 
 
@@ -88,6 +88,6 @@ def test_unknown_features_and_damage_are_named(tmp_path: Path) -> None:
     newest = store.latest()
     assert newest is not None
     with pytest.raises(FixData, match="TS1304"):
-        store.parts.scanner.live_entries(
+        store.context.scanner.live_entries(
             replace(newest, base_manifest_list=store.snapshots.get(1).base_manifest_list)
         )

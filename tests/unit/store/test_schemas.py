@@ -41,7 +41,7 @@ def other_columns(store: TableStore) -> TableSchema:
 
 def newest_file(store: TableStore) -> TableSchema:
     """The schema that engines see which take the newest file."""
-    return store.schemas.get(store.schemas.list_ids()[-1])
+    return store.context.schemas.get(store.context.schemas.list_ids()[-1])
 
 
 def die_between_claims(root: Path, schema: TableSchema, **request: object) -> None:
@@ -109,7 +109,7 @@ def test_a_schema_of_another_engine_counts_at_once(tmp_path: Path) -> None:
     """Java's ALTER is a file without a snapshot: it is the table's schema, and no commit of ours takes it back."""
     store = make_table(tmp_path)
     put(store, row(1))
-    assert store.schemas.claim(wider(store, "java"))
+    assert store.context.schemas.claim(wider(store, "java"))
     assert open_table(tmp_path).schema.field_names == ("id", "name", "n", "java")
     put(open_table(tmp_path), {**row(2), "java": 3})
     assert rows_of(store) == [{**row(1), "java": None}, {**row(2), "java": 3}]
@@ -121,7 +121,7 @@ def test_a_change_beside_another_engines_change_is_planned_again(tmp_path: Path)
     store = make_table(tmp_path)
     put(store, row(1))
     mine = wider(store, "mine")
-    assert store.schemas.claim(wider(store, "java"))
+    assert store.context.schemas.claim(wider(store, "java"))
     with pytest.raises(RetryError, match="TS1307"):
         open_table(tmp_path).write(WriteRequest(as_table([], mine), new_schema=mine))
     altered = open_table(tmp_path).alter(lambda schema: add_column(schema, "mine", parse_type("INT")))
@@ -175,7 +175,7 @@ def test_a_rollback_takes_the_schema_back(tmp_path: Path) -> None:
     store.rollback(1)
     assert store.schema.field_names == newest_file(store).field_names == ("id", "name", "n")
     altered = store.alter(lambda schema: add_column(schema, "other", parse_type("INT")))
-    assert altered.id == store.schemas.list_ids()[-1] == 3
+    assert altered.id == store.context.schemas.list_ids()[-1] == 3
     assert rows_of(open_table(tmp_path)) == [{**row(1), "other": None}]
 
 

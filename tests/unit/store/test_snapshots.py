@@ -16,7 +16,7 @@ def test_a_wrong_hint_never_hides_or_invents_a_snapshot(tmp_path: Path, hint: by
     store = make_table(tmp_path)
     for number in range(3):
         put(store, row(number))
-    for path in (store.layout.latest_hint, store.layout.earliest_hint):
+    for path in (store.context.layout.latest_hint, store.context.layout.earliest_hint):
         store.fileio.delete(path) if hint is None else store.fileio.replace(path, hint)
     fresh = open_table(tmp_path).snapshots
     assert fresh.find_latest_id() == 3

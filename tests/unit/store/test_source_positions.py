@@ -114,9 +114,9 @@ def test_snapshots_of_other_engines(tmp_path: Path) -> None:
     for number in (5, 6):
         foreign = replace(store.snapshots.get(4), id=number, uuid=None, commit_user="flink", properties=None)
         assert store.snapshots.claim(foreign)
-    store.fileio.delete(store.layout.snapshot_path(4))
+    store.fileio.delete(store.context.layout.snapshot_path(4))
     for number in (1, 2, 3):
-        store.fileio.delete(store.layout.snapshot_path(number))
+        store.fileio.delete(store.context.layout.snapshot_path(number))
     late = open_table(tmp_path)
     with pytest.raises(FixRequest, match="TS1470"):
         late.positions()
@@ -133,7 +133,7 @@ def test_a_staged_snapshot_brings_them_when_it_is_published(tmp_path: Path) -> N
     """On the base of then; not when the source was moved meanwhile: TS1471."""
     store = make_table(tmp_path)
     moved(store, row(1), a=(None, "1"))
-    staging = Staging(store.parts, committer_of(store.parts))
+    staging = Staging(store.context, committer_of(store.context))
     moved(store, row(2), stage="s", a=("1", "2"))
     assert store.positions() == {"a": "1"}
     store.compact(full=True)

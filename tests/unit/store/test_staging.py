@@ -147,7 +147,7 @@ def test_a_staged_schema_change_comes_with_its_snapshot(tmp_path: Path) -> None:
     other = replace(add_column(open_table(tmp_path).schema, "other", parse_type("INT")), id=2)
     store = open_table(tmp_path)
     store.write(WriteRequest(as_table([], wider), new_schema=wider, stage="late"))
-    store.schemas.claim(other)
+    store.context.schemas.claim(other)
     with pytest.raises(RetryError):
         open_table(tmp_path).staging.publish("late")
     assert open_table(tmp_path).snapshots.list_ids() == (1, 2)

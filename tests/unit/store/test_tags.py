@@ -12,8 +12,8 @@ from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store import rollback
-from tablestore_engine.store.branch_stores import Parts
 from tablestore_engine.store.metadata.commit_history import following_properties
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import committer_of
 from tests.unit.store.table_world import acting, make_table, open_table, put, row, rows_of
 
@@ -117,7 +117,7 @@ def test_a_claim_in_the_midst_of_a_rollback_stays_behind_no_gap(
 
     newest = store.snapshots.get(4)
     late = replace(newest, id=5, uuid="late", properties=following_properties(newest))
-    committer = committer_of(store.parts)
+    committer = committer_of(store.context)
     monkeypatch.setattr(LocalFileIO, "delete", delete)
     open_table(tmp_path).rollback(2)
     if moment == "after":
@@ -135,9 +135,9 @@ def test_a_commit_on_the_target_of_a_rollback_stays(tmp_path: Path, monkeypatch:
         put(store, row(number))
     real = rollback._delete_strays
 
-    def late(parts: Parts, target: Snapshot) -> None:
+    def late(context: TableContext, target: Snapshot) -> None:
         put(open_table(tmp_path), row(9))
-        real(parts, target)
+        real(context, target)
 
     monkeypatch.setattr(rollback, "_delete_strays", late)
     store.rollback(1)
@@ -165,7 +165,7 @@ def test_an_expired_base_is_no_rollback(tmp_path: Path, monkeypatch: pytest.Monk
     newest = store.snapshots.get(2)
     late = replace(newest, id=3, uuid="late", commit_user="late", properties=following_properties(newest))
     monkeypatch.setattr(LocalFileIO, "create_exclusive", create)
-    assert committer_of(store.parts).claim(committer_of(store.parts).main, late, None)
+    assert committer_of(store.context).claim(committer_of(store.context).main, late, None)
     assert store.snapshots.list_ids() == (3 + more,)
 
 
@@ -192,6 +192,6 @@ def test_a_number_that_has_expired_is_not_taken_again(
         return real(self, path, data, check=check)
 
     monkeypatch.setattr(LocalFileIO, "create_exclusive", create)
-    assert not committer_of(store.parts).claim(committer_of(store.parts).main, late, None)
+    assert not committer_of(store.context).claim(committer_of(store.context).main, late, None)
     assert store.snapshots.list_ids() == (3, 4)
     assert rows_of(open_table(tmp_path)) == [row(1), row(2), row(3), row(4)]

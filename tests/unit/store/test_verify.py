@@ -32,7 +32,9 @@ def rewrite(root: Path, **facts: object) -> None:
     store = open_table(root)
     newest = store.latest()
     assert newest is not None
-    store.fileio.replace(store.layout.snapshot_path(newest.id), encode_snapshot(replace(newest, **facts)))  # type: ignore[arg-type]
+    store.fileio.replace(
+        store.context.layout.snapshot_path(newest.id), encode_snapshot(replace(newest, **facts))
+    )  # type: ignore[arg-type]
 
 
 def _overwrite(path: Path, start: int, data: bytes) -> None:
@@ -86,7 +88,7 @@ def test_a_gap_in_the_ids_is_found(tmp_path: Path) -> None:
     """Snapshot 2 is missing."""
     good(tmp_path)
     store = open_table(tmp_path)
-    store.fileio.delete(store.layout.snapshot_path(2))
+    store.fileio.delete(store.context.layout.snapshot_path(2))
     assert "gaps" in store.verify()[0]
 
 
@@ -105,7 +107,7 @@ def test_a_vector_that_points_behind_its_file(tmp_path: Path) -> None:
     vectors = {file.meta.file_name: BitMap([7])}
     change = BucketChange(file.partition_bytes, file.bucket, deletion_vectors=vectors)
     plan = Planned(CommitKind.COMPACT, store.schema, (change,), ConflictScope())
-    committer_of(store.parts).commit(lambda _: plan, CommitIdentity.of(store.runtime, None, None))
+    committer_of(store.context).commit(lambda _: plan, CommitIdentity.of(store.runtime, None, None))
     behind = f"the vector of {file.meta.file_name} points behind its rows"
     assert [behind in problem for problem in store.verify(deep=False)] == [True]
     assert [behind in problem for problem in store.verify()] == [True, False]

@@ -214,7 +214,7 @@ def test_another_bucket_count_needs_an_overwrite(tmp_path: Path) -> None:
 
 
 def _is_unnamed(store: TableStore, name: str) -> bool:
-    manifests = store.parts.manifests
+    manifests = store.context.manifests
     return not any(
         entry.file.file_name == name
         for snapshot in store.snapshots.list_all()
@@ -256,10 +256,10 @@ def test_changes_from_elsewhere_are_committed_like_rows(tmp_path: Path) -> None:
 
     def tasks(base, *_):  # type: ignore[no-untyped-def]
         state = next(one for one in worker.bucket_states(base) if one.partition == ("x",))
-        table, parts = worker.parts.task_table(worker.schema), worker.parts
-        kept = FileReader(parts.fileio, worker.schema).read_visible(state.files[0]).slice(0, 1)
+        table, context = worker.context.task_table(worker.schema), worker.context
+        kept = FileReader(context.fileio, worker.schema).read_visible(state.files[0]).slice(0, 1)
         (routed,) = route_rows(kept, None, worker.schema)
-        return [run_task(plan_bucket(table, state, routed, EVERY_ROW), parts.access)]
+        return [run_task(plan_bucket(table, state, routed, EVERY_ROW), context.access)]
 
     report = store.write_changes(tasks, WriteRequest(mode=WriteMode.OVERWRITE_PARTITIONS))
     assert report.deleted == 9

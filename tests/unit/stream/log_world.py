@@ -19,6 +19,7 @@ from tablestore_engine.log.followed_log import NO_SNAPSHOT, UNSAID, LogBorder, M
 from tablestore_engine.log.log_formats import LogFormats
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
 from tablestore_engine.log.message_rows import decode_messages
+from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.read.key_lookup import find_rows
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.stream.open_stream import NOW, StreamRequest, open_stream
@@ -63,10 +64,10 @@ class MemoryLog:
         latest = self.store.snapshots.find_latest_id() or 0
         for number in range(self.reached + 1, latest + 1):
             snapshot = self.store.snapshots.get(number)
-            if not self.store.has_changes(snapshot):
+            if not ChangelogReader(self.store.context).has_changes(snapshot):
                 continue
-            schema = self.store.schemas.get(snapshot.schema_id)
-            for batch in self.store.read_changes(snapshot) if has_rows else ():
+            schema = self.store.context.schemas.get(snapshot.schema_id)
+            for batch in ChangelogReader(self.store.context).read(snapshot) if has_rows else ():
                 self.send(batch.rows, schema, batch.bucket, number)
             if has_rows:
                 self.control()
@@ -170,7 +171,7 @@ def log_reader(log: MemoryLog, mode: str | None = None, **words: object) -> Tabl
     if "wait" in words:
         words["pace"] = Pace(0.0, wait=words.pop("wait"))  # type: ignore[arg-type]
     request = StreamRequest(start=start, **words)  # type: ignore[arg-type]
-    return open_stream(log.store.parts, request, lambda: log)
+    return open_stream(log.store.context, request, lambda: log)
 
 
 def keys_of(numbers: Iterable[int]) -> pa.Table:

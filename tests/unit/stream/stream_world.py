@@ -26,7 +26,7 @@ def reader(store: TableStore, mode: str | None = None, **words: object) -> Table
     words.setdefault("until", NOW)
     if "wait" in words:
         words["pace"] = Pace(0.0, wait=words.pop("wait"))  # type: ignore[arg-type]
-    return open_stream(store.parts, StreamRequest(start=start, **words))  # type: ignore[arg-type]
+    return open_stream(store.context, StreamRequest(start=start, **words))  # type: ignore[arg-type]
 
 
 def rows_of_batches(batches: Iterable[pa.RecordBatch]) -> list[Row]:

@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> TableStore:
 
 def file_of(store: TableStore, name: str) -> Path:
     """Its file."""
-    return Path(store.layout.consumer_path(name))
+    return Path(store.context.layout.consumer_path(name))
 
 
 def test_progress_goes_on_where_it_was_committed(store: TableStore, tmp_path: Path) -> None:
@@ -99,13 +99,13 @@ def test_progress_of_another_engine_counts(store: TableStore) -> None:
 
 def test_progress_that_cannot_be_kept_to_is_refused(store: TableStore) -> None:
     """Expired: TS1337; behind a rollback: TS1338; unreadable: TS1391. Paimon begins with what there is instead."""
-    parts = store.parts
-    parts.consumers.put("old", Consumer(2))
-    parts.consumers.put("ahead", Consumer(9))
+    context = store.context
+    context.consumers.put("old", Consumer(2))
+    context.consumers.put("ahead", Consumer(9))
     file_of(store, "torn").write_text('{"nextSn')
     store.expire(newest(5))
     for number in (1, 2):
-        store.fileio.delete(store.layout.snapshot_path(number))
+        store.fileio.delete(store.context.layout.snapshot_path(number))
     with pytest.raises(NotFound, match="TS1337"):
         reader(store, consumer_id="old")
     with pytest.raises(FixRequest, match="TS1338"):
@@ -139,7 +139,7 @@ def test_a_file_that_is_being_written_is_looked_at_again(store: TableStore) -> N
         file.write_text('{"nextSnapshot": 3}')
 
     runtime = store.runtime.__class__(sleep=nap)
-    found = open_table(Path(store.location).parents[1], runtime=runtime).parts.consumers.find("c")
+    found = open_table(Path(store.location).parents[1], runtime=runtime).context.consumers.find("c")
     assert found == Consumer(3)
     assert len(naps) == 1
 
@@ -157,7 +157,7 @@ def test_progress_may_be_ignored(store: TableStore) -> None:
 def test_a_position_goes_before_progress(store: TableStore) -> None:
     """Who says exactly where means that."""
     position = reader(store, "from-snapshot", snapshot_id=5).position
-    reset_consumer(store.parts, "c", 1)
+    reset_consumer(store.context, "c", 1)
     assert len(told(reader(store, position=position, consumer_id="c"))) == 2
 
 
@@ -179,7 +179,7 @@ def test_two_threads_commit(store: TableStore) -> None:
     for thread in threads:
         thread.join()
     assert trouble == []
-    assert store.parts.consumers.find("c") is not None
+    assert store.context.consumers.find("c") is not None
 
 
 def test_an_idle_consumer_is_forgotten(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_an_idle_consumer_is_forgotten(tmp_path: Path) -> None:
     for number in range(4):
         put(store, row(number))
     for name, hours in (("idle", 2.0), ("busy", 0.5)):
-        reset_consumer(store.parts, name, 1 if name == "idle" else 3)
+        reset_consumer(store.context, name, 1 if name == "idle" else 3)
         os.utime(file_of(store, name), (store.runtime.now_ms() / 1000 - hours * 3600,) * 2)
     assert store.expire(dry_run=True).end == 3
     assert file_of(store, "idle").exists()
@@ -211,9 +211,9 @@ def test_lag(store: TableStore) -> None:
     full = reader(store, "from-snapshot-full", snapshot_id=4, consumer_id="full", batch_rows=1)
     next(full)
     full.commit()
-    store.parts.consumers.put("ahead", Consumer(8))
-    reset_consumer(store.parts, "done", 6)
-    found = {one.name: one for one in list_consumers(store.parts)}
+    store.context.consumers.put("ahead", Consumer(8))
+    reset_consumer(store.context, "done", 6)
+    found = {one.name: one for one in list_consumers(store.context)}
     assert {name: (one.next_snapshot, one.lag_snapshots, one.lag_rows) for name, one in found.items()} == {
         "within": (2, 4, 7),
         "full": (4, 2, 7 + 2),
@@ -222,9 +222,9 @@ def test_lag(store: TableStore) -> None:
     }
     assert "rolled back" in str(found["ahead"].trouble)
     assert found["done"].trouble is None
-    store.fileio.delete(store.layout.snapshot_path(1))
-    store.fileio.delete(store.layout.snapshot_path(2))
-    [gone] = [one for one in list_consumers(store.parts) if one.name == "within"]
+    store.fileio.delete(store.context.layout.snapshot_path(1))
+    store.fileio.delete(store.context.layout.snapshot_path(2))
+    [gone] = [one for one in list_consumers(store.context) if one.name == "within"]
     assert (gone.lag_rows, "expired" in str(gone.trouble)) == (None, True)
 
 
@@ -233,19 +233,19 @@ def test_lag_of_rows_that_would_have_to_be_compared(tmp_path: Path) -> None:
     store = make_table(tmp_path, keys=())
     put(store, row(1))
     overwrite(store, row(2))
-    reset_consumer(store.parts, "c", 1)
-    assert [one.lag_rows for one in list_consumers(store.parts)] == [None]
-    reset_consumer(store.parts, "c", 3)
-    assert [one.lag_rows for one in list_consumers(store.parts)] == [0]
+    reset_consumer(store.context, "c", 1)
+    assert [one.lag_rows for one in list_consumers(store.context)] == [None]
+    reset_consumer(store.context, "c", 3)
+    assert [one.lag_rows for one in list_consumers(store.context)] == [0]
 
 
 def test_reset_and_delete(store: TableStore) -> None:
     """Within what is there; a name that is not known is an error."""
     for number in (0, 7):
         with pytest.raises(FixRequest, match="TS1354"):
-            reset_consumer(store.parts, "c", number)
-    reset_consumer(store.parts, "c", 6)
+            reset_consumer(store.context, "c", number)
+    reset_consumer(store.context, "c", 6)
     assert told(reader(store, consumer_id="c")) == []
-    delete_consumer(store.parts, "c")
+    delete_consumer(store.context, "c")
     with pytest.raises(NotFound, match="TS1355"):
-        delete_consumer(store.parts, "c")
+        delete_consumer(store.context, "c")

@@ -205,7 +205,7 @@ def test_a_position_says_where_it_was_taken(tmp_path: Path) -> None:
     of_files = log_reader(log, "earliest", read_mode="file").position
     refused("TS1339", lambda: log_reader(log, position=of_files, read_mode="log"))
     assert len(told(log_reader(log, position=of_files))) == 5
-    refused("TS1339", lambda: open_stream(log.store.parts, StreamRequest(read_mode="log")))
+    refused("TS1339", lambda: open_stream(log.store.context, StreamRequest(read_mode="log")))
 
 
 def test_columns_of_every_age(tmp_path: Path) -> None:
@@ -269,8 +269,8 @@ def test_a_consumer_holds_its_base(tmp_path: Path) -> None:
     stream = log_reader(log, "from-snapshot", snapshot_id=2, consumer_id="c", batch_rows=1)
     next(stream)
     stream.commit()
-    assert log.store.parts.consumers.find("c").next_snapshot == 1  # type: ignore[union-attr]
-    (found,) = list_consumers(log.store.parts)
+    assert log.store.context.consumers.find("c").next_snapshot == 1  # type: ignore[union-attr]
+    (found,) = list_consumers(log.store.context)
     assert (found.next_snapshot, found.lag_snapshots, found.lag_rows, found.trouble) == (2, 2, 3, None)
     assert told(log_reader(log, "latest", consumer_id="c", read_mode=None)) == [("+U", 2), ("-D", 1)]
 

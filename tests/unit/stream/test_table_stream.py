@@ -276,7 +276,7 @@ def test_a_rollback_of_another_engines_snapshots_is_noticed(five: TableStore) ->
         put(five, row(10 + number))
     for one in five.snapshots.list_all():
         data = encode_snapshot(replace(one, properties=None))
-        five.fileio.replace(five.layout.snapshot_path(one.id), data)
+        five.fileio.replace(five.context.layout.snapshot_path(one.id), data)
     refused("TS1338", lambda: reader(open_table(Path(five.location).parents[1]), position=position))
 
 
@@ -312,7 +312,7 @@ def test_a_difference_whose_past_has_expired_is_refused(tmp_path: Path) -> None:
     store.expire(newest(1))
     assert store.snapshots.list_ids() == (1, 2)
     assert told(reader(store, consumer_id="c")) == [("-D", 1), ("+I", 2)]
-    store.parts.consumers.delete("c")
+    store.context.consumers.delete("c")
     store.expire(newest(1))
     refused("TS1315", lambda: list(stream))
 

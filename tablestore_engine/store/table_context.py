@@ -1,8 +1,6 @@
-"""The stores of one table and branch, made once per table identity and handed down.
+"""What an operation on one branch of one table needs: file system, layout, stores of its metadata, caches, task runner.
 
-Names      Parts   file system, layout, guard, snapshots, schemas, manifests, scanner, memory of key columns,
-                   and who performs bucket tasks (run)
-INVARIANT  parts belong to one table identity (`guard`): an operation takes them once and keeps them, so that it
+INVARIANT  a context belongs to one table identity (`guard`): an operation takes it once and keeps it, so that it
            commits to the table that it read, or not at all.
 INVARIANT  branches share data, manifest and index files, so one ManifestStore and one KeyCache serve all of them.
 """
@@ -34,8 +32,8 @@ from tablestore_engine.store.tasks.task_runner import FileAccess, RunTasks, run_
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Everything that an operation on one branch of one table needs."""
+class TableContext:
+    """Of one table identity and branch. `runner` performs bucket tasks."""
 
     fileio: FileIO
     layout: TableLayout
@@ -56,14 +54,14 @@ class Parts:
         runtime: Runtime,
         identity: str | None,
         runner: RunTasks = run_tasks,
-    ) -> Parts:
-        """Fresh parts of the table with that identity (None: there is no table)."""
+    ) -> TableContext:
+        """A fresh context of the table with that identity (None: there is no table)."""
         manifests = ManifestStore(fileio, layout, runtime)
         guard = TableGuard(fileio, layout.location, identity)
         return cls._made(fileio, layout, runtime, manifests, KeyCache(), guard, runner)
 
-    def on_branch(self, name: str) -> Parts:
-        """Parts of another branch of the same table; memory is shared."""
+    def on_branch(self, name: str) -> TableContext:
+        """The context of another branch of the same table; memory is shared."""
         layout = self.layout.on_branch(name)
         return self._made(
             self.fileio, layout, self.runtime, self.manifests, self.key_cache, self.guard, self.runner
@@ -79,7 +77,7 @@ class Parts:
         key_cache: KeyCache,
         guard: TableGuard,
         runner: RunTasks,
-    ) -> Parts:
+    ) -> TableContext:
         schemas = SchemaStore(fileio, layout)
         return cls(
             fileio=fileio,
