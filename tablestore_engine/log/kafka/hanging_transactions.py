@@ -34,10 +34,11 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, encode_marker, read_range
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, encode_marker
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.partition_ends import Place, find_ends
+from tablestore_engine.log.kafka.partition_reader import read_range
 from tablestore_engine.log.kafka.reader import to_message
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime

@@ -26,12 +26,13 @@ from confluent_kafka.admin import AdminClient
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.followed_log import LogBorder, Messages, Place
-from tablestore_engine.log.kafka.commit_marker import CommitMarker, decode_marker, read_range, read_span
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, decode_marker
 from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer
 from tablestore_engine.log.kafka.kafka_topic import check_shards, check_topic_id, find_topics, missing_topic
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.message_runs import MessageRun, to_columns
 from tablestore_engine.log.kafka.partition_ends import find_beginnings, find_ends
+from tablestore_engine.log.kafka.partition_reader import read_range, read_span
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.shard_borders import merge_shards, to_borders

@@ -1,19 +1,14 @@
-"""Where partitions begin and end, of many at once.
-
-Names      find_ends         behind the last offset, as readers of an isolation see it
-           find_beginnings   the first offset that retention has left
-"""
+"""Where partitions begin and end, of many at once, as the brokers say it to an admin client."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
 
 from tablestore_engine.log.kafka.client_config import ClientConfig
-from tablestore_engine.log.kafka.commit_marker import NEW_TOPIC_SECONDS, PASSING
-from tablestore_engine.log.kafka.kafka_client import code_of
+from tablestore_engine.log.kafka.partition_reader import await_leader
 from tablestore_engine.runtime.outside_world import Runtime
 
 Place = tuple[str, int]
@@ -47,13 +42,8 @@ def _ask(
     isolation: IsolationLevel,
     runtime: Runtime,
 ) -> Mapping[Place, int]:
-    """A new topic may have no leader for a moment."""
-    deadline = runtime.now_ms() + int(min(client.timeout_s, NEW_TOPIC_SECONDS) * 1000)
-    while True:
+    def ask() -> Mapping[Place, int]:
         asked = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=client.timeout_s)
-        try:
-            return {(place.topic, place.partition): one.result().offset for place, one in asked.items()}
-        except KafkaException as error:
-            if code_of(error) not in PASSING or runtime.now_ms() > deadline:
-                raise
-            runtime.sleep(0.05)
+        return {(place.topic, place.partition): one.result().offset for place, one in asked.items()}
+
+    return await_leader(ask, client, runtime)

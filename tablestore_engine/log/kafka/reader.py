@@ -20,10 +20,11 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.kafka.commit_marker import CommitMarker, read_markers, read_range, read_span
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, read_markers
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.message_runs import KIND_OF_HEADER
+from tablestore_engine.log.kafka.partition_reader import read_range, read_span
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 

@@ -38,9 +38,9 @@ from tablestore_engine.errors import (
 )
 from tablestore_engine.log.kafka.access_errors import RIGHTS
 from tablestore_engine.log.kafka.client_config import ClientConfig, profile_config
-from tablestore_engine.log.kafka.commit_marker import read_span
 from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer, said
 from tablestore_engine.log.kafka.partition_ends import find_ends
+from tablestore_engine.log.kafka.partition_reader import read_span
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.runtime.outside_world import Runtime

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.log.kafka.commit_marker import read_range
 from tablestore_engine.log.kafka.kafka_client import make_consumer
+from tablestore_engine.log.kafka.partition_reader import read_range
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import Runtime
 

@@ -20,10 +20,11 @@ from typing import Protocol
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.log.kafka.commit_marker import Progress, read_range
+from tablestore_engine.log.kafka.commit_marker import Progress
 from tablestore_engine.log.kafka.hanging_transactions import data_places
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.partition_ends import find_ends
+from tablestore_engine.log.kafka.partition_reader import read_range
 from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
 from tablestore_engine.log.kafka.reader import to_message
 from tablestore_engine.log.kafka.settings import LogSettings
