@@ -22,6 +22,7 @@ from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, NotFound, RetryError
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.kafka.kafka_client import make_admin
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import find_topics
 from tablestore_engine.log.kafka.reader import read_after, read_log_markers, read_messages
 from tablestore_engine.log.kafka.settings import LogSettings
@@ -72,7 +73,7 @@ def change(engine: Engine, count: int, publish: bool = False) -> None:
 
 def check(engine: Engine, settings: LogSettings) -> None:
     """Every change once, in order of snapshots in each partition; hybrid readers behind any snapshot have the rest."""
-    messages = list(read_messages(settings))
+    messages = list(read_messages(KafkaLog(settings)))
     table, latest = engine.table("d.t"), engine.table("d.t").latest_snapshot_id() or 0
     told = table.changes(0, latest).to_pylist()
     wanted = Counter((row["_snapshot_id"], row["_row_kind"]) for row in told if row["_row_kind"] != "-U")
@@ -82,7 +83,7 @@ def check(engine: Engine, settings: LogSettings) -> None:
         assert places == sorted(set(places)), "once and in order"
     assert fold(messages) == stored_rows(engine, "d.t")
     for snapshot in range(1, latest + 1):
-        behind = list(read_after(settings, snapshot))
+        behind = list(read_after(KafkaLog(settings), snapshot))
         assert all((m.snapshot_id or 0) > snapshot for m in behind)
         assert len(behind) == sum((m.snapshot_id or 0) > snapshot for m in messages)
         assert fold(behind, stored_rows(engine, "d.t", snapshot)) == stored_rows(engine, "d.t")
@@ -108,7 +109,7 @@ def test_the_driver_sends_all_shards(engine: Engine, broker: BrokerInfo) -> None
     settings = new_table(engine, broker.url)
     change(engine, 5, publish=True)
     check(engine, settings)
-    newest = {one.shard: one for one in read_log_markers(settings)}
+    newest = {one.shard: one for one in read_log_markers(KafkaLog(settings))}
     assert {shard: (one.snapshot_id, one.shards) for shard, one in newest.items()} == dict.fromkeys(
         range(SHARDS), (6, SHARDS)
     )
@@ -116,7 +117,7 @@ def test_the_driver_sends_all_shards(engine: Engine, broker: BrokerInfo) -> None
     assert parts == {0: [0, 3], 1: [1], 2: [2]}
     assert status_of(engine).state.reached == 6
     engine.table("d.t").publish()
-    assert len(read_log_markers(settings)) == SHARDS * 7
+    assert len(read_log_markers(KafkaLog(settings))) == SHARDS * 7
 
 
 @pytest.mark.parametrize("point", ["log.rows:5", "log.committed:1", "log.committed:7"])
@@ -292,14 +293,14 @@ def test_its_life(engine: Engine, broker: BrokerInfo) -> None:
     engine.table("d.t").rescale(7)
     engine.write("d.t", rows(0, 40, "b"), WriteSpec())
     wider = settings_of_table(engine, "d.t", broker.url)
-    assert {m.partition for m in read_messages(wider) if m.snapshot_id == 3} == set(range(7))
-    in_order = sorted(read_messages(wider), key=lambda message: message.snapshot_id or 0)
+    assert {m.partition for m in read_messages(KafkaLog(wider)) if m.snapshot_id == 3} == set(range(7))
+    in_order = sorted(read_messages(KafkaLog(wider)), key=lambda message: message.snapshot_id or 0)
     assert fold(in_order) == stored_rows(engine, "d.t")
-    before = len(list(read_messages(wider)))
+    before = len(list(read_messages(KafkaLog(wider))))
     engine.table("d.t").reset_log(2)
     assert status_of(engine).state.reached == 2
     engine.table("d.t").publish()
-    assert len(list(read_messages(wider))) == before + 40
+    assert len(list(read_messages(KafkaLog(wider)))) == before + 40
     assert status_of(engine).state.reached == 3
     engine.drop_table("d.t")
     topics = find_topics(make_admin(settings.client, settings.topic), settings)
