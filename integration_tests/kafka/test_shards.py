@@ -21,7 +21,6 @@ from tablestore_engine.api import Engine, LogStatus, TableSpec, WriteMode, Write
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, NotFound, RetryError
 from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.log.kafka.kafka_client import make_admin
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import find_topics
 from tablestore_engine.log.kafka.reader import read_after, read_log_markers, read_messages
@@ -303,7 +302,7 @@ def test_its_life(engine: Engine, broker: BrokerInfo) -> None:
     assert len(list(read_messages(KafkaLog(wider)))) == before + 40
     assert status_of(engine).state.reached == 3
     engine.drop_table("d.t")
-    topics = find_topics(make_admin(settings.client, settings.topic), settings)
+    topics = find_topics(KafkaLog(settings).connected())
     assert (topics.data, topics.marker) == (None, None)
 
 
@@ -312,13 +311,13 @@ def test_markers_that_are_lost(engine: Engine, broker: BrokerInfo) -> None:
     settings = new_table(engine, broker.url)
     change(engine, 1, publish=True)
     change(engine, 1)
-    admin = make_admin(settings.client, settings.topic)
-    admin.delete_topics([settings.marker_topic])[settings.marker_topic].result()
-    while find_topics(admin, settings).marker is not None:
+    log = KafkaLog(settings).connected()
+    log.admin.delete_topics([settings.marker_topic])[settings.marker_topic].result()
+    while find_topics(log).marker is not None:
         pass
     engine.table("d.t").publish()
     check(engine, settings)
-    topics = find_topics(admin, settings)
+    topics = find_topics(log)
     assert topics.marker is not None
     assert topics.marker.partitions == SHARDS
 
@@ -329,9 +328,9 @@ def test_what_another_process_has_set_right(
 ) -> None:
     """The topic was deleted and the log begun anew elsewhere: whoever had it open goes on, without a refusal."""
     settings = new_table(engine, broker.url, **{"log.publish.shards": shards})
-    admin = make_admin(settings.client, settings.topic)
-    admin.delete_topics([settings.topic])[settings.topic].result()
-    while find_topics(admin, settings).data is not None:
+    log = KafkaLog(settings).connected()
+    log.admin.delete_topics([settings.topic])[settings.topic].result()
+    while find_topics(log).data is not None:
         pass
     with open_engine(tmp_path, broker.url) as other:
         with pytest.raises(NotFound, match="TS1705"):
@@ -348,9 +347,9 @@ def test_another_number_of_shards_is_refused(engine: Engine, broker: BrokerInfo)
         engine.sql("alter table d.t set tblproperties ('log.publish.shards'='1')")
     with pytest.raises(FixRequest, match="TS1012"):
         engine.write("d.t", rows(0, 1, "x"), WriteSpec(table=TableSpec(options={"log.publish.shards": "2"})))
-    admin = make_admin(settings.client, settings.topic)
+    log = KafkaLog(settings).connected()
     wanted = NewPartitions(settings.marker_topic, SHARDS + 1)
-    admin.create_partitions([wanted])[settings.marker_topic].result()
+    log.admin.create_partitions([wanted])[settings.marker_topic].result()
     with pytest.raises(FixRequest, match="TS1776"):
         engine.write("d.t", rows(0, 1, "x"), WriteSpec())
     assert engine.table("d.t").latest_snapshot_id() == 1

@@ -104,7 +104,7 @@ class KafkaFollower:
     def __init__(self, log: KafkaLog) -> None:
         """Raises what make_admin raises, NotFound TS1705, FixRequest TS1706."""
         self._log, settings = log.connected(), log.settings
-        topics = find_topics(self._log.admin, settings)
+        topics = find_topics(self._log)
         if topics.data is None or topics.marker is None:
             raise missing_topic(settings, settings.topic if topics.data is None else settings.marker_topic)
         check_shards(settings, topics)

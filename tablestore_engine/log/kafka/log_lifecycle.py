@@ -84,14 +84,14 @@ def prepare_log(log: KafkaLog, *, after_snapshot: int = 0) -> LogBeginning:
     log = log.connected()
     settings = log.settings
     _try_client(settings)
-    was_absent = find_topics(log.admin, settings).data is None
-    topics, created = create_topics(log.admin, settings, log.runtime)
+    was_absent = find_topics(log).data is None
+    topics, created = create_topics(log)
     try:
-        check_use(log.admin, settings, topics)
+        check_use(log, topics)
     except TablestoreError:
         with contextlib.suppress(TablestoreError, KafkaException):  # what this call made, nobody has claimed
             if newest_marker(log.settings, log.runtime) is None:
-                delete_topics(log.admin, settings, created, topics, log.runtime)
+                delete_topics(log, created, topics)
         raise
     assert topics.data is not None
     attempts = 0
@@ -124,8 +124,8 @@ def reset_log(log: KafkaLog, *, after_snapshot: int) -> LogBeginning:
     """
     log = log.connected()
     settings = log.settings
-    topics, created = create_topics(log.admin, settings, log.runtime)
-    check_use(log.admin, settings, topics)
+    topics, created = create_topics(log)
+    check_use(log, topics)
     assert topics.data is not None
     dropped = 0
     for shard in log.all_shards():
@@ -162,12 +162,12 @@ def drop_log(log: KafkaLog) -> None:
     """Delete the topics that are still this table's; missing ones are fine. Raises what publishing would."""
     log = log.connected()
     settings = log.settings
-    topics = find_topics(log.admin, settings)
+    topics = find_topics(log)
     try:
         newest = newest_marker(log.settings, log.runtime) if topics.marker is not None else None
     except KafkaException as error:
         raise translate(error, settings, doing="looking whose topics they are") from error
-    delete_topics(log.admin, settings, plan_drop(settings, topics, newest), topics, log.runtime)
+    delete_topics(log, plan_drop(settings, topics, newest), topics)
 
 
 def plan_drop(settings: LogSettings, topics: LogTopics, newest: CommitMarker | None) -> tuple[str, ...]:
@@ -211,21 +211,21 @@ def open_progress(log: KafkaLog, producer: LogProducer) -> tuple[Progress, Commi
 def _reached_topics(log: KafkaLog) -> LogTopics:
     """The topics; the data topic of this very table has a partition for each bucket, also when it has got more."""
     settings = log.settings
-    topics = find_topics(log.admin, settings)
+    topics = find_topics(log)
     if topics.data is None or topics.marker is None or topics.data.partitions >= settings.partitions:
         return topics
     newest = newest_marker(log.settings, log.runtime)
     if newest is None or newest.table_uuid != settings.table_uuid or newest.topic_id != topics.data.topic_id:
         return topics
-    reach_partitions(log.admin, settings, log.runtime)
-    return find_topics(log.admin, settings)
+    reach_partitions(log)
+    return find_topics(log)
 
 
 def read_progress(log: KafkaLog) -> tuple[Progress, CommitMarker | None]:
     """P and the newest marker (None when it was lost). REQUIRES that the publisher's init is done: only then is the
     last transaction decided. Raises KafkaException, NotFound TS1705, FixRequest TS1703, TS1704, TS1706, TS1707, TS1731.
     """
-    topics, settings = find_topics(log.admin, log.settings), log.settings
+    settings, topics = log.settings, find_topics(log)
     check_shards(settings, topics)
     newest = newest_marker(log.settings, log.runtime) if topics.marker is not None else None
     if newest is not None:
@@ -243,7 +243,7 @@ def read_progress(log: KafkaLog) -> tuple[Progress, CommitMarker | None]:
     check_topics(settings, topics, topics.data.topic_id if topics.data is not None else "")
     assert topics.data is not None
     progress = _progress_from_tails(log, topics.data)
-    create_topics(log.admin, settings, log.runtime)
+    create_topics(log)
     return progress, None
 
 

@@ -48,13 +48,13 @@ def read_log_state(log: KafkaLog) -> LogState:
 
 
 def _read(log: KafkaLog) -> LogState:
-    topics, settings = find_topics(log.admin, log.settings), log.settings
+    settings, topics = log.settings, find_topics(log)
     names = tuple(
         name
         for name, facts in ((settings.topic, topics.data), (settings.marker_topic, topics.marker))
         if facts
     )
-    configs = read_configs(log.admin, settings, names) if names else {}
+    configs = read_configs(log, names) if names else {}
     found = [_read_shard(shard, topics) for shard in log.all_shards()]
     ends = {partition: end for one in found for partition, end in one.ends.items()}
     shards = [one.state() for one in found]
@@ -133,7 +133,7 @@ def plan_early(progress: Progress | None, ends: Mapping[int, int]) -> EarlyState
 
 
 def _writer(log: KafkaLog) -> LogWriter:
-    state, settings = find_state(log.admin, log.settings, log.runtime), log.settings
+    settings, state = log.settings, find_state(log)
     if state is None:
         return LogWriter(settings.transactional_id)
     return LogWriter(

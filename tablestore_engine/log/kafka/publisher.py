@@ -103,7 +103,7 @@ class Publisher:
             if read_state is None or not (self._log.settings.is_eventual or session.progress.early):
                 outbox()
                 return
-            topic = KafkaTopic(session.admin, self._log.settings, self._log.runtime)
+            topic = KafkaTopic(session.log.admin, self._log.settings, self._log.runtime)
             call = EventualCall(latest_id, read, read_state, find_commit, outbox, early)
             publish_eventual(session, topic, call, self._log.settings, self._log.runtime, tally)
 
@@ -185,18 +185,18 @@ class Publisher:
         if session is None:
             log = self._log.connected()
             producer = LogProducer(self._log.settings, self._log.settings.transactional_id)
-            session = self._session = Session(log.admin, producer, Progress(0, None, ""))
+            session = self._session = Session(log, producer, Progress(0, None, ""))
             session.progress, newest = open_progress(log, producer)
             tally.settle(newest)
-            topics = find_topics(log.admin, log.settings)
-            check_use(log.admin, log.settings, topics)
+            topics = find_topics(log)
+            check_use(log, topics)
             session.marker_id = "" if topics.marker is None else topics.marker.topic_id
         _check_history(self._log.settings, session.progress, latest_id, find_commit)
         return session
 
     def _fits(self, session: Session) -> bool:
         """Whether the topics are those that it was opened on."""
-        topics = find_topics(session.admin, self._log.settings)
+        topics = find_topics(session.log)
         try:
             check_topics(self._log.settings, topics, session.progress.topic_id)
         except TablestoreError:

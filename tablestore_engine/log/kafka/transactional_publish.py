@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
-from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.avro_schema import SchemaIds
 from tablestore_engine.log.changes import ChangelogRows, SnapshotChanges
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, encode_marker, plan_progress
 from tablestore_engine.log.kafka.hanging_transactions import await_visible, check_alone, marker_place
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
 from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
 from tablestore_engine.log.kafka.publish_progress import PublishProgress
@@ -35,9 +35,9 @@ Forget = Callable[[int, Iterable[bytes]], None]
 
 @dataclass
 class Session:
-    """An initialised producer and what it knows; dropped as a whole. `marker_id`: the marker topic that it knows."""
+    """A connected log, an initialised producer, what it knows; dropped as a whole. `marker_id`: of the marker topic."""
 
-    admin: AdminClient
+    log: KafkaLog
     producer: LogProducer
     progress: Progress
     own: OwnOffsets | None = None
@@ -195,7 +195,7 @@ def send_marker_and_commit(
     """Reports, marker, commit; the progress in memory follows. Raises KafkaException, TS1709, TS1714, TS1730."""
     producer = session.producer
     spans = producer.settle()
-    check_alone(session.admin, spans, producer.arrived, settings, runtime)
+    check_alone(session.log.admin, spans, producer.arrived, settings, runtime)
     placed = session.placed(marker, spans, producer.arrived)
     producer.send_marker(*encode_marker(placed))
     runtime.crash_point("log.marker")
@@ -211,7 +211,7 @@ def _await_commit(session: Session, marker: CommitMarker, settings: LogSettings,
     """Readers see the transaction before the next one begins: aborting that one could drop what is still hidden."""
     following = {(settings.topic, part): end for part, (first, end) in marker.offsets.items() if first < end}
     following[marker_place(settings)] = session.producer.marker_end
-    await_visible(session.admin, following, settings, runtime)
+    await_visible(session.log.admin, following, settings, runtime)
     session.moved(marker)
 
 
