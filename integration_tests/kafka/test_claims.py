@@ -29,7 +29,6 @@ from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.runtime.outside_world import SYSTEM
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TURNS = 4
@@ -157,7 +156,7 @@ def test_a_claim_that_the_broker_answers_with_nothing_is_tried_again(
     prepare_log(KafkaLog(settings))
     assert len(calls) == (1 if lands else 2)
     with closing(make_consumer(settings.client)) as consumer:
-        assert len(read_markers(consumer, settings, SYSTEM, everything=True)) == 1
+        assert len(read_markers(KafkaLog(settings), consumer, everything=True)) == 1
     with Publisher(KafkaLog(settings)) as publisher:
         assert publisher.publish_pending(2, source.read).published == 2
     assert published(source, settings) == expected(source)

@@ -27,9 +27,7 @@ from dataclasses import dataclass, field, replace
 from confluent_kafka import Consumer, TopicPartition
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.kafka.partition_reader import read_range, read_span
-from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 
 _FIRST_LOOK = 16
 _WIDEN = 8
@@ -177,18 +175,16 @@ def decode_marker(value: bytes) -> CommitMarker:
         ) from error
 
 
-def read_markers(
-    consumer: Consumer, settings: LogSettings, runtime: Runtime, *, everything: bool = False
-) -> tuple[CommitMarker, ...]:
-    """The newest markers of the settings' shard, oldest first; () when there are none. `everything` reads from the
+def read_markers(log: KafkaLog, consumer: Consumer, *, everything: bool = False) -> tuple[CommitMarker, ...]:
+    """The newest markers of the log's shard, oldest first; () when there are none. `everything` reads from the
     beginning.
     """
-    place = TopicPartition(settings.marker_topic, settings.shard)
-    low, high = read_span(consumer, place, settings.client, runtime)
+    place = TopicPartition(*log.marker_place)
+    low, high = log.read_span(consumer, place)
     look = high - low if everything else _FIRST_LOOK
     while high > low:
         start = max(low, high - look)
-        records = read_range(consumer, place, (start, high), runtime, settings.client.timeout_s)
+        records = log.read_range(consumer, place, (start, high))
         values = [value for value in (record.value() for record in records) if value is not None]
         if values or start == low:
             return tuple(decode_marker(value) for value in values)

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.log.kafka.kafka_client import make_admin
 from tablestore_engine.log.kafka.partition_ends import Place, find_beginnings, find_ends
-from tablestore_engine.log.kafka.partition_reader import read_range, read_span
+from tablestore_engine.log.kafka.partition_reader import await_leader, read_range, read_span
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
@@ -49,7 +49,17 @@ class KafkaLog:
 
     def all_shards(self) -> tuple[KafkaLog, ...]:
         """Those of every publisher."""
-        return tuple(self.of_shard(number) for number in range(self.settings.shards))
+        return tuple(replace(self, settings=one) for one in self.settings.all_shards())
+
+    @property
+    def data_places(self) -> tuple[Place, ...]:
+        """Every data partition that this publisher sends."""
+        return tuple((self.settings.topic, partition) for partition in self.settings.own_partitions)
+
+    @property
+    def marker_place(self) -> Place:
+        """The one partition of its markers: an open transaction of another shard hides none of them."""
+        return self.settings.marker_topic, self.settings.shard
 
     def deadline_ms(self) -> int:
         """When who waits from now on for an answer gives up."""
@@ -59,11 +69,17 @@ class KafkaLog:
         self, places: Iterable[Place], isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
     ) -> Mapping[Place, int]:
         """The end of each partition as readers of that isolation see it. Raises KafkaException."""
-        return find_ends(self.admin, places, self.settings.client, isolation, self.runtime)
+        wanted, client = tuple(places), self.settings.client
+        return await_leader(
+            lambda: find_ends(self.admin, wanted, client.timeout_s, isolation), client, self.runtime
+        )
 
     def find_beginnings(self, places: Iterable[Place]) -> Mapping[Place, int]:
         """The offset of the first message that may be there. Raises KafkaException."""
-        return find_beginnings(self.admin, places, self.settings.client, self.runtime)
+        wanted, client = tuple(places), self.settings.client
+        return await_leader(
+            lambda: find_beginnings(self.admin, wanted, client.timeout_s), client, self.runtime
+        )
 
     def read_span(self, consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
         """First offset and the last decided one (LSO) + 1. Raises KafkaException."""

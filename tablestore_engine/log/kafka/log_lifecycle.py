@@ -34,10 +34,8 @@ from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, pl
 from tablestore_engine.log.kafka.hanging_transactions import (
     await_decided,
     check_covered,
-    data_places,
     drop_hidden,
     find_undecided,
-    marker_place,
     settle_topics,
 )
 from tablestore_engine.log.kafka.kafka_client import make_consumer
@@ -90,7 +88,7 @@ def prepare_log(log: KafkaLog, *, after_snapshot: int = 0) -> LogBeginning:
         check_use(log, topics)
     except TablestoreError:
         with contextlib.suppress(TablestoreError, KafkaException):  # what this call made, nobody has claimed
-            if newest_marker(log.settings, log.runtime) is None:
+            if newest_marker(log) is None:
                 delete_topics(log, created, topics)
         raise
     assert topics.data is not None
@@ -141,20 +139,12 @@ def reset_log(log: KafkaLog, *, after_snapshot: int) -> LogBeginning:
 def _reset_shard(log: KafkaLog, producer: LogProducer, data: TopicFacts, after_snapshot: int) -> int:
     """How many rows that no reader had seen are dropped."""
     producer.init()
-    newest = newest_marker(log.settings, log.runtime)
+    newest = newest_marker(log)
     if newest is not None:
         check_owner(log.settings, newest)
-    dropped = drop_hidden(log.admin, producer, log.settings, log.runtime)
+    dropped = drop_hidden(log, producer)
     claim = Claim(over=newest)
-    write_base(
-        log.admin,
-        producer,
-        log.settings,
-        data,
-        after_snapshot=after_snapshot,
-        runtime=log.runtime,
-        claim=claim,
-    )
+    write_base(log, producer, data, after_snapshot=after_snapshot, claim=claim)
     return dropped
 
 
@@ -164,7 +154,7 @@ def drop_log(log: KafkaLog) -> None:
     settings = log.settings
     topics = find_topics(log)
     try:
-        newest = newest_marker(log.settings, log.runtime) if topics.marker is not None else None
+        newest = newest_marker(log) if topics.marker is not None else None
     except KafkaException as error:
         raise translate(error, settings, doing="looking whose topics they are") from error
     delete_topics(log, plan_drop(settings, topics, newest), topics)
@@ -194,17 +184,15 @@ def open_progress(log: KafkaLog, producer: LogProducer) -> tuple[Progress, Commi
     if (
         topics.data is not None and topics.data.partitions == settings.partitions
     ):  # else read_progress refuses
-        markers = [] if topics.marker is None else [marker_place(settings)]
-        places = [*markers, *data_places(settings)]
-        if find_undecided(log.admin, places, settings, log.runtime):
+        markers = [] if topics.marker is None else [log.marker_place]
+        places = [*markers, *log.data_places]
+        if find_undecided(log, places):
             read_progress(log)
-            settle_topics(log.admin, producer, settings, log.runtime, lambda: read_progress(log)[1])
+            settle_topics(log, producer, lambda: read_progress(log)[1])
     progress, newest = read_progress(log)
     if newest is not None and topics.data is not None and is_left_claim(settings, newest):
         claim = Claim(is_ours=newest.made, over=newest)
-        write_base(
-            log.admin, producer, log.settings, topics.data, after_snapshot=0, runtime=log.runtime, claim=claim
-        )
+        write_base(log, producer, topics.data, after_snapshot=0, claim=claim)
     return progress, newest
 
 
@@ -214,7 +202,7 @@ def _reached_topics(log: KafkaLog) -> LogTopics:
     topics = find_topics(log)
     if topics.data is None or topics.marker is None or topics.data.partitions >= settings.partitions:
         return topics
-    newest = newest_marker(log.settings, log.runtime)
+    newest = newest_marker(log)
     if newest is None or newest.table_uuid != settings.table_uuid or newest.topic_id != topics.data.topic_id:
         return topics
     reach_partitions(log)
@@ -227,18 +215,12 @@ def read_progress(log: KafkaLog) -> tuple[Progress, CommitMarker | None]:
     """
     settings, topics = log.settings, find_topics(log)
     check_shards(settings, topics)
-    newest = newest_marker(log.settings, log.runtime) if topics.marker is not None else None
+    newest = newest_marker(log) if topics.marker is not None else None
     if newest is not None:
         check_owner(settings, newest)
         check_topics(settings, topics, newest.topic_id)
         progress = plan_progress(newest)
-        check_covered(
-            log.admin,
-            settings,
-            progress,
-            log.runtime,
-            lambda: newest_marker(log.settings, log.runtime) != newest,
-        )
+        check_covered(log, progress, lambda: newest_marker(log) != newest)
         return progress, newest
     check_topics(settings, topics, topics.data.topic_id if topics.data is not None else "")
     assert topics.data is not None
@@ -271,10 +253,10 @@ def _claim(log: KafkaLog, data: TopicFacts, after_snapshot: int, *, is_new: bool
     producer = LogProducer(settings, f"ts-claim-{settings.topic}")
     producer.init()
     # a second base marker behind one that is only hidden would set P back
-    places = [marker_place(shard.settings) for shard in shards]
-    await_decided(log.admin, places, settings, log.runtime)
+    places = [shard.marker_place for shard in shards]
+    await_decided(log, places)
     ends = log.find_ends(places)
-    newest = [newest_marker(shard.settings, shard.runtime) for shard in shards]
+    newest = [newest_marker(shard) for shard in shards]
     is_ours = is_ours or any(one is not None and one.made for one in newest)
     owners = [one for one in newest if one is not None and not is_left_claim(settings, one)]
     for owner in owners:
@@ -284,17 +266,9 @@ def _claim(log: KafkaLog, data: TopicFacts, after_snapshot: int, *, is_new: bool
         return is_ours
     if not is_new and any(_has_rows(shard) for shard in shards):
         raise _taken(settings, "it holds rows, but no marker says that they are this table's")
-    behind = {shard.settings.shard: ends[marker_place(shard.settings)] for shard in shards}
+    behind = {shard.settings.shard: ends[shard.marker_place] for shard in shards}
     claim = Claim(is_ours, behind, over=newest[0])
-    write_base(
-        log.admin,
-        producer,
-        log.settings,
-        data,
-        after_snapshot=after_snapshot,
-        runtime=log.runtime,
-        claim=claim,
-    )
+    write_base(log, producer, data, after_snapshot=after_snapshot, claim=claim)
     for shard, before in zip(shards, newest, strict=True):
         _await_marker(shard, before=before)
     return is_ours
@@ -305,20 +279,20 @@ def _await_marker(log: KafkaLog, *, before: CommitMarker | None) -> None:
     waiting it could find no marker yet. What does not appear in time is found (or missed) by the next command.
     """
     deadline = log.deadline_ms()
-    while newest_marker(log.settings, log.runtime) == before and log.runtime.now_ms() < deadline:
+    while newest_marker(log) == before and log.runtime.now_ms() < deadline:
         log.runtime.sleep(0.01)
 
 
 def _has_rows(log: KafkaLog) -> bool:
     with closing(make_consumer(log.settings.client)) as consumer:
-        tails = find_tails(consumer, log.settings, log.runtime)
+        tails = find_tails(log, consumer)
     return any(following > 0 for following, _ in tails.values())
 
 
 def _progress_from_tails(log: KafkaLog, data: TopicFacts) -> Progress:
     settings = log.settings
     with closing(make_consumer(settings.client)) as consumer:
-        tails = find_tails(consumer, settings, log.runtime)
+        tails = find_tails(log, consumer)
     known = [message for _, message in tails.values() if message is not None]
     if (
         not known or settings.is_eventual

@@ -18,11 +18,7 @@ from confluent_kafka import KafkaException
 
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, plan_progress
-from tablestore_engine.log.kafka.hanging_transactions import (
-    data_places,
-    find_undecided,
-    marker_place,
-)
+from tablestore_engine.log.kafka.hanging_transactions import find_undecided
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import LogTopics, check_topics, find_topics
 from tablestore_engine.log.kafka.log_base import newest_marker
@@ -102,11 +98,11 @@ class _Shard:
 def _read_shard(log: KafkaLog, topics: LogTopics) -> _Shard:
     settings = log.settings
     has_marks = topics.marker is not None and settings.shard < topics.marker.partitions
-    newest = newest_marker(settings, log.runtime) if has_marks else None
-    data, marks = data_places(settings), [marker_place(settings)]
+    newest = newest_marker(log) if has_marks else None
+    data, marks = log.data_places, [log.marker_place]
     has_all = topics.data is not None and topics.data.partitions >= settings.partitions
     there = [*(data if has_all else ()), *(marks if has_marks else ())]
-    undecided = find_undecided(log.admin, there, settings, log.runtime) if there else {}
+    undecided = find_undecided(log, there) if there else {}
     ends = log.find_ends(data) if has_all else {}
     return _Shard(
         newest,

@@ -103,9 +103,9 @@ class Publisher:
             if read_state is None or not (self._log.settings.is_eventual or session.progress.early):
                 outbox()
                 return
-            topic = KafkaTopic(session.log.admin, self._log.settings, self._log.runtime)
+            topic = KafkaTopic(session.log)
             call = EventualCall(latest_id, read, read_state, find_commit, outbox, early)
-            publish_eventual(session, topic, call, self._log.settings, self._log.runtime, tally)
+            publish_eventual(session, topic, call, tally)
 
         session, tally = self._repeat(send, latest_id, find_commit, deadline_ms)
         return PublishReport(session.progress.published, tally.snapshots, tally.rows, tally.offsets)
@@ -125,7 +125,7 @@ class Publisher:
             if self._log.settings.client.registry:
                 self._open_registry().check(self._log.settings.schemas, self._log.settings.topic)
 
-        deadline_ms = self._log.runtime.now_ms() + int(self._log.settings.client.timeout_s * 1000)
+        deadline_ms = self._log.deadline_ms()
         return self._repeat(look, latest_id, find_commit, deadline_ms)[0].progress.published
 
     def _repeat(
@@ -224,16 +224,14 @@ class Publisher:
             if changes is not None:
                 ids = self._register(changes.schema)
                 tally.progress.begin(snapshot_id, latest_id, changes.count_rows)
-                publish_snapshot(
-                    session, changes, self._log.settings, self._log.runtime, tally, ids=ids, forget=forget
-                )
+                publish_snapshot(session, changes, tally, ids=ids, forget=forget)
             elif session.progress.partial and snapshot_id == session.progress.published + 1:
                 raise history_differs(
                     self._log.settings, f"rows of snapshot {snapshot_id} are visible, it has none now"
                 )
         if session.progress.published < latest_id:
             commit = (find_commit(latest_id) if find_commit is not None else None) or ""
-            publish_marker(session, latest_id, commit, self._log.settings, self._log.runtime)
+            publish_marker(session, latest_id, commit)
 
     def _register(self, schema: TableSchema) -> SchemaIds:
         """Numbers of the Avro schemas of a snapshot, before its transaction begins. Raises TS1767-TS1772."""

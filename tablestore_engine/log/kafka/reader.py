@@ -25,9 +25,6 @@ from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.message_runs import KIND_OF_HEADER
-from tablestore_engine.log.kafka.partition_reader import read_range, read_span
-from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.runtime.outside_world import Runtime
 
 _SLICE = 50_000
 _TAIL = 16
@@ -56,10 +53,7 @@ def read_log_markers(log: KafkaLog) -> tuple[CommitMarker, ...]:
     """Every marker that compaction left, oldest first; one shard after the other."""
     with closing(make_consumer(log.settings.client)) as consumer:
         try:
-            found = [
-                read_markers(consumer, shard.settings, log.runtime, everything=True)
-                for shard in log.all_shards()
-            ]
+            found = [read_markers(shard, consumer, everything=True) for shard in log.all_shards()]
             return tuple(itertools.chain.from_iterable(found))
         except KafkaException as error:
             raise translate(error, log.settings, doing="reading the markers") from error
@@ -93,20 +87,16 @@ def fold_messages(messages: Iterable[LogMessage]) -> tuple[LogMessage, ...]:
     return tuple(message for message in alive if message.value is not None and not _is_delete(message))
 
 
-def find_tails(
-    consumer: Consumer, settings: LogSettings, runtime: Runtime
-) -> Mapping[int, tuple[int, LogMessage | None]]:
+def find_tails(log: KafkaLog, consumer: Consumer) -> Mapping[int, tuple[int, LogMessage | None]]:
     """{own partition: (next offset, newest message with our headers or None)}. Raises KafkaException."""
     tails: dict[int, tuple[int, LogMessage | None]] = {}
-    for partition in settings.own_partitions:
-        place = TopicPartition(settings.topic, partition)
-        low, high = read_span(consumer, place, settings.client, runtime)
+    for partition in log.settings.own_partitions:
+        place = TopicPartition(log.settings.topic, partition)
+        low, high = log.read_span(consumer, place)
         newest, look = None, _TAIL
         while newest is None and high > low:
             begin = max(low, high - look)
-            found = map(
-                to_message, read_range(consumer, place, (begin, high), runtime, settings.client.timeout_s)
-            )
+            found = map(to_message, log.read_range(consumer, place, (begin, high)))
             newest = next((m for m in reversed(list(found)) if m.snapshot_id is not None), None)
             if begin == low:
                 break
