@@ -28,7 +28,6 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
 from tablestore_engine.log.kafka import kafka_sink
-from tablestore_engine.log.kafka.kafka_client import make_admin
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import _delete
 from tablestore_engine.log.kafka.reader import read_log_markers, read_messages
@@ -315,7 +314,7 @@ def test_a_new_beginning_takes_phantoms_back(
     command = [*CHILD, str(tmp_path), broker.url, "w", "3", "0", "1"]
     assert _run(command, "commit.manifests:1").returncode == -signal.SIGKILL
     if is_lost:
-        _delete(make_admin(settings.client, settings.topic), settings, [settings.marker_topic])
+        _delete(KafkaLog(settings).connected(), [settings.marker_topic])
         with open_engine(tmp_path, broker.url) as fresh, pytest.raises(FixRequest, match="TS1707"):
             fresh.table("d.t").publish()
     engine.table("d.t").reset_log(1)
