@@ -19,6 +19,7 @@ from pathlib import Path
 from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.kafka.commit_marker import CommitMarker
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.reader import read_log_markers, read_messages
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 from tablestore_engine.runtime.outside_world import Runtime
@@ -83,7 +84,7 @@ def fold(messages: Iterable[LogMessage], into: Mapping[int, str] | None = None) 
 
 def topic_rows(settings: LogSettings) -> Rows:
     """What a consumer of committed messages has."""
-    return fold(read_messages(settings))
+    return fold(read_messages(KafkaLog(settings)))
 
 
 def rows_at(messages: Iterable[LogMessage], marker: CommitMarker) -> Rows:
@@ -99,8 +100,8 @@ def rows_at(messages: Iterable[LogMessage], marker: CommitMarker) -> Rows:
 
 def check_markers(engine: Engine, name: str, settings: LogSettings) -> int:
     """Every complete marker; the number of them that `unchecked` is said of."""
-    messages, latest = list(read_messages(settings)), engine.table(name).latest_snapshot_id()
-    markers = [one for one in read_log_markers(settings) if one.last and one.snapshot_id > 0]
+    messages, latest = list(read_messages(KafkaLog(settings))), engine.table(name).latest_snapshot_id()
+    markers = [one for one in read_log_markers(KafkaLog(settings)) if one.last and one.snapshot_id > 0]
     assert markers[-1].snapshot_id == latest
     # markers of a topic that is gone promise nothing any more
     markers = [one for one in markers if one.topic_id == markers[-1].topic_id]

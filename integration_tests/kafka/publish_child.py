@@ -7,6 +7,7 @@ import json
 import sys
 
 from integration_tests.kafka.source import Source, settings_of
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.publisher import Publisher
 
 
@@ -15,7 +16,7 @@ def main(url: str, uuid: str, snapshots: str, latest: str, chunk_rows: str) -> N
     source = Source(uuid=uuid)
     source.grow(int(snapshots))
     settings = dataclasses.replace(settings_of(source, url), chunk_rows=int(chunk_rows))
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         report = publisher.publish_pending(int(latest), source.read, find_commit=source.find_commit)
     print(json.dumps({"snapshots": report.snapshots, "rows": report.rows, "published": report.published}))
 

@@ -23,6 +23,7 @@ from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log.changes import ChangeBatch, SnapshotChanges
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log
 from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
@@ -106,7 +107,7 @@ def new_table(broker: BrokerInfo, snapshots: int, **options: str) -> tuple[Sourc
     source = Source()
     source.grow(snapshots)
     settings = settings_of(source, broker.url, **options)
-    prepare_log(settings)
+    prepare_log(KafkaLog(settings))
     return source, settings
 
 
@@ -133,7 +134,7 @@ def published(
     """(snapshot, kind, id) of every message, per partition, in offset order; checks headers and envelope on the way."""
     seen: dict[int, list[Row]] = {bucket: [] for bucket in range(source.buckets)}
     numbers: dict[tuple[int, int], int] = {}
-    for message in read_messages(settings, isolation=isolation):
+    for message in read_messages(KafkaLog(settings), isolation=isolation):
         assert message.snapshot_id is not None
         assert message.kind is not None
         assert message.commit == f"tester:{message.snapshot_id}"

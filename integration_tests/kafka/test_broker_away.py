@@ -22,6 +22,7 @@ from tablestore_engine.errors import (
     TablestoreError,
 )
 from tablestore_engine.log.changes import SnapshotChanges
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log
 from tablestore_engine.log.kafka.publisher import Publisher
@@ -37,8 +38,8 @@ def test_broker_down(tmp_path: Path) -> None:
         settings = with_timeout(settings_of(source, url), 2.0)
         started = time.monotonic()
         for action in (
-            lambda: prepare_log(settings),
-            lambda: Publisher(settings).publish_pending(1, source.read),
+            lambda: prepare_log(KafkaLog(settings)),
+            lambda: Publisher(KafkaLog(settings)).publish_pending(1, source.read),
         ):
             with pytest.raises(RetryError, match="TS1702") as caught:
                 action()
@@ -61,7 +62,7 @@ def test_restart_of_the_broker(tmp_path: Path) -> None:
                 restarter.start()
             return source.read(snapshot_id)
 
-        with Publisher(settings) as publisher:
+        with Publisher(KafkaLog(settings)) as publisher:
             assert publisher.publish_pending(4, read).published == 4
         restarter.join()
         assert published(source, settings) == expected(source)
@@ -82,12 +83,15 @@ def test_broker_stays_away_in_the_middle(tmp_path: Path) -> None:
             return source.read(snapshot_id)
 
         started = time.monotonic()
-        with Publisher(settings) as publisher, pytest.raises(TablestoreError, match=r"TS1702|TS1712"):
+        with (
+            Publisher(KafkaLog(settings)) as publisher,
+            pytest.raises(TablestoreError, match=r"TS1702|TS1712"),
+        ):
             publisher.publish_pending(4, read)
         assert time.monotonic() - started < 45
         again = start_broker(tmp_path)
         assert again.url == broker.url
-        with Publisher(settings) as publisher:
+        with Publisher(KafkaLog(settings)) as publisher:
             publisher.publish_pending(4, source.read)
         assert published(source, settings) == expected(source)
     finally:
@@ -109,7 +113,7 @@ def test_a_broker_without_room(tmp_path: Path) -> None:
                 resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (4_096, resource.RLIM_INFINITY))
             return source.read(snapshot_id)
 
-        with Publisher(settings) as publisher, pytest.raises(TablestoreError, match=r"TS17\d\d"):
+        with Publisher(KafkaLog(settings)) as publisher, pytest.raises(TablestoreError, match=r"TS17\d\d"):
             publisher.publish_pending(3, read)
         stop_broker(tmp_path)
         start_broker(tmp_path)
@@ -117,7 +121,7 @@ def test_a_broker_without_room(tmp_path: Path) -> None:
         whole = expected(source)
         for partition, rows in seen.items():
             assert rows == [one for one in whole[partition] if one[0] == 1][: len(rows)]
-        with Publisher(settings) as publisher:
+        with Publisher(KafkaLog(settings)) as publisher:
             assert publisher.publish_pending(3, source.read).published == 3
         assert published(source, settings) == whole
     finally:
@@ -142,7 +146,7 @@ def test_lost_answer_of_a_commit(
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the answer was lost"))
 
     monkeypatch.setattr(LogProducer, "commit", lose_second_answer)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         report = publisher.publish_pending(3, source.read)
     assert (report.snapshots, report.rows, report.published) == ((1, 2, 3), 24, 3)
     assert published(source, settings) == expected(source)
@@ -160,12 +164,12 @@ def test_unknown_outcome_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             stop_broker(tmp_path)
             commit(self)
 
-        with monkeypatch.context() as patched, Publisher(settings) as publisher:
+        with monkeypatch.context() as patched, Publisher(KafkaLog(settings)) as publisher:
             patched.setattr(LogProducer, "commit", stop_first)
             with pytest.raises(OutcomeUnknown, match="TS1712"):
                 publisher.publish_pending(2, source.read)
         start_broker(tmp_path)
-        with Publisher(settings) as publisher:
+        with Publisher(KafkaLog(settings)) as publisher:
             assert publisher.publish_pending(2, source.read).published == 2
         assert published(source, settings) == expected(source)
     finally:
@@ -184,11 +188,11 @@ def test_a_missing_delivery_report_stops_the_commit(
         if len(seen) != 3:
             on_row(self, error, message)
 
-    with monkeypatch.context() as patched, Publisher(settings) as publisher:
+    with monkeypatch.context() as patched, Publisher(KafkaLog(settings)) as publisher:
         patched.setattr(LogProducer, "_on_row", forget_third)
         with pytest.raises(EngineBug, match="TS1714"):
             publisher.publish_pending(1, source.read)
     assert published(source, settings) == {0: [], 1: []}
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(1, source.read)
     assert published(source, settings) == expected(source)

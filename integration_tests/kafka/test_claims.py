@@ -24,11 +24,11 @@ from tablestore_engine.log.decode import decode_rows
 from tablestore_engine.log.kafka import log_lifecycle as lifecycle
 from tablestore_engine.log.kafka.commit_marker import read_markers
 from tablestore_engine.log.kafka.kafka_client import make_consumer
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.runtime.outside_world import SYSTEM
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TURNS = 4
@@ -47,9 +47,9 @@ def two_tables(broker: BrokerInfo) -> tuple[Source, LogSettings, Source, LogSett
 def test_a_claim_without_a_table_is_taken_over(broker: BrokerInfo) -> None:
     """The first writer died behind its claim: the next one at the same place gets the topic, and publishes."""
     _, dead, source, settings = two_tables(broker)
-    prepare_log(dead)
-    prepare_log(settings)
-    with Publisher(settings) as publisher:
+    prepare_log(KafkaLog(dead))
+    prepare_log(KafkaLog(settings))
+    with Publisher(KafkaLog(settings)) as publisher:
         assert publisher.publish_pending(2, source.read).published == 2
     assert published(source, settings) == expected(source)
 
@@ -60,7 +60,7 @@ def test_a_topic_that_was_taken_over_goes_with_its_table(broker: BrokerInfo, tmp
     dead = dataclasses.replace(
         settings_of(Source(buckets=1), broker.url), topic=topic, place=f"{tmp_path}/d.db/t"
     )
-    prepare_log(dead)
+    prepare_log(KafkaLog(dead))
     with _engine(broker, tmp_path) as engine:
         engine.write("d.t", _row(1), _spec(topic))
         assert engine.table("d.t").schema.options["tablestore.managed-topic"] == "true"
@@ -71,9 +71,9 @@ def test_a_topic_that_was_taken_over_goes_with_its_table(broker: BrokerInfo, tmp
 def test_the_table_that_won_takes_its_topic_back(broker: BrokerInfo) -> None:
     """Two first writers: the one that claimed last lost the race for the name; the winner publishes all the same."""
     source, winner, _, loser = two_tables(broker)
-    prepare_log(winner)
-    prepare_log(loser)
-    with Publisher(winner) as publisher:
+    prepare_log(KafkaLog(winner))
+    prepare_log(KafkaLog(loser))
+    with Publisher(KafkaLog(winner)) as publisher:
         assert publisher.publish_pending(2, source.read).published == 2
     assert published(source, winner) == expected(source)
 
@@ -83,19 +83,19 @@ def test_a_claim_does_not_land_behind_what_was_published_meanwhile(
 ) -> None:
     """The winner publishes between the loser's look and its claim: TS1704, P is not set back, no row comes twice."""
     source, winner, _, loser = two_tables(broker)
-    prepare_log(winner)
+    prepare_log(KafkaLog(winner))
     real = lifecycle.write_base
 
     def publish_first(*args: object, **more: object) -> None:
         monkeypatch.undo()
-        with Publisher(winner) as publisher:
+        with Publisher(KafkaLog(winner)) as publisher:
             assert publisher.publish_pending(1, source.read).published == 1
         real(*args, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(lifecycle, "write_base", publish_first)
     with pytest.raises(FixRequest, match="TS1704"):
-        prepare_log(loser)
-    with Publisher(winner) as publisher:
+        prepare_log(KafkaLog(loser))
+    with Publisher(KafkaLog(winner)) as publisher:
         assert publisher.publish_pending(2, source.read).snapshots == (2,)
     assert published(source, winner) == expected(source)
 
@@ -104,20 +104,20 @@ def test_a_claim_of_shards_lands_behind_nothing(broker: BrokerInfo, monkeypatch:
     """One shard alone was published between the loser's look and its claim: the whole claim is given up (TS1704)."""
     source, winner, _, loser = two_tables(broker)
     winner, loser = (dataclasses.replace(one, shards=2) for one in (winner, loser))
-    prepare_log(winner)
+    prepare_log(KafkaLog(winner))
     real = lifecycle.write_base
 
     def publish_first(*args: object, **more: object) -> None:
         monkeypatch.undo()
-        with Publisher(winner.of_shard(1)) as publisher:
+        with Publisher(KafkaLog(winner.of_shard(1))) as publisher:
             assert publisher.publish_pending(1, source.read).published == 1
         real(*args, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(lifecycle, "write_base", publish_first)
     with pytest.raises(FixRequest, match="TS1704"):
-        prepare_log(loser)
+        prepare_log(KafkaLog(loser))
     for shard in winner.all_shards():
-        with Publisher(shard) as publisher:
+        with Publisher(KafkaLog(shard)) as publisher:
             assert publisher.publish_pending(2, source.read).published == 2
     assert published(source, winner) == expected(source)
 
@@ -126,13 +126,13 @@ def test_a_claim_of_shards_is_taken_over_by_all(broker: BrokerInfo) -> None:
     """The first writer died behind its claim; the next one has it in every shard, and a third finds it taken."""
     _, dead, source, settings = two_tables(broker)
     dead, settings = (dataclasses.replace(one, shards=2) for one in (dead, settings))
-    prepare_log(dead)
+    prepare_log(KafkaLog(dead))
     for shard in settings.all_shards():  # without a claim of its own, as when its first one was overwritten
-        with Publisher(shard) as publisher:
+        with Publisher(KafkaLog(shard)) as publisher:
             assert publisher.publish_pending(2, source.read).published == 2
     assert published(source, settings) == expected(source)
     with pytest.raises(FixRequest, match="TS1704"):
-        prepare_log(dead)
+        prepare_log(KafkaLog(dead))
 
 
 @pytest.mark.parametrize("lands", [True, False], ids=["it landed", "it did not"])
@@ -153,11 +153,11 @@ def test_a_claim_that_the_broker_answers_with_nothing_is_tried_again(
             raise KafkaException(KafkaError(KafkaError.UNKNOWN))
 
     monkeypatch.setattr(LogProducer, "commit", commit)
-    prepare_log(settings)
+    prepare_log(KafkaLog(settings))
     assert len(calls) == (1 if lands else 2)
     with closing(make_consumer(settings.client)) as consumer:
-        assert len(read_markers(consumer, settings, SYSTEM, everything=True)) == 1
-    with Publisher(settings) as publisher:
+        assert len(read_markers(KafkaLog(settings), consumer, everything=True)) == 1
+    with Publisher(KafkaLog(settings)) as publisher:
         assert publisher.publish_pending(2, source.read).published == 2
     assert published(source, settings) == expected(source)
 
@@ -165,13 +165,13 @@ def test_a_claim_that_the_broker_answers_with_nothing_is_tried_again(
 def test_a_topic_in_use_and_one_of_another_place_are_not_taken_over(broker: BrokerInfo) -> None:
     """TS1704: rows are published, or the table of the claim may well exist, elsewhere."""
     source, settings, _, other = two_tables(broker)
-    prepare_log(settings)
+    prepare_log(KafkaLog(settings))
     with pytest.raises(FixRequest, match="TS1704"):
-        prepare_log(dataclasses.replace(other, place="/elsewhere/d.db/t"))
-    with Publisher(settings) as publisher:
+        prepare_log(KafkaLog(dataclasses.replace(other, place="/elsewhere/d.db/t")))
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(1, source.read)
     with pytest.raises(FixRequest, match="TS1704"):
-        prepare_log(other)
+        prepare_log(KafkaLog(other))
 
 
 @pytest.mark.parametrize(
@@ -206,19 +206,19 @@ def test_a_changed_retention_reaches_the_topic(broker: BrokerInfo, tmp_path: Pat
 def test_partitions_added_to_a_topic_in_use(broker: BrokerInfo) -> None:
     """TS1703 before anything is sent; its advice (delete both, --reset 0) gives the whole log again."""
     source, settings = new_table(broker, 2)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(1, source.read)
     admin = _admin(broker)
     for future in admin.create_partitions([NewPartitions(settings.topic, 3)]).values():
         future.result()
-    with Publisher(settings) as publisher, pytest.raises(FixRequest, match="TS1703") as caught:
+    with Publisher(KafkaLog(settings)) as publisher, pytest.raises(FixRequest, match="TS1703") as caught:
         publisher.publish_pending(2, source.read)
     assert "--reset 0" in str(caught.value)
     names = [settings.topic, settings.marker_topic]
     for future in admin.delete_topics(names).values():
         future.result()
-    reset_log(settings, after_snapshot=0)
-    with Publisher(settings) as publisher:
+    reset_log(KafkaLog(settings), after_snapshot=0)
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(2, source.read)
     assert published(source, settings) == expected(source)
 

@@ -10,6 +10,7 @@ from integration_tests.kafka.source import Source, expected, new_table, publishe
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, encode_marker
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
@@ -37,7 +38,7 @@ def open_transaction(
         producer.send(rows, batch.bucket, headers, span=range(len(rows)), first=0)
     offsets = dict(producer.settle())
     if marker:
-        topic_id = read_log_markers(settings)[-1].topic_id
+        topic_id = read_log_markers(KafkaLog(settings))[-1].topic_id
         record = CommitMarker(settings.table_uuid, 1, changes.commit, topic_id, offsets=offsets)
         producer.send_marker(*encode_marker(record))
     return producer
@@ -59,7 +60,7 @@ def test_an_end_that_comes_late_is_waited_for(broker: BrokerInfo) -> None:
     """Snapshot 1 is decided only while the publisher starts: it reads P behind that, and sends snapshot 2 alone."""
     source, settings = new_table(broker, 2)
     late = open_transaction(source, settings, f"late-{source.uuid}")
-    with Publisher(settings, runtime=on_first_sleep(late.commit)) as publisher:
+    with Publisher(KafkaLog(settings, on_first_sleep(late.commit))) as publisher:
         assert publisher.publish_pending(2, source.read).snapshots == (2,)
     assert published(source, settings) == expected(source)
 
@@ -69,11 +70,11 @@ def test_an_end_that_never_comes_is_an_error(broker: BrokerInfo) -> None:
     source, settings = new_table(broker, 2)
     foreign = open_transaction(source, settings, f"foreign-{source.uuid}")
     quick = with_timeout(settings, 1.0)
-    with Publisher(quick) as publisher, pytest.raises(RetryError, match="TS1730") as caught:
+    with Publisher(KafkaLog(quick)) as publisher, pytest.raises(RetryError, match="TS1730") as caught:
         publisher.publish_pending(2, source.read)
     assert f"{settings.marker_topic}[0]" in str(caught.value)
     foreign.commit()
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(2, source.read)
     assert published(source, settings) == expected(source)
 
@@ -82,15 +83,15 @@ def test_a_claim_waits_for_a_marker_that_is_not_decided(broker: BrokerInfo) -> N
     """A second first writer must not write a base marker behind one that is only hidden: P would go back to 0."""
     source, settings = new_table(broker, 1)
     late = open_transaction(source, settings, f"late-{source.uuid}")
-    prepare_log(settings, runtime=on_first_sleep(late.commit))
-    assert [marker.snapshot_id for marker in read_log_markers(settings)] == [0, 1]
+    prepare_log(KafkaLog(settings, on_first_sleep(late.commit)))
+    assert [marker.snapshot_id for marker in read_log_markers(KafkaLog(settings))] == [0, 1]
 
 
 def test_visible_rows_without_a_marker_are_not_sent_again(broker: BrokerInfo) -> None:
     """The end of the marker partition alone was lost: rows of snapshot 1 are visible, P says 0. TS1731, no guess."""
     source, settings = new_table(broker, 2)
     open_transaction(source, settings, f"half-{source.uuid}", marker=False).commit()
-    with Publisher(settings) as publisher, pytest.raises(FixRequest, match="TS1731") as caught:
+    with Publisher(KafkaLog(settings)) as publisher, pytest.raises(FixRequest, match="TS1731") as caught:
         publisher.publish_pending(2, source.read)
     assert "--reset 1" in str(caught.value)
     assert published(source, settings) == expected(source, range(1, 2))
@@ -100,7 +101,7 @@ def test_rows_of_another_publisher_are_no_contradiction(broker: BrokerInfo) -> N
     """Partitions show the end of one transaction one after the other: rows of snapshot 1 first, their marker later."""
     source, settings = new_table(broker, 2)
     rows = open_transaction(source, settings, f"rows-{source.uuid}", marker=False)
-    offsets, topic_id = dict(rows.settle()), read_log_markers(settings)[-1].topic_id
+    offsets, topic_id = dict(rows.settle()), read_log_markers(KafkaLog(settings))[-1].topic_id
     rows.commit()
     late = LogProducer(settings, f"marker-{source.uuid}")
     late.init()
@@ -110,7 +111,7 @@ def test_rows_of_another_publisher_are_no_contradiction(broker: BrokerInfo) -> N
     late.send_marker(
         *encode_marker(CommitMarker(settings.table_uuid, 1, commit.commit, topic_id, offsets=offsets))
     )
-    with Publisher(settings, runtime=on_first_sleep(late.commit)) as publisher:
+    with Publisher(KafkaLog(settings, on_first_sleep(late.commit))) as publisher:
         assert publisher.publish_pending(2, source.read).snapshots == (2,)
     assert published(source, settings) == expected(source)
 
@@ -133,7 +134,7 @@ def test_what_the_broker_left_open_is_aborted_and_sent_again(
         abort(self, places)
 
     monkeypatch.setattr(LogProducer, "abort_leftovers", abort_both)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         assert publisher.publish_pending(2, source.read).snapshots == (1, 2)
     assert asked == [(settings.topic, 0), (settings.topic, 1), (settings.marker_topic, 0)]
     assert published(source, settings) == expected(source)
@@ -154,7 +155,7 @@ def test_rows_that_a_marker_counts_and_nobody_sees_are_not_dropped(
     assert changes is not None
     offsets = {**left.settle(), **seen.settle()}
     counts = {partition: following - first for partition, (first, following) in offsets.items()}
-    topic_id = read_log_markers(settings)[-1].topic_id
+    topic_id = read_log_markers(KafkaLog(settings))[-1].topic_id
     marker = CommitMarker(settings.table_uuid, 1, changes.commit, topic_id, counts=counts, offsets=offsets)
     seen.send_marker(*encode_marker(marker))
     seen.commit()
@@ -170,9 +171,9 @@ def test_rows_that_a_marker_counts_and_nobody_sees_are_not_dropped(
 
     monkeypatch.setattr(LogProducer, "abort_leftovers", abort_both)
     if dies:
-        with Publisher(settings) as publisher, pytest.raises(KeyboardInterrupt):
+        with Publisher(KafkaLog(settings)) as publisher, pytest.raises(KeyboardInterrupt):
             publisher.publish_pending(2, source.read)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         report = publisher.publish_pending(2, source.read)
     assert asked == [[(settings.topic, 1)]] * (1 + dies)
     assert report.snapshots == (1, 2)
@@ -199,7 +200,7 @@ def test_nothing_is_committed_while_a_late_request_lies_beside_it(
         abort(self, places)
 
     monkeypatch.setattr(LogProducer, "abort_leftovers", abort_both)
-    with Publisher(settings, runtime=Runtime(on_crash_point=arrive_late)) as publisher:
+    with Publisher(KafkaLog(settings, Runtime(on_crash_point=arrive_late))) as publisher:
         assert publisher.publish_pending(2, source.read).snapshots == (1, 2)
     assert healed == [(settings.topic, 0), (settings.topic, 1)]
     assert published(source, settings) == expected(source)
@@ -220,8 +221,8 @@ def test_a_new_beginning_says_how_much_it_drops(broker: BrokerInfo, monkeypatch:
 
     monkeypatch.setattr(LogProducer, "abort_leftovers", abort_both)
     hidden = sum(len(rows) for rows in expected(source, range(1, 2)).values())
-    assert reset_log(settings, after_snapshot=0).dropped == hidden > 0
-    assert reset_log(settings, after_snapshot=0).dropped == 0
-    with Publisher(settings) as publisher:
+    assert reset_log(KafkaLog(settings), after_snapshot=0).dropped == hidden > 0
+    assert reset_log(KafkaLog(settings), after_snapshot=0).dropped == 0
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(2, source.read)
     assert published(source, settings) == expected(source)

@@ -28,7 +28,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
 from tablestore_engine.log.kafka import kafka_sink
-from tablestore_engine.log.kafka.kafka_client import make_admin
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import _delete
 from tablestore_engine.log.kafka.reader import read_log_markers, read_messages
 from tablestore_engine.log.kafka.settings import LogSettings
@@ -76,7 +76,7 @@ def test_rows_are_visible_before_their_snapshot(engine: Engine, broker: BrokerIn
     assert engine.count_log_messages("d.t") == count + 3
     assert done.log is not None
     assert sum(last - first for first, last in done.log.ranges.values()) == 3
-    assert [one.snapshot_id for one in read_log_markers(settings)] == [0, 1, 2]
+    assert [one.snapshot_id for one in read_log_markers(KafkaLog(settings))] == [0, 1, 2]
     assert check_markers(engine, "d.t", settings) == 0
 
 
@@ -113,7 +113,9 @@ def test_what_waits_is_not_visible(engine: Engine, broker: BrokerInfo) -> None:
     engine.table("d.t").publish()
     assert engine.count_log_messages("d.t") == count + 1
     assert topic_rows(settings) == stored_rows(engine, "d.t")
-    newest = next(one for one in reversed(list(read_messages(settings))) if b'"id":2' in (one.key or b""))
+    newest = next(
+        one for one in reversed(list(read_messages(KafkaLog(settings)))) if b'"id":2' in (one.key or b"")
+    )
     assert (newest.snapshot_id, newest.early) == (2, None)
     check_markers(engine, "d.t", settings)
 
@@ -274,7 +276,7 @@ def test_a_table_changes_its_consistency_twice(
     engine.write("d.t", _rows(_2="c"), WriteSpec())
     assert topic_rows(settings) == stored_rows(engine, "d.t")
     engine.write("d.t", _rows(_3="d"), WriteSpec())
-    assert list(read_messages(settings))[-1].early is not None
+    assert list(read_messages(KafkaLog(settings)))[-1].early is not None
     check_markers(engine, "d.t", settings)
     command = [*CHILD, str(tmp_path), broker.url, "w", "3", "0", "1"]
     assert _run(command, "commit.manifests:1").returncode == -signal.SIGKILL
@@ -282,7 +284,7 @@ def test_a_table_changes_its_consistency_twice(
     assert topic_rows(settings) != stored_rows(engine, "d.t")
     engine.write("d.t", _rows(_4="e"), WriteSpec())
     assert topic_rows(settings) == stored_rows(engine, "d.t")
-    last = [one for one in read_messages(settings) if b'"id":4' in (one.key or b"")][-1]
+    last = [one for one in read_messages(KafkaLog(settings)) if b'"id":4' in (one.key or b"")][-1]
     assert last.early is None
     check_markers(engine, "d.t", settings)
 
@@ -312,7 +314,7 @@ def test_a_new_beginning_takes_phantoms_back(
     command = [*CHILD, str(tmp_path), broker.url, "w", "3", "0", "1"]
     assert _run(command, "commit.manifests:1").returncode == -signal.SIGKILL
     if is_lost:
-        _delete(make_admin(settings.client, settings.topic), settings, [settings.marker_topic])
+        _delete(KafkaLog(settings).connected(), [settings.marker_topic])
         with open_engine(tmp_path, broker.url) as fresh, pytest.raises(FixRequest, match="TS1707"):
             fresh.table("d.t").publish()
     engine.table("d.t").reset_log(1)
@@ -331,15 +333,15 @@ def test_large_writes_send_from_spark_tasks(
     with ExitStack() as stack:
         engine = stack.enter_context(open_engine(tmp_path, broker.url, points, master="local[2]"))
         settings = _new_table(engine, broker.url, bucket="4")
-        points.todo["commit.manifests"] = lambda: seen.append(len(list(read_messages(settings))))
+        points.todo["commit.manifests"] = lambda: seen.append(len(list(read_messages(KafkaLog(settings)))))
         engine.sql("insert into d.t select id, 'w' from range(5, 3000)")
         assert seen == [9 + 2995]
-        points.todo["commit.manifests"] = lambda: seen.append(len(list(read_messages(settings))))
+        points.todo["commit.manifests"] = lambda: seen.append(len(list(read_messages(KafkaLog(settings)))))
         engine.sql(
             "insert overwrite d.t select id, 'o' from range(1000, 2000)"
         )  # stored rows go by bucket tasks
         assert seen[1] == seen[0] + 2999
-        messages = list(read_messages(settings))
+        messages = list(read_messages(KafkaLog(settings)))
         assert len(messages) == seen[1]
         assert len({one.early for one in messages}) >= 8
         assert topic_rows(settings) == stored_rows(engine, "d.t")

@@ -21,6 +21,7 @@ from integration_tests.kafka.source import (
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.kafka.commit_marker import CommitMarker
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.reader import read_log_markers
 from tablestore_engine.log.kafka.settings import LogSettings
@@ -32,7 +33,7 @@ POINTS = ("log.begin", "log.rows", "log.marker", "log.committed")
 
 def check_markers(settings: LogSettings, latest: int) -> None:
     """Complete markers rise strictly and end at the newest snapshot."""
-    ids = [marker.snapshot_id for marker in read_log_markers(settings) if marker.last]
+    ids = [marker.snapshot_id for marker in read_log_markers(KafkaLog(settings)) if marker.last]
     assert ids == sorted(set(ids))
     assert ids[-1] == latest
 
@@ -40,11 +41,11 @@ def check_markers(settings: LogSettings, latest: int) -> None:
 def test_publish_in_steps_equals_publish_at_once(broker: BrokerInfo) -> None:
     """One publisher over many calls, a second publisher after it, and a repeated call give each row once, in order."""
     source, settings = new_table(broker, 12)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         assert publisher.publish_pending(3, source.read).snapshots == (1, 2, 3)
         assert publisher.publish_pending(7, source.read).snapshots == (4, 6, 7)
         assert publisher.publish_pending(7, source.read).snapshots == ()
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         report = publisher.publish_pending(12, source.read, find_commit=source.find_commit)
     assert report.published == 12
     assert published(source, settings) == expected(source)
@@ -54,7 +55,7 @@ def test_publish_in_steps_equals_publish_at_once(broker: BrokerInfo) -> None:
 def test_report_counts_what_the_topic_grew_by(broker: BrokerInfo) -> None:
     """rows = inserted + updated + deleted, offsets are those of the new messages."""
     source, settings = new_table(broker, 4)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         first = publisher.publish_pending(1, source.read)
         second = publisher.publish_pending(4, source.read)
     assert first.rows == 6 + 1 + 1
@@ -64,7 +65,7 @@ def test_report_counts_what_the_topic_grew_by(broker: BrokerInfo) -> None:
         0: 5,
         1: 5,
     }  # one control record between
-    newest = read_log_markers(settings)[-1]
+    newest = read_log_markers(KafkaLog(settings))[-1]
     assert {p: end for p, (_, end) in newest.offsets.items()} == {
         p: end for p, (_, end) in second.offsets.items()
     }
@@ -80,9 +81,9 @@ def test_empty_snapshots_move_the_progress(broker: BrokerInfo) -> None:
         asked.append(snapshot_id)
         return source.read(snapshot_id)
 
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         assert publisher.publish_pending(6, read).published == 6
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         assert publisher.publish_pending(6, read).published == 6
     assert asked == [1, 2, 3, 4, 5, 6]
     assert published(source, settings) == expected(source)
@@ -155,10 +156,10 @@ def test_a_fenced_publisher_reads_what_the_other_did(broker: BrokerInfo) -> None
     source, settings = new_table(broker, 8)
 
     def take_over() -> None:
-        with Publisher(settings) as other:
+        with Publisher(KafkaLog(settings)) as other:
             assert other.publish_pending(8, source.read).published == 8
 
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         report = publisher.publish_pending(8, _interrupting(source, 3, take_over))
     assert report.published == 8
     assert report.snapshots == (1, 2)
@@ -184,7 +185,7 @@ def test_two_publishers_at_once(broker: BrokerInfo) -> None:
 def test_a_publisher_that_looked_before_another_one_was_done(broker: BrokerInfo) -> None:
     """The log may be ahead of the snapshot that this publisher knows: nothing to do, and no rolled back table."""
     source, settings = new_table(broker, 4)
-    with Publisher(settings) as quick, Publisher(settings) as slow:
+    with Publisher(KafkaLog(settings)) as quick, Publisher(KafkaLog(settings)) as slow:
         quick.publish_pending(4, source.read, find_commit=source.find_commit)
         assert slow.publish_pending(2, source.read, find_commit=source.find_commit).rows == 0
     assert published(source, settings) == expected(source)
@@ -203,7 +204,7 @@ def test_an_open_transaction_hides_its_rows(broker: BrokerInfo) -> None:
 def test_rows_are_read_only_when_their_snapshot_is_asked_for(broker: BrokerInfo) -> None:
     """Nothing beyond latest_id is published: a snapshot that does not exist yet cannot be visible."""
     source, settings = new_table(broker, 6)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(2, source.read)
     assert published(source, settings) == expected(source, range(1, 3))
 
@@ -212,9 +213,9 @@ def test_markers_survive_a_chunked_snapshot(broker: BrokerInfo) -> None:
     """Chunk markers count messages per partition and the last one is complete."""
     source, settings = new_table(broker, 1)
     small = dataclasses.replace(settings, chunk_rows=1)
-    with Publisher(small) as publisher:
+    with Publisher(KafkaLog(small)) as publisher:
         publisher.publish_pending(1, source.read)
-    markers: tuple[CommitMarker, ...] = read_log_markers(settings)
+    markers: tuple[CommitMarker, ...] = read_log_markers(KafkaLog(settings))
     assert [(m.chunk, m.last) for m in markers] == [(0, True), (0, False), (1, False), (2, True)]
     assert [dict(m.counts) for m in markers[1:]] == [{0: 4}, {0: 4, 1: 4}, {0: 4, 1: 4}]
     assert published(source, settings) == expected(source)

@@ -20,6 +20,7 @@ from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, 
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.log.kafka import kafka_sink
 from tablestore_engine.log.kafka.kafka_client import make_admin
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import _delete
 from tablestore_engine.log.kafka.reader import read_log_markers
 from tablestore_engine.log.kafka.settings import LogSettings
@@ -60,7 +61,7 @@ def test_retention_took_messages(engine: Engine, broker: BrokerInfo, consistency
     position = _position(table)
     live = ended(table, batch_rows=1)
     next(live)
-    marker = next(one for one in read_log_markers(settings) if one.snapshot_id == 3)
+    marker = next(one for one in read_log_markers(KafkaLog(settings)) if one.snapshot_id == 3)
     gone = [TopicPartition(settings.topic, part, end) for part, (_, end) in marker.offsets.items()]
     admin = make_admin(settings.client, settings.topic)
     for future in admin.delete_records(gone).values():

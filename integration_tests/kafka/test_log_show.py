@@ -18,6 +18,7 @@ from integration_tests.kafka.secure import LoggedTable, Realm
 from integration_tests.kafka.source import expected, new_table, published
 from tablestore_engine.api import Engine, LogStatus
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.sink import EarlyState
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
@@ -189,10 +190,10 @@ def test_publishing_that_takes_long_says_so(broker: BrokerInfo) -> None:
     """Rows a second, done of all; nothing of it where it is quick."""
     source, settings = new_table(broker, 4)
     said: list[str] = []
-    with Publisher(settings, say=said.append) as publisher:
+    with Publisher(KafkaLog(settings), say=said.append) as publisher:
         publisher.publish_pending(1, source.read)
     assert said == []
-    with Publisher(settings, runtime=SlowRows().runtime, say=said.append) as publisher:
+    with Publisher(KafkaLog(settings, SlowRows().runtime), say=said.append) as publisher:
         publisher.publish_pending(4, source.read)
     assert said[0].startswith("demo.t: publishing snapshot 2 of 4: ")
     assert "rows/s" in said[0]

@@ -21,7 +21,7 @@ from tablestore_engine.api import Engine, LogStatus, TableSpec, WriteMode, Write
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, NotFound, RetryError
 from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.log.kafka.kafka_client import make_admin
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import find_topics
 from tablestore_engine.log.kafka.reader import read_after, read_log_markers, read_messages
 from tablestore_engine.log.kafka.settings import LogSettings
@@ -72,7 +72,7 @@ def change(engine: Engine, count: int, publish: bool = False) -> None:
 
 def check(engine: Engine, settings: LogSettings) -> None:
     """Every change once, in order of snapshots in each partition; hybrid readers behind any snapshot have the rest."""
-    messages = list(read_messages(settings))
+    messages = list(read_messages(KafkaLog(settings)))
     table, latest = engine.table("d.t"), engine.table("d.t").latest_snapshot_id() or 0
     told = table.changes(0, latest).to_pylist()
     wanted = Counter((row["_snapshot_id"], row["_row_kind"]) for row in told if row["_row_kind"] != "-U")
@@ -82,7 +82,7 @@ def check(engine: Engine, settings: LogSettings) -> None:
         assert places == sorted(set(places)), "once and in order"
     assert fold(messages) == stored_rows(engine, "d.t")
     for snapshot in range(1, latest + 1):
-        behind = list(read_after(settings, snapshot))
+        behind = list(read_after(KafkaLog(settings), snapshot))
         assert all((m.snapshot_id or 0) > snapshot for m in behind)
         assert len(behind) == sum((m.snapshot_id or 0) > snapshot for m in messages)
         assert fold(behind, stored_rows(engine, "d.t", snapshot)) == stored_rows(engine, "d.t")
@@ -108,7 +108,7 @@ def test_the_driver_sends_all_shards(engine: Engine, broker: BrokerInfo) -> None
     settings = new_table(engine, broker.url)
     change(engine, 5, publish=True)
     check(engine, settings)
-    newest = {one.shard: one for one in read_log_markers(settings)}
+    newest = {one.shard: one for one in read_log_markers(KafkaLog(settings))}
     assert {shard: (one.snapshot_id, one.shards) for shard, one in newest.items()} == dict.fromkeys(
         range(SHARDS), (6, SHARDS)
     )
@@ -116,7 +116,7 @@ def test_the_driver_sends_all_shards(engine: Engine, broker: BrokerInfo) -> None
     assert parts == {0: [0, 3], 1: [1], 2: [2]}
     assert status_of(engine).state.reached == 6
     engine.table("d.t").publish()
-    assert len(read_log_markers(settings)) == SHARDS * 7
+    assert len(read_log_markers(KafkaLog(settings))) == SHARDS * 7
 
 
 @pytest.mark.parametrize("point", ["log.rows:5", "log.committed:1", "log.committed:7"])
@@ -292,17 +292,17 @@ def test_its_life(engine: Engine, broker: BrokerInfo) -> None:
     engine.table("d.t").rescale(7)
     engine.write("d.t", rows(0, 40, "b"), WriteSpec())
     wider = settings_of_table(engine, "d.t", broker.url)
-    assert {m.partition for m in read_messages(wider) if m.snapshot_id == 3} == set(range(7))
-    in_order = sorted(read_messages(wider), key=lambda message: message.snapshot_id or 0)
+    assert {m.partition for m in read_messages(KafkaLog(wider)) if m.snapshot_id == 3} == set(range(7))
+    in_order = sorted(read_messages(KafkaLog(wider)), key=lambda message: message.snapshot_id or 0)
     assert fold(in_order) == stored_rows(engine, "d.t")
-    before = len(list(read_messages(wider)))
+    before = len(list(read_messages(KafkaLog(wider))))
     engine.table("d.t").reset_log(2)
     assert status_of(engine).state.reached == 2
     engine.table("d.t").publish()
-    assert len(list(read_messages(wider))) == before + 40
+    assert len(list(read_messages(KafkaLog(wider)))) == before + 40
     assert status_of(engine).state.reached == 3
     engine.drop_table("d.t")
-    topics = find_topics(make_admin(settings.client, settings.topic), settings)
+    topics = find_topics(KafkaLog(settings).connected())
     assert (topics.data, topics.marker) == (None, None)
 
 
@@ -311,13 +311,13 @@ def test_markers_that_are_lost(engine: Engine, broker: BrokerInfo) -> None:
     settings = new_table(engine, broker.url)
     change(engine, 1, publish=True)
     change(engine, 1)
-    admin = make_admin(settings.client, settings.topic)
-    admin.delete_topics([settings.marker_topic])[settings.marker_topic].result()
-    while find_topics(admin, settings).marker is not None:
+    log = KafkaLog(settings).connected()
+    log.admin.delete_topics([settings.marker_topic])[settings.marker_topic].result()
+    while find_topics(log).marker is not None:
         pass
     engine.table("d.t").publish()
     check(engine, settings)
-    topics = find_topics(admin, settings)
+    topics = find_topics(log)
     assert topics.marker is not None
     assert topics.marker.partitions == SHARDS
 
@@ -328,9 +328,9 @@ def test_what_another_process_has_set_right(
 ) -> None:
     """The topic was deleted and the log begun anew elsewhere: whoever had it open goes on, without a refusal."""
     settings = new_table(engine, broker.url, **{"log.publish.shards": shards})
-    admin = make_admin(settings.client, settings.topic)
-    admin.delete_topics([settings.topic])[settings.topic].result()
-    while find_topics(admin, settings).data is not None:
+    log = KafkaLog(settings).connected()
+    log.admin.delete_topics([settings.topic])[settings.topic].result()
+    while find_topics(log).data is not None:
         pass
     with open_engine(tmp_path, broker.url) as other:
         with pytest.raises(NotFound, match="TS1705"):
@@ -347,9 +347,9 @@ def test_another_number_of_shards_is_refused(engine: Engine, broker: BrokerInfo)
         engine.sql("alter table d.t set tblproperties ('log.publish.shards'='1')")
     with pytest.raises(FixRequest, match="TS1012"):
         engine.write("d.t", rows(0, 1, "x"), WriteSpec(table=TableSpec(options={"log.publish.shards": "2"})))
-    admin = make_admin(settings.client, settings.topic)
+    log = KafkaLog(settings).connected()
     wanted = NewPartitions(settings.marker_topic, SHARDS + 1)
-    admin.create_partitions([wanted])[settings.marker_topic].result()
+    log.admin.create_partitions([wanted])[settings.marker_topic].result()
     with pytest.raises(FixRequest, match="TS1776"):
         engine.write("d.t", rows(0, 1, "x"), WriteSpec())
     assert engine.table("d.t").latest_snapshot_id() == 1

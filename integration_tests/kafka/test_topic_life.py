@@ -21,6 +21,7 @@ from integration_tests.kafka.topics import topics_left
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
 
@@ -115,11 +116,11 @@ def test_a_compacted_topic_of_somebody_else_is_not_claimed(broker: BrokerInfo, a
     settings = settings_of(Source(), broker.url)
     made = make_topic(admin, settings.topic, cleanup_policy="compact")
     with pytest.raises(FixRequest, match="TS1753"):
-        prepare_log(settings)
+        prepare_log(KafkaLog(settings))
     assert id_of(admin, settings.topic) == made
     assert topics_of(admin, settings.topic) == {settings.topic}
     alter(admin, settings.topic, "cleanup.policy", "delete")
-    assert prepare_log(settings).is_ours is False
+    assert prepare_log(KafkaLog(settings)).is_ours is False
 
 
 def test_a_retention_that_somebody_changed_is_the_tables_again(
@@ -129,7 +130,7 @@ def test_a_retention_that_somebody_changed_is_the_tables_again(
     for option, after in (({"log.retention": "2 d"}, "172800000"), ({}, "86400000")):
         source, settings = new_table(broker, 1, **option)
         alter(admin, settings.topic, "retention.ms", "86400000")
-        with Publisher(settings) as publisher:
+        with Publisher(KafkaLog(settings)) as publisher:
             publisher.publish_pending(1, source.read)
         assert config_of(admin, settings.topic)["retention.ms"] == after
 
@@ -144,7 +145,7 @@ def delete(admin: AdminClient, topic: str) -> None:
 def test_markers_that_go_under_an_open_publisher(broker: BrokerInfo, admin: AdminClient) -> None:
     """The look before a commit makes the marker topic again, from what the rows say; each snapshot is there once."""
     source, settings = new_table(broker, 2)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(1, source.read)
         delete(admin, settings.marker_topic)
         publisher.check(2)
@@ -181,7 +182,7 @@ def test_a_drop_leaves_a_topic_that_somebody_made_meanwhile(broker: BrokerInfo, 
     while topics_of(admin, settings.topic) != {settings.marker_topic}:
         pass
     theirs = make_topic(admin, settings.topic)
-    drop_log(settings)
+    drop_log(KafkaLog(settings))
     assert id_of(admin, settings.topic) == theirs
     assert topics_of(admin, settings.topic) == {settings.topic}
 
@@ -189,26 +190,26 @@ def test_a_drop_leaves_a_topic_that_somebody_made_meanwhile(broker: BrokerInfo, 
 def test_a_drop_leaves_the_log_of_another_table(broker: BrokerInfo, admin: AdminClient) -> None:
     """Both topics were deleted and another table claimed the name: its log stays whole."""
     _, settings = new_table(broker, 1)
-    drop_log(settings)
+    drop_log(KafkaLog(settings))
     other = Source()
     other.grow(2)
     theirs = dataclasses.replace(settings_of(other, broker.url), topic=settings.topic)
-    prepare_log(theirs)
-    with Publisher(theirs) as publisher:
+    prepare_log(KafkaLog(theirs))
+    with Publisher(KafkaLog(theirs)) as publisher:
         publisher.publish_pending(2, other.read)
-        drop_log(settings)
+        drop_log(KafkaLog(settings))
     assert published(other, theirs) == expected(other)
 
 
 def test_a_drop_without_markers_deletes_no_rows(broker: BrokerInfo, admin: AdminClient) -> None:
     """Nothing says any more whose rows they are."""
     source, settings = new_table(broker, 1)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(1, source.read)
     admin.delete_topics([settings.marker_topic])[settings.marker_topic].result()
     while settings.marker_topic in topics_of(admin, settings.topic):
         pass
-    drop_log(settings)
+    drop_log(KafkaLog(settings))
     assert topics_of(admin, settings.topic) == {settings.topic}
 
 
@@ -230,11 +231,11 @@ def test_a_dropped_table_takes_only_what_was_made_for_it(
 def test_a_new_beginning_looks_at_the_topics_too(broker: BrokerInfo, admin: AdminClient) -> None:
     """`--reset` on a topic that became compacted: TS1753, no marker of the new beginning."""
     source, settings = new_table(broker, 2)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(2, source.read)
     alter(admin, settings.topic, "cleanup.policy", "compact")
     with pytest.raises(FixRequest, match="TS1753"):
-        reset_log(settings, after_snapshot=0)
+        reset_log(KafkaLog(settings), after_snapshot=0)
     alter(admin, settings.topic, "cleanup.policy", "delete")
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         assert publisher.publish_pending(2, source.read).snapshots == ()

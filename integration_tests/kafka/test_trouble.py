@@ -21,6 +21,7 @@ from tablestore_engine.errors import (
     TablestoreError,
 )
 from tablestore_engine.log.changes import SnapshotChanges
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.reader import fold_messages, read_after, read_log_markers, read_messages
@@ -38,16 +39,16 @@ def delete_topic(broker: BrokerInfo, name: str) -> None:
 def test_topic_deleted_and_made_again(broker: BrokerInfo) -> None:
     """The markers speak of another topic: TS1706, nothing is published into the new one until the log is reset."""
     source, settings = new_table(broker, 4)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(2, source.read)
         delete_topic(broker, settings.topic)
         with pytest.raises(FixRequest, match="TS1706"):
-            prepare_log(settings)
+            prepare_log(KafkaLog(settings))
         with pytest.raises(FixRequest, match="TS1706"):  # the same open publisher notices it too
             publisher.publish_pending(4, source.read)
     assert published(source, settings) == {0: [], 1: []}
-    reset_log(settings, after_snapshot=0)
-    with Publisher(settings) as publisher:
+    reset_log(KafkaLog(settings), after_snapshot=0)
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(4, source.read)
     assert published(source, settings) == expected(source)
 
@@ -56,7 +57,7 @@ def test_topic_deleted(broker: BrokerInfo) -> None:
     """A missing topic is TS1705 and is not made again behind the user's back."""
     source, settings = new_table(broker, 2)
     delete_topic(broker, settings.topic)
-    with Publisher(settings) as publisher, pytest.raises(NotFound, match="TS1705"):
+    with Publisher(KafkaLog(settings)) as publisher, pytest.raises(NotFound, match="TS1705"):
         publisher.publish_pending(2, source.read)
 
 
@@ -81,22 +82,22 @@ def test_marker_topic_deleted(broker: BrokerInfo, chunk_rows: int) -> None:
 
         return dataclasses.replace(changes, batches=half())
 
-    with Publisher(settings) as publisher, pytest.raises(Stop):
+    with Publisher(KafkaLog(settings)) as publisher, pytest.raises(Stop):
         publisher.publish_pending(6, read)
     visible = {p: len(rows) for p, rows in published(source, settings).items()}
     assert visible == ({0: 8, 1: 8} if chunk_rows == 1000 else {0: 12, 1: 8})
     delete_topic(broker, settings.marker_topic)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(6, source.read)
     assert published(source, settings) == expected(source)
-    assert read_log_markers(settings)[-1].snapshot_id == 6
+    assert read_log_markers(KafkaLog(settings))[-1].snapshot_id == 6
 
 
 def test_markers_and_rows_lost(broker: BrokerInfo) -> None:
     """With neither markers nor rows the progress is not guessed: TS1707."""
     source, settings = new_table(broker, 2)
     delete_topic(broker, settings.marker_topic)
-    with Publisher(settings) as publisher, pytest.raises(FixRequest, match="TS1707"):
+    with Publisher(KafkaLog(settings)) as publisher, pytest.raises(FixRequest, match="TS1707"):
         publisher.publish_pending(2, source.read)
 
 
@@ -107,7 +108,7 @@ def test_oversize_row(broker: BrokerInfo, side: str) -> None:
     source, settings = new_table(broker, 3, **limit)
     if side == "broker":
         _set_topic_limit(broker, settings.topic, 20_000)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(1, source.read)
         source.pad = 60_000
         with pytest.raises(FixData, match="TS1709") as caught:
@@ -117,7 +118,7 @@ def test_oversize_row(broker: BrokerInfo, side: str) -> None:
     if side == "broker":
         _set_topic_limit(broker, settings.topic, 2_000_000)
     healed = settings_of(source, broker.url)
-    with Publisher(healed) as publisher:
+    with Publisher(KafkaLog(healed)) as publisher:
         publisher.publish_pending(3, source.read)
     assert published(source, healed) == expected(source)
 
@@ -137,8 +138,8 @@ def test_one_topic_for_two_tables(broker: BrokerInfo) -> None:
     other.grow(1)
     stolen = dataclasses.replace(settings_of(other, broker.url), topic=settings.topic)
     with pytest.raises(FixRequest, match="TS1704"):
-        prepare_log(stolen)
-    with Publisher(stolen) as publisher, pytest.raises(FixRequest, match="TS1704"):
+        prepare_log(KafkaLog(stolen))
+    with Publisher(KafkaLog(stolen)) as publisher, pytest.raises(FixRequest, match="TS1704"):
         publisher.publish_pending(1, other.read)
 
 
@@ -150,7 +151,7 @@ def test_two_tables_claim_one_topic_at_once(broker: BrokerInfo) -> None:
 
     def claim(settings: LogSettings) -> None:
         try:
-            prepare_log(settings)
+            prepare_log(KafkaLog(settings))
         except FixRequest as error:
             outcomes.append(error.code)
         else:
@@ -161,7 +162,7 @@ def test_two_tables_claim_one_topic_at_once(broker: BrokerInfo) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    winner = read_log_markers(claims[0])[-1].table_uuid
+    winner = read_log_markers(KafkaLog(claims[0]))[-1].table_uuid
     assert sorted(outcomes) == sorted(["TS1704"] * 3 + [winner])
 
 
@@ -173,14 +174,14 @@ def test_topic_with_foreign_rows_is_refused(broker: BrokerInfo) -> None:
     producer.produce(settings.topic, b"{}")
     producer.flush()
     with pytest.raises(FixRequest, match="TS1704"):
-        prepare_log(settings)
+        prepare_log(KafkaLog(settings))
 
 
 def test_wrong_partition_count(broker: BrokerInfo) -> None:
     """A topic with another number of partitions than buckets is TS1703."""
     _, settings = new_table(broker, 1)
     with pytest.raises(FixRequest, match="TS1703") as caught:
-        prepare_log(dataclasses.replace(settings, partitions=3))
+        prepare_log(KafkaLog(dataclasses.replace(settings, partitions=3)))
     assert "expected 3 partition(s), got 2" in str(caught.value)
 
 
@@ -188,16 +189,16 @@ def test_replication_that_the_cluster_cannot_give(broker: BrokerInfo) -> None:
     """Three replicas on one broker are refused by it: TS1717 with the option to change."""
     source = Source()
     with pytest.raises(FixRequest, match="TS1717") as caught:
-        prepare_log(settings_of(source, broker.url, **{"log.system.replication": "3"}))
+        prepare_log(KafkaLog(settings_of(source, broker.url, **{"log.system.replication": "3"})))
     assert "log.system.replication" in str(caught.value)
 
 
 def test_rolled_back_table(broker: BrokerInfo) -> None:
     """A table behind its log, or with another commit at P, is TS1708: going on would skip snapshots."""
     source, settings = new_table(broker, 4)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(4, source.read, find_commit=source.find_commit)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         with pytest.raises(FixRequest, match="TS1708"):
             publisher.publish_pending(3, source.read)
         with pytest.raises(FixRequest, match="TS1708"):
@@ -210,8 +211,8 @@ def test_log_that_begins_later(broker: BrokerInfo) -> None:
     source = Source()
     source.grow(4)
     settings = settings_of(source, broker.url)
-    prepare_log(settings, after_snapshot=3)
-    with Publisher(settings) as publisher:
+    prepare_log(KafkaLog(settings), after_snapshot=3)
+    with Publisher(KafkaLog(settings)) as publisher:
         assert publisher.publish_pending(4, source.read).snapshots == (4,)
     assert published(source, settings) == expected(source, range(4, 5))
 
@@ -223,15 +224,15 @@ def test_hybrid_read_at_every_snapshot(broker: BrokerInfo, are_markers_lost: boo
     Where the marker of S is gone the read starts earlier and leaves out by header s what S contains.
     """
     source, settings = new_table(broker, 8)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(6, source.read)
     if are_markers_lost:
         delete_topic(broker, settings.marker_topic)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(8, source.read)
     for snapshot_id in range(9):
         rest: dict[int, list[tuple[int | None, int | None]]] = {0: [], 1: []}
-        for message in read_after(settings, snapshot_id):
+        for message in read_after(KafkaLog(settings), snapshot_id):
             rest[message.partition].append((message.snapshot_id, message.sequence))
         wanted = expected(source, range(snapshot_id + 1, 9))
         assert {p: len(rows) for p, rows in rest.items()} == {p: len(rows) for p, rows in wanted.items()}
@@ -241,17 +242,17 @@ def test_hybrid_read_at_every_snapshot(broker: BrokerInfo, are_markers_lost: boo
 def test_fold_gives_the_table(broker: BrokerInfo) -> None:
     """The last message of each key, without deleted keys, is the table."""
     source, settings = new_table(broker, 4)
-    with Publisher(settings) as publisher:
+    with Publisher(KafkaLog(settings)) as publisher:
         publisher.publish_pending(4, source.read)
-    alive = {message.key for message in fold_messages(read_messages(settings))}
+    alive = {message.key for message in fold_messages(read_messages(KafkaLog(settings)))}
     assert alive == {b'{"id":%d}' % (n * 1000 + i) for n in range(1, 5) for i in range(5)}
 
 
 def test_drop_log_deletes_both_topics(broker: BrokerInfo) -> None:
     """After drop_log neither topic exists, and dropping again is no error."""
     _, settings = new_table(broker, 1)
-    drop_log(settings)
-    drop_log(settings)
+    drop_log(KafkaLog(settings))
+    drop_log(KafkaLog(settings))
     assert not topics_left(AdminClient({"bootstrap.servers": broker.url}), settings.topic)
 
 
@@ -276,7 +277,7 @@ def test_refused_log_in_names_the_settings_and_no_secret(broker: BrokerInfo) -> 
     )
     assert settings is not None
     with pytest.raises(TablestoreError, match=r"TS1702|TS1713") as caught:
-        prepare_log(with_timeout(settings, 3.0))
+        prepare_log(KafkaLog(with_timeout(settings, 3.0)))
     assert "hunter2" not in str(caught.value)
     assert "hunter2" not in repr(settings)
     assert "hunter2" not in settings.client.redact("said hunter2")

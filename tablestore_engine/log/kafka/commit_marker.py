@@ -21,32 +21,16 @@ WHY        progress is no consumer-group offset: those vanish after a week of si
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.kafka.client_config import ClientConfig
-from tablestore_engine.log.kafka.kafka_client import code_of
-from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 
 _FIRST_LOOK = 16
-# A busy broker may need some for a leader; a topic that is missing is found by its metadata before.
-NEW_TOPIC_SECONDS = 10.0
-PASSING = frozenset(
-    {
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION,
-    }
-)
 _WIDEN = 8
-_TAKE = 1_000  # more at once is slower: measured
-_POLL_SECONDS = 0.02  # consume() waits for a full batch or this long, even when the end is already there
 
 
 @dataclass(frozen=True)
@@ -191,67 +175,18 @@ def decode_marker(value: bytes) -> CommitMarker:
         ) from error
 
 
-def read_markers(
-    consumer: Consumer, settings: LogSettings, runtime: Runtime, *, everything: bool = False
-) -> tuple[CommitMarker, ...]:
-    """The newest markers of the settings' shard, oldest first; () when there are none. `everything` reads from the
+def read_markers(log: KafkaLog, consumer: Consumer, *, everything: bool = False) -> tuple[CommitMarker, ...]:
+    """The newest markers of the log's shard, oldest first; () when there are none. `everything` reads from the
     beginning.
     """
-    place = TopicPartition(settings.marker_topic, settings.shard)
-    low, high = read_span(consumer, place, settings.client, runtime)
+    place = TopicPartition(*log.marker_place)
+    low, high = log.read_span(consumer, place)
     look = high - low if everything else _FIRST_LOOK
     while high > low:
         start = max(low, high - look)
-        records = read_range(consumer, place, (start, high), runtime, settings.client.timeout_s)
+        records = log.read_range(consumer, place, (start, high))
         values = [value for value in (record.value() for record in records) if value is not None]
         if values or start == low:
             return tuple(decode_marker(value) for value in values)
         look *= _WIDEN
     return ()
-
-
-def read_span(
-    consumer: Consumer, place: TopicPartition, client: ClientConfig, runtime: Runtime
-) -> tuple[int, int]:
-    """First offset and the last decided one (LSO) + 1; a topic made a moment ago may have no leader yet."""
-    deadline = runtime.now_ms() + int(min(client.timeout_s, NEW_TOPIC_SECONDS) * 1000)
-    while True:
-        try:
-            low, high = consumer.get_watermark_offsets(place, timeout=client.timeout_s)
-        except KafkaException as error:
-            if code_of(error) not in PASSING or runtime.now_ms() > deadline:
-                raise
-            runtime.sleep(0.05)
-        else:
-            return low, high
-
-
-def read_range(
-    consumer: Consumer, place: TopicPartition, span: tuple[int, int], runtime: Runtime, timeout_s: float
-) -> Sequence[Message]:
-    """All records of one partition from span[0] up to span[1] (exclusive). Raises KafkaException."""
-    start, end = span
-    consumer.assign([TopicPartition(place.topic, place.partition, start)])
-    records: list[Message] = []
-    deadline = runtime.now_ms() + int(timeout_s * 1000)
-    try:
-        while runtime.now_ms() < deadline:
-            for message in consumer.consume(_TAKE, timeout=_POLL_SECONDS):
-                error = message.error()
-                code = None if error is None else error.code()
-                if code == KafkaError._PARTITION_EOF:
-                    return records
-                if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                    continue  # its group's coordinator, whom nobody here asks for anything
-                if error is not None:
-                    raise KafkaException(error)
-                if (message.offset() or 0) < end:
-                    records.append(message)
-                if (message.offset() or 0) >= end - 1:
-                    return records
-                deadline = runtime.now_ms() + int(timeout_s * 1000)
-    finally:
-        consumer.unassign()
-    raise KafkaException(
-        KafkaError(KafkaError._TIMED_OUT, f"no answer while reading {place.topic} from offset {start}")
-    )

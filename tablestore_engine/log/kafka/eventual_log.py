@@ -48,7 +48,6 @@ from tablestore_engine.log.kafka.unconfirmed_records import (
 )
 from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
 from tablestore_engine.log.sink import FindCommit, PrepublishedCommit
-from tablestore_engine.runtime.outside_world import Runtime
 
 KEYS_MAX = 20_000
 
@@ -75,8 +74,6 @@ def publish_eventual(
     session: Session,
     topic: PrepublishedTopic,
     call: EventualCall,
-    settings: LogSettings,
-    runtime: Runtime,
     tally: Tally,
 ) -> None:
     """Raises KafkaException, and what publish_snapshot raises."""
@@ -88,7 +85,7 @@ def publish_eventual(
     pending = _pending(progress, call)
     trusted = find_trusted(progress, ends, [(one, commit) for one, commit, _ in pending], call.early)
     schema_id = pending[-1][2] if pending else 0
-    work = _EventualWork(session, topic, call, settings, runtime, tally, ends, schema_id)
+    work = _EventualWork(session, topic, call, tally, ends, schema_id)
     if trusted is not None and work.stay(trusted, [snapshot_id for snapshot_id, _, _ in pending]):
         return
     work.send_all()
@@ -111,8 +108,6 @@ class _EventualWork:
     session: Session
     topic: PrepublishedTopic
     call: EventualCall
-    settings: LogSettings
-    runtime: Runtime
     tally: Tally
     ends: Mapping[int, int]
     schema_id: int
@@ -160,9 +155,7 @@ class _EventualWork:
 
     def _marker(self) -> None:
         call = self.call
-        publish_marker(
-            self.session, call.latest_id, call.commit, self.settings, self.runtime, schema_id=self.schema_id
-        )
+        publish_marker(self.session, call.latest_id, call.commit, schema_id=self.schema_id)
 
     def _repair(self, unconfirmed: UnconfirmedRecords, until: Mapping[int, int]) -> None:
         """One transaction: what the table has under these keys, and the marker of `latest`."""
@@ -176,12 +169,12 @@ class _EventualWork:
         producer.begin()
         for partition, keys in sorted(unconfirmed.keys.items()):
             if keys:
-                encoded = repairs_of(list(keys), state, self.settings)
+                encoded = repairs_of(list(keys), state, self.session.log.settings)
                 producer.send(encoded, partition, headers, span=range(len(encoded)), first=0)
                 counts[partition] = len(encoded)
-        self.runtime.crash_point("log.repairs")
+        self.session.log.runtime.crash_point("log.repairs")
         marker = CommitMarker(
-            table_uuid=self.settings.table_uuid,
+            table_uuid=self.session.log.settings.table_uuid,
             snapshot_id=self.call.latest_id,
             commit=self.call.commit,
             topic_id=before.topic_id,
@@ -191,7 +184,7 @@ class _EventualWork:
             before=before.published,
             since={partition: before.checked(partition) for partition in self.ends},
         )
-        send_marker_and_commit(self.session, marker, self.settings, self.runtime, self.tally)
+        send_marker_and_commit(self.session, marker, self.tally)
 
 
 def checked_until(progress: Progress, until: Mapping[int, int]) -> Progress:

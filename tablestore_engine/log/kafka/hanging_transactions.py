@@ -31,47 +31,31 @@ from contextlib import closing
 from dataclasses import replace
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, encode_marker, read_range
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, encode_marker
 from tablestore_engine.log.kafka.kafka_client import make_consumer
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
-from tablestore_engine.log.kafka.partition_ends import Place, find_ends
+from tablestore_engine.log.kafka.partition_ends import Place
 from tablestore_engine.log.kafka.reader import to_message
 from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.runtime.outside_world import Runtime
 
 _PATIENCE_SECONDS = 1.0
 _SLICE = 10_000
 
 
-def data_places(settings: LogSettings) -> tuple[Place, ...]:
-    """Every data partition that this publisher sends."""
-    return tuple((settings.topic, partition) for partition in settings.own_partitions)
-
-
-def marker_place(settings: LogSettings) -> Place:
-    """The one partition of its markers: an open transaction of another shard hides none of them."""
-    return settings.marker_topic, settings.shard
-
-
-def find_undecided(
-    admin: AdminClient, places: Iterable[Place], settings: LogSettings, runtime: Runtime
-) -> Mapping[Place, tuple[int, int]]:
+def find_undecided(log: KafkaLog, places: Iterable[Place]) -> Mapping[Place, tuple[int, int]]:
     """{place: (LSO, log end)} of those that differ. Raises KafkaException."""
     wanted = tuple(places)
-    committed = find_ends(admin, wanted, settings.client, IsolationLevel.READ_COMMITTED, runtime)
-    ends = find_ends(admin, wanted, settings.client, IsolationLevel.READ_UNCOMMITTED, runtime)
+    committed = log.find_ends(wanted)
+    ends = log.find_ends(wanted, IsolationLevel.READ_UNCOMMITTED)
     return {place: (committed[place], end) for place, end in ends.items() if committed[place] < end}
 
 
-def await_decided(
-    admin: AdminClient, places: Iterable[Place], settings: LogSettings, runtime: Runtime
-) -> None:
+def await_decided(log: KafkaLog, places: Iterable[Place]) -> None:
     """Wait for other transactions to end, ClientConfig.delivery_s at most. Raises RetryError TS1730, KafkaException."""
-    wanted = tuple(places)
-    undecided = _wait(admin, wanted, settings, runtime, seconds=settings.client.delivery_s)
+    undecided = _wait(log, places, seconds=log.settings.client.delivery_s)
     if undecided:
         text = ", ".join(
             f"{topic}[{partition}] from {lso} to {end}"
@@ -79,7 +63,7 @@ def await_decided(
         )
         raise RetryError(
             "TS1730",
-            f"how far {settings.table} is published is unknown: records of its topics are undecided",
+            f"how far {log.settings.table} is published is unknown: records of its topics are undecided",
             why=f"a transaction has neither ended nor been aborted: {text}; the broker may have lost its end",
             fix="publish again in a moment; if it stays so, let an administrator end it "
             "(kafka-transactions.sh find-hanging, then abort); nothing is guessed and nothing was sent",
@@ -87,50 +71,46 @@ def await_decided(
 
 
 def settle_topics(
-    admin: AdminClient,
-    producer: LogProducer,
-    settings: LogSettings,
-    runtime: Runtime,
-    read_newest: Callable[[], CommitMarker | None],
+    log: KafkaLog, producer: LogProducer, read_newest: Callable[[], CommitMarker | None]
 ) -> None:
     """Behind the producer's init: every record of both topics is decided. Raises TS1730, TS1731, KafkaException.
 
     `read_newest`: the marker that is visible now, after check_covered. What it counts and what no reader sees is
     taken out of it before it is aborted: a publisher that dies in between leaves a marker that says what is missing.
     """
-    places = [marker_place(settings), *data_places(settings)]
-    undecided = _wait(admin, places, settings, runtime, seconds=_PATIENCE_SECONDS)
+    topic, places = log.settings.topic, [log.marker_place, *log.data_places]
+    undecided = _wait(log, places, seconds=_PATIENCE_SECONDS)
     if not undecided:
         return
     newest = read_newest()
-    hidden = {} if newest is None else _find_hidden(newest, undecided, settings, runtime)
-    rest = sorted(place for place in undecided if place[1] not in hidden or place[0] != settings.topic)
+    hidden = {} if newest is None else _find_hidden(log, newest, undecided)
+    rest = sorted(place for place in undecided if place[1] not in hidden or place[0] != topic)
     if newest is not None and hidden:
         if rest:
             producer.abort_leftovers(rest)
         producer.begin()
         producer.send_marker(*encode_marker(take_out(newest, hidden)))
         producer.commit()
-        await_visible(admin, {marker_place(settings): producer.marker_end}, settings, runtime)
-        rest = sorted((settings.topic, partition) for partition in hidden)
+        await_visible(log, {log.marker_place: producer.marker_end})
+        rest = sorted((topic, partition) for partition in hidden)
     producer.abort_leftovers(rest)
-    await_decided(admin, places, settings, runtime)
+    await_decided(log, places)
 
 
-def drop_hidden(admin: AdminClient, producer: LogProducer, settings: LogSettings, runtime: Runtime) -> int:
+def drop_hidden(log: KafkaLog, producer: LogProducer) -> int:
     """Behind the producer's init, when the user says where the log goes on: how many rows of ours were dropped that no
     reader has seen. Raises RetryError TS1730, KafkaException.
     """
-    places = [marker_place(settings), *data_places(settings)]
-    undecided = _wait(admin, places, settings, runtime, seconds=_PATIENCE_SECONDS)
+    places = [log.marker_place, *log.data_places]
+    undecided = _wait(log, places, seconds=_PATIENCE_SECONDS)
     rows = sum(
-        _count_ours(settings, TopicPartition(*place), span, runtime)
+        _count_ours(log, TopicPartition(*place), span)
         for place, span in undecided.items()
-        if place != marker_place(settings)
+        if place != log.marker_place
     )
     if undecided:
         producer.abort_leftovers(sorted(undecided))
-        await_decided(admin, places, settings, runtime)
+        await_decided(log, places)
     return rows
 
 
@@ -165,7 +145,7 @@ def take_out(newest: CommitMarker, hidden: Mapping[int, tuple[int, int]]) -> Com
 
 
 def _find_hidden(
-    newest: CommitMarker, undecided: Mapping[Place, tuple[int, int]], settings: LogSettings, runtime: Runtime
+    log: KafkaLog, newest: CommitMarker, undecided: Mapping[Place, tuple[int, int]]
 ) -> Mapping[int, tuple[int, int]]:
     """{partition: (number of the first hidden message, its offset)} where the marker counts what is undecided.
 
@@ -173,11 +153,11 @@ def _find_hidden(
     """
     hidden: dict[int, tuple[int, int]] = {}
     for (topic, partition), (lso, _) in undecided.items():
-        if topic != settings.topic:
+        if topic != log.settings.topic:
             continue
         place = TopicPartition(topic, partition)
-        with closing(make_consumer(settings.client, isolation="read_uncommitted")) as consumer:
-            first = read_range(consumer, place, (lso, lso + 1), runtime, settings.client.timeout_s)
+        with closing(make_consumer(log.settings.client, isolation="read_uncommitted")) as consumer:
+            first = log.read_range(consumer, place, (lso, lso + 1))
         message = to_message(first[0]) if first else None
         if message is None or message.snapshot_id is None or message.sequence is None:
             continue
@@ -185,7 +165,7 @@ def _find_hidden(
             hidden[partition] = (message.sequence, lso)
         elif message.snapshot_id < newest.snapshot_id:
             raise _contradiction(
-                settings,
+                log.settings,
                 f"{topic}[{partition}] hides rows of snapshot {message.snapshot_id}, the newest marker says that the "
                 f"log ends at {newest.snapshot_id}",
                 f"`tablestore publish --reset {message.snapshot_id - 1}` sends the snapshots from "
@@ -194,83 +174,69 @@ def _find_hidden(
     return hidden
 
 
-def check_alone(
-    admin: AdminClient,
-    spans: Mapping[int, tuple[int, int]],
-    arrived: Mapping[int, int],
-    settings: LogSettings,
-    runtime: Runtime,
-) -> None:
+def check_alone(log: KafkaLog, spans: Mapping[int, tuple[int, int]], arrived: Mapping[int, int]) -> None:
     """Before a commit: no other rows of ours are undecided in its partitions. Raises RetryError TS1730, KafkaException.
 
     `spans`: {partition: (first, next)} of the rows that were acknowledged, `arrived` their number. The commit's control
     records would show readers whatever else of this producer id is undecided there: a request of a producer that was
     given up, which the broker took late, or rows whose end it lost.
     """
-    places = {(settings.topic, partition): span for partition, span in spans.items()}
-    undecided = find_undecided(admin, places, settings, runtime)
+    places = {(log.settings.topic, partition): span for partition, span in spans.items()}
+    undecided = find_undecided(log, places)
     for (topic, partition), (first, following) in places.items():
         span = undecided.get((topic, partition), (first, following))
         if span == (first, following) and following - first == arrived[partition]:
             continue
-        found = _count_ours(settings, TopicPartition(topic, partition), span, runtime)
+        found = _count_ours(log, TopicPartition(topic, partition), span)
         if found != arrived[partition]:
             raise RetryError(
                 "TS1730",
-                f"how far {settings.table} is published is unknown: records of its topics are undecided",
+                f"how far {log.settings.table} is published is unknown: records of its topics are undecided",
                 why=f"{topic}[{partition}] has {found} undecided rows from {span[0]} to {span[1]}, this transaction "
                 f"has written {arrived[partition]}: a request of an earlier one came late",
                 fix="publish again: the transaction is aborted with what lies around it, and sent once more",
             )
 
 
-def _count_ours(settings: LogSettings, place: TopicPartition, span: tuple[int, int], runtime: Runtime) -> int:
+def _count_ours(log: KafkaLog, place: TopicPartition, span: tuple[int, int]) -> int:
     """Messages with our headers, whether they are decided or not."""
-    ids = _snapshot_ids(settings, place, span, runtime, isolation="read_uncommitted")
+    ids = _snapshot_ids(log, place, span, isolation="read_uncommitted")
     return sum(one is not None for one in ids)
 
 
-def await_visible(
-    admin: AdminClient, following: Mapping[Place, int], settings: LogSettings, runtime: Runtime
-) -> None:
+def await_visible(log: KafkaLog, following: Mapping[Place, int]) -> None:
     """Wait until read_committed readers see each place up to its `following` offset. Raises KafkaException.
 
     A commit is answered when it is decided; its control records reach the partitions a moment later. A broker that
     is killed in this moment may lose them: running into the time-out is an error.
     """
-    deadline = runtime.now_ms() + int(settings.client.timeout_s * 1000)
+    deadline = log.deadline_ms()
     waiting = {place: end for place, end in following.items() if end > 0}
     while waiting:
-        seen = find_ends(admin, waiting, settings.client, IsolationLevel.READ_COMMITTED, runtime)
+        seen = log.find_ends(waiting)
         waiting = {place: end for place, end in waiting.items() if seen[place] < end}
-        if waiting and runtime.now_ms() > deadline:
+        if waiting and log.runtime.now_ms() > deadline:
             raise KafkaException(
                 KafkaError(KafkaError._TIMED_OUT, "a committed transaction stays invisible to readers")
             )
         if waiting:
-            runtime.sleep(0.005)
+            log.runtime.sleep(0.005)
 
 
-def check_covered(
-    admin: AdminClient,
-    settings: LogSettings,
-    progress: Progress,
-    runtime: Runtime,
-    has_moved: Callable[[], bool],
-) -> None:
+def check_covered(log: KafkaLog, progress: Progress, has_moved: Callable[[], bool]) -> None:
     """Raises FixRequest TS1731 for a visible row of a snapshot behind P. Reads only what lies behind the marker.
 
     `has_moved`: whether there are newer markers than those that P was read from. Then the rows are those of another
     publisher, which has fenced this one meanwhile: KafkaException with a code of FENCED.
     """
-    found = _find_uncovered(admin, settings, progress, runtime)
+    found = _find_uncovered(log, progress)
     if found is None:
         return
     (topic, partition), snapshot_id = found
-    if _is_covered_later(admin, settings, runtime, has_moved):
+    if _is_covered_later(log, has_moved):
         raise KafkaException(KafkaError(KafkaError._FENCED, "another publisher wrote meanwhile"))
     raise _contradiction(
-        settings,
+        log.settings,
         f"{topic}[{partition}] shows rows of snapshot {snapshot_id}, the newest marker says that the log ends at "
         f"{progress.published}",
         f"look at the rows of snapshot {snapshot_id} in the topic; if they are complete go on with "
@@ -287,69 +253,59 @@ def _contradiction(settings: LogSettings, why: str, fix: str) -> FixRequest:
     )
 
 
-def _find_uncovered(
-    admin: AdminClient, settings: LogSettings, progress: Progress, runtime: Runtime
-) -> tuple[Place, int] | None:
+def _find_uncovered(log: KafkaLog, progress: Progress) -> tuple[Place, int] | None:
     """A place with visible rows of a snapshot behind P, and that snapshot."""
-    ends = find_ends(admin, data_places(settings), settings.client, IsolationLevel.READ_COMMITTED, runtime)
+    ends = log.find_ends(log.data_places)
     for place, end in ends.items():
         following = progress.next_offsets.get(place[1])
         if (
             following is None or end <= following + 1
         ):  # at most the control record of the marker's transaction
             continue
-        found = _newest_snapshot(settings, TopicPartition(*place), (following, end), runtime)
+        found = _newest_snapshot(log, TopicPartition(*place), (following, end))
         if found > progress.published:
             return place, found
     return None
 
 
-def _is_covered_later(
-    admin: AdminClient, settings: LogSettings, runtime: Runtime, has_moved: Callable[[], bool]
-) -> bool:
+def _is_covered_later(log: KafkaLog, has_moved: Callable[[], bool]) -> bool:
     """Whether the marker of those rows comes: partitions show the end of one transaction one after the other.
 
     The end of the marker partition is asked first, its markers after it: what is decided then was read.
     """
-    deadline = runtime.now_ms() + int(settings.client.timeout_s * 1000)
+    deadline = log.deadline_ms()
     while True:
-        undecided = find_undecided(admin, [marker_place(settings)], settings, runtime)
+        undecided = find_undecided(log, [log.marker_place])
         if has_moved():
             return True
-        if not undecided or runtime.now_ms() > deadline:
+        if not undecided or log.runtime.now_ms() > deadline:
             return False
-        runtime.sleep(0.02)
+        log.runtime.sleep(0.02)
 
 
-def _newest_snapshot(
-    settings: LogSettings, place: TopicPartition, span: tuple[int, int], runtime: Runtime
-) -> int:
+def _newest_snapshot(log: KafkaLog, place: TopicPartition, span: tuple[int, int]) -> int:
     """The newest snapshot id among the visible messages of ours; 0 without one."""
-    ids = _snapshot_ids(settings, place, span, runtime, isolation="read_committed")
+    ids = _snapshot_ids(log, place, span, isolation="read_committed")
     return max((one or 0 for one in ids), default=0)
 
 
 def _snapshot_ids(
-    settings: LogSettings, place: TopicPartition, span: tuple[int, int], runtime: Runtime, *, isolation: str
+    log: KafkaLog, place: TopicPartition, span: tuple[int, int], *, isolation: str
 ) -> Iterator[int | None]:
     """Of each message in a span of offsets, None for those of foreign producers; a slice in memory at a time."""
     first, end = span
-    with closing(make_consumer(settings.client, isolation=isolation)) as consumer:
+    with closing(make_consumer(log.settings.client, isolation=isolation)) as consumer:
         for at in range(first, end, _SLICE):
-            records = read_range(
-                consumer, place, (at, min(at + _SLICE, end)), runtime, settings.client.timeout_s
-            )
+            records = log.read_range(consumer, place, (at, min(at + _SLICE, end)))
             yield from (to_message(record).snapshot_id for record in records)
 
 
-def _wait(
-    admin: AdminClient, places: Iterable[Place], settings: LogSettings, runtime: Runtime, *, seconds: float
-) -> Mapping[Place, tuple[int, int]]:
+def _wait(log: KafkaLog, places: Iterable[Place], *, seconds: float) -> Mapping[Place, tuple[int, int]]:
     """What is still undecided after at most so many seconds."""
     wanted = tuple(places)
-    deadline = runtime.now_ms() + int(seconds * 1000)
-    undecided = find_undecided(admin, wanted, settings, runtime)
-    while undecided and runtime.now_ms() < deadline:
-        runtime.sleep(0.02)
-        undecided = find_undecided(admin, wanted, settings, runtime)
+    deadline = log.runtime.now_ms() + int(seconds * 1000)
+    undecided = find_undecided(log, wanted)
+    while undecided and log.runtime.now_ms() < deadline:
+        log.runtime.sleep(0.02)
+        undecided = find_undecided(log, wanted)
     return undecided

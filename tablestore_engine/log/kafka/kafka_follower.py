@@ -20,24 +20,23 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.followed_log import LogBorder, Messages, Place
-from tablestore_engine.log.kafka.commit_marker import CommitMarker, decode_marker, read_range, read_span
-from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, decode_marker
+from tablestore_engine.log.kafka.kafka_client import code_of, make_consumer
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import check_shards, check_topic_id, find_topics, missing_topic
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.message_runs import MessageRun, to_columns
-from tablestore_engine.log.kafka.partition_ends import find_beginnings, find_ends
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.shard_borders import merge_shards, to_borders
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.log.message_rows import decode_messages
-from tablestore_engine.runtime.outside_world import Runtime
 
 QUEUE_MAX = 100_000
 _TAKE = 1_000  # more at once is slower: measured
@@ -102,11 +101,10 @@ class _Follow:
 class KafkaFollower:
     """Of one table. Not thread-safe."""
 
-    def __init__(self, settings: LogSettings, runtime: Runtime) -> None:
+    def __init__(self, log: KafkaLog) -> None:
         """Raises what make_admin raises, NotFound TS1705, FixRequest TS1706."""
-        self._settings, self._runtime = settings, runtime
-        self._admin: AdminClient = make_admin(settings.client, settings.topic)
-        topics = find_topics(self._admin, settings)
+        self._log, settings = log.connected(), log.settings
+        topics = find_topics(self._log)
         if topics.data is None or topics.marker is None:
             raise missing_topic(settings, settings.topic if topics.data is None else settings.marker_topic)
         check_shards(settings, topics)
@@ -126,20 +124,22 @@ class KafkaFollower:
     @property
     def is_eventual(self) -> bool:
         """As FollowedLog."""
-        return self._settings.is_eventual
+        return self._log.settings.is_eventual
 
     @property
     def is_upsert(self) -> bool:
         """As FollowedLog; what ignores deletes is taken as it is."""
-        return self._settings.mode is ChangelogMode.UPSERT and not self._settings.formats.ignore_delete
+        return (
+            self._log.settings.mode is ChangelogMode.UPSERT and not self._log.settings.formats.ignore_delete
+        )
 
     def borders(self) -> Sequence[LogBorder]:
         """As FollowedLog. Raises FixRequest TS1706 when the topic was made anew."""
-        with _told(self._settings, "reading the markers"):
-            found = [self._read_markers(shard) for shard in range(self._settings.shards)]
+        with _told(self._log.settings, "reading the markers"):
+            found = [self._read_markers(shard) for shard in range(self._log.settings.shards)]
         for markers in self._markers:
             if markers:
-                check_topic_id(self._settings, self._data, markers[-1].topic_id)
+                check_topic_id(self._log.settings, self._data, markers[-1].topic_id)
         if any(found):
             is_one, log_id = len(self._markers) == 1, self._data.topic_id
             self._borders = (
@@ -150,15 +150,12 @@ class KafkaFollower:
     def _read_markers(self, shard: int) -> bool:
         """Whether there are new ones."""
         if self._marker_consumer is None:
-            self._marker_consumer = make_consumer(self._settings.client)
-        place = TopicPartition(self._settings.marker_topic, shard)
-        low, high = read_span(self._marker_consumer, place, self._settings.client, self._runtime)
+            self._marker_consumer = make_consumer(self._log.settings.client)
+        place = TopicPartition(self._log.settings.marker_topic, shard)
+        low, high = self._log.read_span(self._marker_consumer, place)
         begin = max(low, self._markers_end[shard])
         if begin < high:
-            span = (begin, high)
-            records = read_range(
-                self._marker_consumer, place, span, self._runtime, self._settings.client.timeout_s
-            )
+            records = self._log.read_range(self._marker_consumer, place, (begin, high))
             self._markers[shard].extend(
                 decode_marker(value) for value in (one.value() for one in records) if value is not None
             )
@@ -167,26 +164,20 @@ class KafkaFollower:
 
     def ends(self) -> Place:
         """As FollowedLog."""
-        with _told(self._settings, "asking for the ends of the topic"):
+        with _told(self._log.settings, "asking for the ends of the topic"):
             self._meet(self._partitions)
-            found = find_ends(
-                self._admin,
-                self._places(),
-                self._settings.client,
-                IsolationLevel.READ_COMMITTED,
-                self._runtime,
-            )
+            found = self._log.find_ends(self._places())
         return {partition: end for (_, partition), end in found.items()}
 
     def beginnings(self) -> Place:
         """As FollowedLog."""
-        with _told(self._settings, "asking for the beginning of the topic"):
+        with _told(self._log.settings, "asking for the beginning of the topic"):
             self._meet(self._partitions)
-            found = find_beginnings(self._admin, self._places(), self._settings.client, self._runtime)
+            found = self._log.find_beginnings(self._places())
         return {partition: begin for (_, partition), begin in found.items()}
 
     def _places(self) -> list[tuple[str, int]]:
-        return [(self._settings.topic, partition) for partition in range(self._partitions)]
+        return [(self._log.settings.topic, partition) for partition in range(self._partitions)]
 
     @property
     def _partitions(self) -> int:
@@ -199,17 +190,17 @@ class KafkaFollower:
         """The topic has got more: clients know those of the moment when they looked. Raises KafkaException."""
         if partitions <= self._met:
             return
-        deadline = self._deadline()
-        for client in (self._admin, self._open().consumer):
+        deadline = self._log.deadline_ms()
+        for client in (self._log.admin, self._open().consumer):
             while len(self._look(client)) < partitions:
-                if self._runtime.now_ms() > deadline:
+                if self._log.runtime.now_ms() > deadline:
                     raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no partition {partitions - 1}"))
-                self._runtime.sleep(_WAIT_SECONDS)
+                self._log.runtime.sleep(_WAIT_SECONDS)
         self._met = partitions
 
     def _look(self, client: AdminClient | Consumer) -> Sequence[int]:
-        found = client.list_topics(self._settings.topic, timeout=self._settings.client.timeout_s)
-        return list(found.topics[self._settings.topic].partitions)
+        found = client.list_topics(self._log.settings.topic, timeout=self._log.settings.client.timeout_s)
+        return list(found.topics[self._log.settings.topic].partitions)
 
     def check_there(self, place: Place) -> None:
         """As FollowedLog."""
@@ -220,7 +211,7 @@ class KafkaFollower:
 
     def read(self, start: Place, until: Place, rows_max: int, *, with_headers: bool = True) -> Messages:
         """As FollowedLog."""
-        with _told(self._settings, "reading the topic"):
+        with _told(self._log.settings, "reading the topic"):
             follow = self._open()
             self._meet(max(until, default=-1) + 1)
             lacks_headers = with_headers and not follow.with_headers
@@ -233,7 +224,7 @@ class KafkaFollower:
 
     def _open(self) -> _Follow:
         if self._follow is None:
-            self._follow = _Follow(make_consumer(self._settings.client, reset="error"))
+            self._follow = _Follow(make_consumer(self._log.settings.client, reset="error"))
         return self._follow
 
     def _goes_on(self, follow: _Follow, start: Place, until: Place) -> bool:
@@ -245,23 +236,20 @@ class KafkaFollower:
     def _assign(self, follow: _Follow, place: Place) -> None:
         follow.queues = {partition: _Queue(offset) for partition, offset in place.items()}
         follow.given = dict(place)
-        topic = self._settings.topic
+        topic = self._log.settings.topic
         follow.consumer.assign([TopicPartition(topic, one, offset) for one, offset in place.items()])
 
     def _receive(self, follow: _Follow, until: Place, rows_max: int) -> None:
         """Until every partition is known up to `until`, or enough messages are there. Raises KafkaException."""
-        deadline = self._deadline()
+        deadline = self._log.deadline_ms()
         while not self._has_enough(follow, until, rows_max):
             self._pace(follow, until)
             arrived = follow.consumer.consume(_TAKE, timeout=_WAIT_SECONDS)
             if arrived:
                 self._arrived(follow, arrived)
-                deadline = self._deadline()
-            elif self._runtime.now_ms() > deadline:
+                deadline = self._log.deadline_ms()
+            elif self._log.runtime.now_ms() > deadline:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer while reading the topic"))
-
-    def _deadline(self) -> int:
-        return self._runtime.now_ms() + int(self._settings.client.timeout_s * 1000)
 
     @staticmethod
     def _has_enough(follow: _Follow, until: Place, rows_max: int) -> bool:
@@ -273,7 +261,7 @@ class KafkaFollower:
         """Pause partitions that reached `until` and hold QUEUE_MAX messages; resume those that did not reach it."""
         for partition, queue in follow.queues.items():
             is_complete = queue.reached >= until.get(partition, 0)
-            where = [TopicPartition(self._settings.topic, partition)]
+            where = [TopicPartition(self._log.settings.topic, partition)]
             if queue.is_paused and not is_complete:
                 follow.consumer.resume(where)
                 queue.is_paused = False
@@ -325,13 +313,13 @@ class KafkaFollower:
 
     def decode(self, messages: Messages, schemas: Sequence[TableSchema]) -> pa.Table:
         """As FollowedLog."""
-        if not self._settings.client.registry:
-            return decode_messages(messages, schemas, self._settings.formats)
+        if not self._log.settings.client.registry:
+            return decode_messages(messages, schemas, self._log.settings.formats)
         if self._registry is None:
             self._registry = SchemaRegistry(
-                self._settings.client
+                self._log.settings.client
             )  # it remembers the schemas that it was asked for
-        return decode_messages(messages, schemas, self._settings.formats, self._registry.find_schema)
+        return decode_messages(messages, schemas, self._log.settings.formats, self._registry.find_schema)
 
     def close(self) -> None:
         """As FollowedLog."""
@@ -346,7 +334,7 @@ class KafkaFollower:
     def _gone(self, partition: int, offset: int) -> NotFound:
         return NotFound(
             "TS1358",
-            f"messages of topic {self._settings.topic} are gone that a reader of {self._settings.table} needs",
+            f"messages of topic {self._log.settings.topic} are gone that a reader of {self._log.settings.table} needs",
             why=f"partition {partition} has nothing at offset {offset} any more: retention deleted it, or records "
             "were deleted",
             fix="start again with latest-full (all rows first), or follow the table's files, which keep what consumers "

@@ -3,8 +3,8 @@
 Names      KafkaSystem   the logs of a warehouse on the brokers of its client settings
            KafkaSink     one table's topics, or one shard of them
            ShardedSink   a table's topics that several KafkaSinks publish, each its own partitions
-Steps      options and client settings → LogSettings (log/kafka/settings.py) → lifecycle, publisher, reader; a log with
-           Avro in it also asks its schema registry (log/kafka/schema_registry.py)
+Steps      options and client settings → LogSettings (log/kafka/settings.py) → KafkaLog (log/kafka/kafka_log.py) →
+           lifecycle, publisher, reader; a log with Avro in it also asks its schema registry (schema_registry.py)
 INVARIANT  `tablestore.managed-topic` says that the engine made the topic: only such a one goes with its table.
 INVARIANT  one producer per sink, kept between calls: a second one of the same table and shard fences the first.
 """
@@ -23,6 +23,7 @@ from tablestore_engine.log.decode import LogMessage, decode_rows
 from tablestore_engine.log.kafka.broker_check import check_brokers, check_registry
 from tablestore_engine.log.kafka.client_config import REGISTRY_PREFIX
 from tablestore_engine.log.kafka.kafka_follower import KafkaFollower
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.log_state import read_log_state
 from tablestore_engine.log.kafka.message_limit import MessageLimit, message_limit
@@ -31,7 +32,7 @@ from tablestore_engine.log.kafka.publish_progress import silent
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
-from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
+from tablestore_engine.log.kafka.settings import resolve_log
 from tablestore_engine.log.sink import (
     FindCommit,
     LoggedTable,
@@ -52,14 +53,13 @@ class KafkaSink:
     thread-safe. Pickled it is the same log without a connection, as another process opens it.
     """
 
-    settings: LogSettings
-    runtime: Runtime = field(compare=False)
+    log: KafkaLog
     say: Callable[[str], None] = field(default=silent, compare=False)
     _publisher: Publisher | None = field(default=None, compare=False)
     _early: PrepublishProducer | None = field(default=None, compare=False)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _in_worker, (self.settings,)
+        return KafkaSink, (self.log,)
 
     def shards(self) -> tuple[KafkaSink, ...]:
         """As ChangelogSink; a log that is shared out is a ShardedSink."""
@@ -67,19 +67,19 @@ class KafkaSink:
 
     def takes(self, bucket: int) -> bool:
         """As ChangelogShard."""
-        return bucket < 0 or self.settings.has_partition(bucket)
+        return bucket < 0 or self.log.settings.has_partition(bucket)
 
     def prepare(self, after_snapshot: int) -> Mapping[str, str]:
         """Topic and marker topic; whether the topic is ours. Raises as prepare_log and check_schema."""
         self.check_schema()
-        made = prepare_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime)
+        made = prepare_log(self.log, after_snapshot=after_snapshot)
         return {_MANAGED: str(made.is_ours).lower()}
 
     def check_schema(self) -> None:
         """Whether a registry would take the table's schema. Raises TS1767-TS1772."""
-        if self.settings.client.registry:
-            with SchemaRegistry(self.settings.client) as registry:
-                registry.check(self.settings.schemas, self.settings.topic)
+        if self.log.settings.client.registry:
+            with SchemaRegistry(self.log.settings.client) as registry:
+                registry.check(self.log.settings.schemas, self.log.settings.topic)
 
     def check(self, latest_id: int, find_commit: FindCommit) -> int:
         """As Publisher.check."""
@@ -97,54 +97,54 @@ class KafkaSink:
         report = self._open().publish_pending(
             latest_id, read_changes, find_commit=find_commit, read_state=read_state, early=early
         )
-        return SentChanges(report.published, LogPosition(_SYSTEM, self.settings.topic, report.offsets))
+        return SentChanges(report.published, LogPosition(_SYSTEM, self.log.settings.topic, report.offsets))
 
     def receive_early(self) -> PrepublishRows | None:
         """Of an eventual log; its producer is kept for the next write."""
-        if not self.settings.is_eventual:
+        if not self.log.settings.is_eventual:
             return None
         if self._early is None:
-            self._early = PrepublishProducer(self.settings)
-        return PrepublishRows(self.settings, self._early, self.runtime)
+            self._early = PrepublishProducer(self.log.settings)
+        return PrepublishRows(self.log, self._early)
 
     def _open(self) -> Publisher:
         if self._publisher is None:
-            self._publisher = Publisher(self.settings, runtime=self.runtime, say=self.say)
+            self._publisher = Publisher(self.log, say=self.say)
         return self._publisher
 
     def reset(self, after_snapshot: int) -> int:
         """As reset_log; rows of a transaction that never ended are dropped."""
         self.close()
-        return reset_log(self.settings, after_snapshot=after_snapshot, runtime=self.runtime).dropped
+        return reset_log(self.log, after_snapshot=after_snapshot).dropped
 
     def drop(self) -> None:
         """Both topics, as far as they are still this table's."""
         self.close()
-        drop_log(self.settings, self.runtime)
+        drop_log(self.log)
 
     def read(self) -> list[LogMessage]:
         """All committed messages of the topic."""
-        return list(read_messages(self.settings, runtime=self.runtime))
+        return list(read_messages(self.log))
 
     def decode(self, messages: Sequence[LogMessage], schema: TableSchema) -> pa.Table:
         """As decode_rows; a registry is asked for the schemas that messages name."""
-        formats = self.settings.formats
-        if not self.settings.client.registry:
+        formats = self.log.settings.formats
+        if not self.log.settings.client.registry:
             return decode_rows(messages, schema, formats)
-        with SchemaRegistry(self.settings.client) as registry:
+        with SchemaRegistry(self.log.settings.client) as registry:
             return decode_rows(messages, schema, formats, registry.find_schema)
 
     def look(self) -> LogState:
         """As read_log_state; it may be asked while another thread publishes."""
-        return read_log_state(self.settings, self.runtime)
+        return read_log_state(self.log)
 
     def follow(self) -> KafkaFollower:
         """A reader's own connection. Raises as KafkaFollower."""
-        return KafkaFollower(self.settings, self.runtime)
+        return KafkaFollower(self.log)
 
     def row_limit(self) -> MessageLimit:
         """What the client refuses to produce."""
-        return message_limit(self.settings)
+        return message_limit(self.log.settings)
 
     def close(self) -> None:
         """Give the producer up."""
@@ -153,10 +153,6 @@ class KafkaSink:
             self._publisher = None
         if self._early is not None:
             self._early.drop()
-
-
-def _in_worker(settings: LogSettings) -> KafkaSink:
-    return KafkaSink(settings, SYSTEM)
 
 
 @dataclass(frozen=True)
@@ -253,8 +249,8 @@ class KafkaSystem:
         if settings is None:
             return None
         schemas = avro_schemas(table.schema, settings.topic, settings.formats)
-        settings = replace(settings, schemas=schemas)
-        found = tuple(KafkaSink(shard, self.runtime, self.say) for shard in settings.all_shards())
+        log = KafkaLog(replace(settings, schemas=schemas), self.runtime)
+        found = tuple(KafkaSink(shard, self.say) for shard in log.all_shards())
         return found[0] if len(found) == 1 else ShardedSink(found)
 
     def find_owned(self, table: LoggedTable) -> KafkaSink | ShardedSink | None:

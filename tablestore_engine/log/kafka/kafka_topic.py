@@ -17,15 +17,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.log.kafka.kafka_client import code_of, said
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.topic_settings import data_config, marker_config, settle_settings
-from tablestore_engine.runtime.outside_world import Runtime
 
 _APPEAR_SECONDS = 15
 _REFUSED = frozenset(
@@ -60,10 +59,11 @@ class LogTopics:
     marker: TopicFacts | None
 
 
-def find_topics(admin: AdminClient, settings: LogSettings) -> LogTopics:
+def find_topics(log: KafkaLog) -> LogTopics:
     """Both topics as the brokers know them. Raises what `translate` gives."""
+    settings = log.settings
     names = (settings.topic, settings.marker_topic)
-    asked = admin.describe_topics(
+    asked = log.admin.describe_topics(
         TopicCollection(list(names)),
         request_timeout=settings.client.timeout_s,
         include_authorized_operations=True,
@@ -86,20 +86,22 @@ def find_topics(admin: AdminClient, settings: LogSettings) -> LogTopics:
     return LogTopics(found[settings.topic], found[settings.marker_topic])
 
 
-def create_topics(
-    admin: AdminClient, settings: LogSettings, runtime: Runtime
-) -> tuple[LogTopics, frozenset[str]]:
+def create_topics(log: KafkaLog) -> tuple[LogTopics, frozenset[str]]:
     """Both topics, and the names of those that this call made. Raises FixRequest TS1703, TS1717, RetryError TS1720."""
     created: frozenset[str] = frozenset()
-    deadline = runtime.now_ms() + _APPEAR_SECONDS * 1000
-    while missing := _missing(settings, topics := find_topics(admin, settings)):
-        if runtime.now_ms() > deadline:
+    settings, deadline = log.settings, _appear_by(log)
+    while missing := _missing(settings, topics := find_topics(log)):
+        if log.runtime.now_ms() > deadline:
             raise _does_not_appear(settings, f"topic {' and '.join(one.topic for one in missing)}")
         # asked again at each look: a topic that was being deleted at the first look was not missing then
-        created |= _create(admin, settings, missing, made_before=created)
-        runtime.sleep(0.02)
+        created |= _create(log, missing, made_before=created)
+        log.runtime.sleep(0.02)
     _check_partitions(settings, topics)
     return topics, created
+
+
+def _appear_by(log: KafkaLog) -> int:
+    return log.runtime.now_ms() + _APPEAR_SECONDS * 1000
 
 
 def _missing(settings: LogSettings, topics: LogTopics) -> list[NewTopic]:
@@ -152,16 +154,15 @@ def check_topic_id(settings: LogSettings, data: TopicFacts, topic_id: str) -> No
         )
 
 
-def check_use(admin: AdminClient, settings: LogSettings, topics: LogTopics) -> None:
+def check_use(log: KafkaLog, topics: LogTopics) -> None:
     """Before anything is committed that these topics are to carry: rights and settings; the table's retention reaches
     its topic. Raises TS1750, TS1753, and what `translate` gives.
     """
+    settings = log.settings
     check_rights(settings, topics)
     known = {settings.topic: topics.data, settings.marker_topic: topics.marker}
     try:
-        settle_settings(
-            admin, settings, {name: facts.replicas for name, facts in known.items() if facts is not None}
-        )
+        settle_settings(log, {name: facts.replicas for name, facts in known.items() if facts is not None})
     except KafkaException as error:
         raise translate(error, settings, doing="checking the settings of its topics") from error
 
@@ -174,21 +175,20 @@ def check_rights(settings: LogSettings, topics: LogTopics) -> None:
             raise translate(KafkaException(refused), settings, doing="looking at the rights to its topics")
 
 
-def delete_topics(
-    admin: AdminClient, settings: LogSettings, names: Collection[str], before: LogTopics, runtime: Runtime
-) -> None:
+def delete_topics(log: KafkaLog, names: Collection[str], before: LogTopics) -> None:
     """Missing ones are fine. The marker topic goes last: as long as it is there it says whose the other one is.
 
     Returns when the brokers no longer show those of `before`, after 15 s in any case.
     """
+    settings = log.settings
     for name in (settings.topic, settings.marker_topic):
-        _delete(admin, settings, [name] if name in names else [])
+        _delete(log, [name] if name in names else [])
     # the controller answers before each broker knows; a table made again at once would take them for its own
-    deadline = runtime.now_ms() + _APPEAR_SECONDS * 1000
-    while names and _is_shown(before, find_topics(admin, settings), settings, names):
-        if runtime.now_ms() > deadline:
+    deadline = _appear_by(log)
+    while names and _is_shown(before, find_topics(log), settings, names):
+        if log.runtime.now_ms() > deadline:
             return
-        runtime.sleep(0.02)
+        log.runtime.sleep(0.02)
 
 
 def _is_shown(before: LogTopics, now: LogTopics, settings: LogSettings, names: Collection[str]) -> bool:
@@ -200,10 +200,13 @@ def _is_shown(before: LogTopics, now: LogTopics, settings: LogSettings, names: C
     )
 
 
-def _delete(admin: AdminClient, settings: LogSettings, names: Collection[str]) -> None:
+def _delete(log: KafkaLog, names: Collection[str]) -> None:
     if not names:
         return
-    for name, future in admin.delete_topics(list(names), operation_timeout=settings.client.timeout_s).items():
+    settings = log.settings
+    for name, future in log.admin.delete_topics(
+        list(names), operation_timeout=settings.client.timeout_s
+    ).items():
         try:
             future.result()
         except KafkaException as error:
@@ -247,25 +250,24 @@ def _new_topic(name: str, partitions: int, settings: LogSettings, config: dict[s
     return NewTopic(name, partitions, settings.replication, config=config)
 
 
-def _create(
-    admin: AdminClient, settings: LogSettings, wanted: list[NewTopic], made_before: frozenset[str]
-) -> frozenset[str]:
+def _create(log: KafkaLog, wanted: list[NewTopic], made_before: frozenset[str]) -> frozenset[str]:
     """Both or none: a dry run first, and what was made goes again when the other one fails."""
-    _ask_create(admin, settings, wanted, made=set(), only_try=True)
+    _ask_create(log, wanted, made=set(), only_try=True)
     made: set[str] = set()
     try:
-        _ask_create(admin, settings, wanted, made=made, only_try=False)
+        _ask_create(log, wanted, made=made, only_try=False)
     except TablestoreError:
-        _delete(admin, settings, made | made_before)
+        _delete(log, made | made_before)
         raise
     return frozenset(made)
 
 
-def _ask_create(
-    admin: AdminClient, settings: LogSettings, wanted: list[NewTopic], *, made: set[str], only_try: bool
-) -> None:
+def _ask_create(log: KafkaLog, wanted: list[NewTopic], *, made: set[str], only_try: bool) -> None:
     """Adds to `made` what this call made. Raises FixRequest TS1717 and what `translate` gives."""
-    asked = admin.create_topics(wanted, operation_timeout=settings.client.timeout_s, validate_only=only_try)
+    settings = log.settings
+    asked = log.admin.create_topics(
+        wanted, operation_timeout=settings.client.timeout_s, validate_only=only_try
+    )
     for name, future in asked.items():
         try:
             future.result()
@@ -283,18 +285,19 @@ def _ask_create(
         made.add(name)
 
 
-def reach_partitions(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> None:
+def reach_partitions(log: KafkaLog) -> None:
     """Let the data topic have a partition for each bucket. REQUIRES that it is this table's, and has fewer.
 
     Keys whose bucket changed have their older messages in another partition. Raises FixRequest TS1717, RetryError
     TS1720.
     """
+    settings = log.settings
     wanted = NewPartitions(settings.topic, settings.partitions)
-    for future in admin.create_partitions([wanted], operation_timeout=settings.client.timeout_s).values():
+    for future in log.admin.create_partitions([wanted], operation_timeout=settings.client.timeout_s).values():
         try:
             future.result()
         except KafkaException as error:
-            if _partitions_of(admin, settings) >= settings.partitions:
+            if _partitions_of(log) >= settings.partitions:
                 continue  # another process was quicker
             if code_of(error) not in _REFUSED:
                 doing = f"adding partitions to {settings.topic}"
@@ -305,13 +308,13 @@ def reach_partitions(admin: AdminClient, settings: LogSettings, runtime: Runtime
                 why=settings.client.redact(said(error)),
                 fix="look at the brokers' policies, then `tablestore publish` sends what is pending",
             ) from error
-    deadline = runtime.now_ms() + _APPEAR_SECONDS * 1000
-    while _partitions_of(admin, settings) < settings.partitions:
-        if runtime.now_ms() > deadline:
+    deadline = _appear_by(log)
+    while _partitions_of(log) < settings.partitions:
+        if log.runtime.now_ms() > deadline:
             raise _does_not_appear(settings, f"a partition of topic {settings.topic}")
-        runtime.sleep(0.02)
+        log.runtime.sleep(0.02)
 
 
-def _partitions_of(admin: AdminClient, settings: LogSettings) -> int:
-    data = find_topics(admin, settings).data
+def _partitions_of(log: KafkaLog) -> int:
+    data = find_topics(log).data
     return 0 if data is None else data.partitions

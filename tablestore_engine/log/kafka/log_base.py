@@ -2,7 +2,7 @@
 
 Names      Claim            what is known when a beginning is written
            write_base()     the first marker of each shard that the producer begins
-           newest_marker()  of the settings' shard
+           newest_marker()  of the log's shard
            is_left_claim()  pure: a claim of a table that never came to this place
            place_hash()     pure: where the table lies, as a claim shows it
 Shards     a claim is one transaction over the marker partitions of all shards: a topic is claimed as a whole, or not.
@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException
 
 from tablestore_engine.log.kafka.commit_marker import (
     CommitMarker,
@@ -26,13 +25,11 @@ from tablestore_engine.log.kafka.commit_marker import (
     plan_progress,
     read_markers,
 )
-from tablestore_engine.log.kafka.hanging_transactions import data_places
 from tablestore_engine.log.kafka.kafka_client import make_consumer
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import TopicFacts
-from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.runtime.outside_world import Runtime
 
 
 @dataclass(frozen=True)
@@ -47,25 +44,15 @@ class Claim:
 
 
 def write_base(
-    admin: AdminClient,
-    producer: LogProducer,
-    settings: LogSettings,
-    data: TopicFacts,
-    *,
-    after_snapshot: int,
-    runtime: Runtime,
-    claim: Claim,
+    log: KafkaLog, producer: LogProducer, data: TopicFacts, *, after_snapshot: int, claim: Claim
 ) -> None:
     """What the topic holds already lies before this marker, so its offsets are the ends of now. Early rows that no
     marker has answered for stay unchecked: whoever publishes next takes back what no snapshot has.
 
     Raises KafkaException, with a code of FENCED when it does not lie where `claim` says.
     """
-    shards = (settings.shard,) if claim.behind is None else tuple(claim.behind)
-    markers = {
-        number: _base_of(admin, settings.of_shard(number), data, after_snapshot, claim, runtime)
-        for number in shards
-    }
+    shards = (log.settings.shard,) if claim.behind is None else tuple(claim.behind)
+    markers = {number: _base_of(log.of_shard(number), data, after_snapshot, claim) for number in shards}
     producer.begin()
     for number, marker in markers.items():
         producer.send_marker(*encode_marker(marker), number)
@@ -77,15 +64,8 @@ def write_base(
     producer.commit()
 
 
-def _base_of(
-    admin: AdminClient,
-    settings: LogSettings,
-    data: TopicFacts,
-    after_snapshot: int,
-    claim: Claim,
-    runtime: Runtime,
-) -> CommitMarker:
-    ends = find_ends(admin, data_places(settings), settings.client, IsolationLevel.READ_COMMITTED, runtime)
+def _base_of(log: KafkaLog, data: TopicFacts, after_snapshot: int, claim: Claim) -> CommitMarker:
+    settings, ends = log.settings, log.find_ends(log.data_places)
     marker = CommitMarker(
         settings.table_uuid,
         after_snapshot,
@@ -108,10 +88,10 @@ def _still_unchecked(base: CommitMarker, over: CommitMarker | None) -> Mapping[i
     return {partition: at for partition, at in found.items() if at < base.offsets[partition][1]}
 
 
-def newest_marker(settings: LogSettings, runtime: Runtime) -> CommitMarker | None:
+def newest_marker(log: KafkaLog) -> CommitMarker | None:
     """None when there is none, or no reader sees it yet. Raises KafkaException."""
-    with closing(make_consumer(settings.client)) as consumer:
-        markers = read_markers(consumer, settings, runtime)
+    with closing(make_consumer(log.settings.client)) as consumer:
+        markers = read_markers(log, consumer)
     return markers[-1] if markers else None
 
 

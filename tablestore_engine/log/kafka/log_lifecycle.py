@@ -27,21 +27,19 @@ import contextlib
 from contextlib import closing
 from dataclasses import dataclass
 
-from confluent_kafka import IsolationLevel, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException
 
 from tablestore_engine.errors import Fenced, FixRequest, KafkaRequestFailed, TablestoreError
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, plan_progress
 from tablestore_engine.log.kafka.hanging_transactions import (
     await_decided,
     check_covered,
-    data_places,
     drop_hidden,
     find_undecided,
-    marker_place,
     settle_topics,
 )
-from tablestore_engine.log.kafka.kafka_client import make_admin, make_consumer
+from tablestore_engine.log.kafka.kafka_client import make_consumer
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import (
     LogTopics,
@@ -57,10 +55,8 @@ from tablestore_engine.log.kafka.kafka_topic import (
 )
 from tablestore_engine.log.kafka.log_base import Claim, is_left_claim, newest_marker, write_base
 from tablestore_engine.log.kafka.log_errors import translate
-from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.reader import find_tails
 from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _CLAIMS = 6
 
@@ -77,43 +73,37 @@ class LogBeginning:
     dropped: int = 0
 
 
-def prepare_log(settings: LogSettings, *, after_snapshot: int = 0, runtime: Runtime = SYSTEM) -> LogBeginning:
+def prepare_log(log: KafkaLog, *, after_snapshot: int = 0) -> LogBeginning:
     """Make and claim the topics; repeating it changes nothing. Raises TS1702-TS1706, TS1713, TS1717, TS1720, TS1721,
     TS1750-TS1753.
 
     `after_snapshot`: snapshots up to this one count as published (a table that gets its log later).
     """
-    admin = make_admin(settings.client, settings.topic)
+    log = log.connected()
+    settings = log.settings
     _try_client(settings)
-    was_absent = find_topics(admin, settings).data is None
-    topics, created = create_topics(admin, settings, runtime)
+    was_absent = find_topics(log).data is None
+    topics, created = create_topics(log)
     try:
-        check_use(admin, settings, topics)
+        check_use(log, topics)
     except TablestoreError:
         with contextlib.suppress(TablestoreError, KafkaException):  # what this call made, nobody has claimed
-            if newest_marker(settings, runtime) is None:
-                delete_topics(admin, settings, created, topics, runtime)
+            if newest_marker(log) is None:
+                delete_topics(log, created, topics)
         raise
     assert topics.data is not None
     attempts = 0
     while True:
         attempts += 1
         try:
-            is_ours = _claim(
-                admin,
-                settings,
-                topics.data,
-                after_snapshot,
-                is_new=settings.topic in created,
-                is_ours=was_absent,
-                runtime=runtime,
-            )
+            is_new = settings.topic in created
+            is_ours = _claim(log, topics.data, after_snapshot, is_new=is_new, is_ours=was_absent)
             return LogBeginning(topics.data.topic_id, is_ours)
         except KafkaException as error:
             final = translate(error, settings, doing="claiming the topic")
             if attempts == _CLAIMS or not isinstance(final, Fenced | KafkaRequestFailed):
                 raise final from error
-            runtime.sleep(0.1 * (1 + runtime.random.random()))
+            log.runtime.sleep(0.1 * (1 + log.runtime.random.random()))
 
 
 def _try_client(settings: LogSettings) -> None:
@@ -125,54 +115,49 @@ def _try_client(settings: LogSettings) -> None:
         raise translate(error, settings, doing="trying the settings", reasons=producer.reasons) from error
 
 
-def reset_log(settings: LogSettings, *, after_snapshot: int, runtime: Runtime = SYSTEM) -> LogBeginning:
+def reset_log(log: KafkaLog, *, after_snapshot: int) -> LogBeginning:
     """Whatever is in the topics stays; publishing goes on behind `after_snapshot`. A running publisher is fenced.
 
     Every shard begins anew in a transaction of its own: one that fails in between is done by asking again.
     """
-    admin = make_admin(settings.client, settings.topic)
-    topics, created = create_topics(admin, settings, runtime)
-    check_use(admin, settings, topics)
+    log = log.connected()
+    settings = log.settings
+    topics, created = create_topics(log)
+    check_use(log, topics)
     assert topics.data is not None
     dropped = 0
-    for shard in settings.all_shards():
-        producer = LogProducer(shard, shard.transactional_id)
+    for shard in log.all_shards():
+        producer = LogProducer(shard.settings, shard.settings.transactional_id)
         try:
-            dropped += _reset_shard(admin, producer, shard, topics.data, after_snapshot, runtime)
+            dropped += _reset_shard(shard, producer, topics.data, after_snapshot)
         except KafkaException as error:
             doing = "starting the log anew"
             raise translate(error, settings, doing=doing, reasons=producer.reasons) from error
     return LogBeginning(topics.data.topic_id, settings.topic in created, dropped)
 
 
-def _reset_shard(
-    admin: AdminClient,
-    producer: LogProducer,
-    settings: LogSettings,
-    data: TopicFacts,
-    after_snapshot: int,
-    runtime: Runtime,
-) -> int:
+def _reset_shard(log: KafkaLog, producer: LogProducer, data: TopicFacts, after_snapshot: int) -> int:
     """How many rows that no reader had seen are dropped."""
     producer.init()
-    newest = newest_marker(settings, runtime)
+    newest = newest_marker(log)
     if newest is not None:
-        check_owner(settings, newest)
-    dropped = drop_hidden(admin, producer, settings, runtime)
+        check_owner(log.settings, newest)
+    dropped = drop_hidden(log, producer)
     claim = Claim(over=newest)
-    write_base(admin, producer, settings, data, after_snapshot=after_snapshot, runtime=runtime, claim=claim)
+    write_base(log, producer, data, after_snapshot=after_snapshot, claim=claim)
     return dropped
 
 
-def drop_log(settings: LogSettings, runtime: Runtime = SYSTEM) -> None:
+def drop_log(log: KafkaLog) -> None:
     """Delete the topics that are still this table's; missing ones are fine. Raises what publishing would."""
-    admin = make_admin(settings.client, settings.topic)
-    topics = find_topics(admin, settings)
+    log = log.connected()
+    settings = log.settings
+    topics = find_topics(log)
     try:
-        newest = newest_marker(settings, runtime) if topics.marker is not None else None
+        newest = newest_marker(log) if topics.marker is not None else None
     except KafkaException as error:
         raise translate(error, settings, doing="looking whose topics they are") from error
-    delete_topics(admin, settings, plan_drop(settings, topics, newest), topics, runtime)
+    delete_topics(log, plan_drop(settings, topics, newest), topics)
 
 
 def plan_drop(settings: LogSettings, topics: LogTopics, newest: CommitMarker | None) -> tuple[str, ...]:
@@ -188,69 +173,59 @@ def plan_drop(settings: LogSettings, topics: LogTopics, newest: CommitMarker | N
     return (settings.marker_topic,)
 
 
-def open_progress(
-    admin: AdminClient, producer: LogProducer, settings: LogSettings, runtime: Runtime
-) -> tuple[Progress, CommitMarker | None]:
+def open_progress(log: KafkaLog, producer: LogProducer) -> tuple[Progress, CommitMarker | None]:
     """Fence older publishers, let the topics be decided, then P and the newest marker (None when it was lost).
 
     Raises KafkaException, NotFound TS1705, RetryError TS1730, FixRequest TS1703, TS1704, TS1706, TS1707, TS1731.
     """
     producer.init()
-    topics = _reached_topics(admin, settings, runtime)
+    topics, settings = _reached_topics(log), log.settings
     check_shards(settings, topics)
     if (
         topics.data is not None and topics.data.partitions == settings.partitions
     ):  # else read_progress refuses
-        markers = [] if topics.marker is None else [marker_place(settings)]
-        places = [*markers, *data_places(settings)]
-        if find_undecided(admin, places, settings, runtime):
-            read_progress(admin, settings, runtime)
-            settle_topics(
-                admin, producer, settings, runtime, lambda: read_progress(admin, settings, runtime)[1]
-            )
-    progress, newest = read_progress(admin, settings, runtime)
+        markers = [] if topics.marker is None else [log.marker_place]
+        places = [*markers, *log.data_places]
+        if find_undecided(log, places):
+            read_progress(log)
+            settle_topics(log, producer, lambda: read_progress(log)[1])
+    progress, newest = read_progress(log)
     if newest is not None and topics.data is not None and is_left_claim(settings, newest):
         claim = Claim(is_ours=newest.made, over=newest)
-        write_base(admin, producer, settings, topics.data, after_snapshot=0, runtime=runtime, claim=claim)
+        write_base(log, producer, topics.data, after_snapshot=0, claim=claim)
     return progress, newest
 
 
-def _reached_topics(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> LogTopics:
+def _reached_topics(log: KafkaLog) -> LogTopics:
     """The topics; the data topic of this very table has a partition for each bucket, also when it has got more."""
-    topics = find_topics(admin, settings)
+    settings = log.settings
+    topics = find_topics(log)
     if topics.data is None or topics.marker is None or topics.data.partitions >= settings.partitions:
         return topics
-    newest = newest_marker(settings, runtime)
+    newest = newest_marker(log)
     if newest is None or newest.table_uuid != settings.table_uuid or newest.topic_id != topics.data.topic_id:
         return topics
-    reach_partitions(admin, settings, runtime)
-    return find_topics(admin, settings)
+    reach_partitions(log)
+    return find_topics(log)
 
 
-def read_progress(
-    admin: AdminClient, settings: LogSettings, runtime: Runtime
-) -> tuple[Progress, CommitMarker | None]:
+def read_progress(log: KafkaLog) -> tuple[Progress, CommitMarker | None]:
     """P and the newest marker (None when it was lost). REQUIRES that the publisher's init is done: only then is the
     last transaction decided. Raises KafkaException, NotFound TS1705, FixRequest TS1703, TS1704, TS1706, TS1707, TS1731.
     """
-    topics = find_topics(admin, settings)
+    settings, topics = log.settings, find_topics(log)
     check_shards(settings, topics)
-    newest = newest_marker(settings, runtime) if topics.marker is not None else None
+    newest = newest_marker(log) if topics.marker is not None else None
     if newest is not None:
         check_owner(settings, newest)
         check_topics(settings, topics, newest.topic_id)
-        check_covered(
-            admin,
-            settings,
-            plan_progress(newest),
-            runtime,
-            lambda: newest_marker(settings, runtime) != newest,
-        )
-        return plan_progress(newest), newest
+        progress = plan_progress(newest)
+        check_covered(log, progress, lambda: newest_marker(log) != newest)
+        return progress, newest
     check_topics(settings, topics, topics.data.topic_id if topics.data is not None else "")
     assert topics.data is not None
-    progress = _progress_from_tails(settings, topics.data, runtime)
-    create_topics(admin, settings, runtime)
+    progress = _progress_from_tails(log, topics.data)
+    create_topics(log)
     return progress, None
 
 
@@ -269,27 +244,19 @@ def _taken(settings: LogSettings, why: str) -> FixRequest:
     )
 
 
-def _claim(
-    admin: AdminClient,
-    settings: LogSettings,
-    data: TopicFacts,
-    after_snapshot: int,
-    *,
-    is_new: bool,
-    is_ours: bool,
-    runtime: Runtime,
-) -> bool:
+def _claim(log: KafkaLog, data: TopicFacts, after_snapshot: int, *, is_new: bool, is_ours: bool) -> bool:
     """Write the first marker unless there is one; the last markers decide. Whether the engine made the topic.
 
     Raises KafkaException, TS1704, TS1706, TS1730.
     """
-    producer, shards = LogProducer(settings, f"ts-claim-{settings.topic}"), settings.all_shards()
+    settings, shards = log.settings, log.all_shards()
+    producer = LogProducer(settings, f"ts-claim-{settings.topic}")
     producer.init()
     # a second base marker behind one that is only hidden would set P back
-    places = [marker_place(shard) for shard in shards]
-    await_decided(admin, places, settings, runtime)
-    ends = find_ends(admin, places, settings.client, IsolationLevel.READ_COMMITTED, runtime)
-    newest = [newest_marker(shard, runtime) for shard in shards]
+    places = [shard.marker_place for shard in shards]
+    await_decided(log, places)
+    ends = log.find_ends(places)
+    newest = [newest_marker(shard) for shard in shards]
     is_ours = is_ours or any(one is not None and one.made for one in newest)
     owners = [one for one in newest if one is not None and not is_left_claim(settings, one)]
     for owner in owners:
@@ -297,33 +264,35 @@ def _claim(
         check_topic_id(settings, data, owner.topic_id)
     if owners:
         return is_ours
-    if not is_new and any(_has_rows(shard, runtime) for shard in shards):
+    if not is_new and any(_has_rows(shard) for shard in shards):
         raise _taken(settings, "it holds rows, but no marker says that they are this table's")
-    behind = {shard.shard: ends[marker_place(shard)] for shard in shards}
+    behind = {shard.settings.shard: ends[shard.marker_place] for shard in shards}
     claim = Claim(is_ours, behind, over=newest[0])
-    write_base(admin, producer, settings, data, after_snapshot=after_snapshot, runtime=runtime, claim=claim)
+    write_base(log, producer, data, after_snapshot=after_snapshot, claim=claim)
     for shard, before in zip(shards, newest, strict=True):
-        _await_marker(shard, runtime, before=before)
+        _await_marker(shard, before=before)
     return is_ours
 
 
-def _await_marker(settings: LogSettings, runtime: Runtime, *, before: CommitMarker | None) -> None:
+def _await_marker(log: KafkaLog, *, before: CommitMarker | None) -> None:
     """A commit is answered a moment before readers see it, and the publisher has another transactional id: without
     waiting it could find no marker yet. What does not appear in time is found (or missed) by the next command.
     """
-    deadline = runtime.now_ms() + int(settings.client.timeout_s * 1000)
-    while newest_marker(settings, runtime) == before and runtime.now_ms() < deadline:
-        runtime.sleep(0.01)
+    deadline = log.deadline_ms()
+    while newest_marker(log) == before and log.runtime.now_ms() < deadline:
+        log.runtime.sleep(0.01)
 
 
-def _has_rows(settings: LogSettings, runtime: Runtime) -> bool:
+def _has_rows(log: KafkaLog) -> bool:
+    with closing(make_consumer(log.settings.client)) as consumer:
+        tails = find_tails(log, consumer)
+    return any(following > 0 for following, _ in tails.values())
+
+
+def _progress_from_tails(log: KafkaLog, data: TopicFacts) -> Progress:
+    settings = log.settings
     with closing(make_consumer(settings.client)) as consumer:
-        return any(following > 0 for following, _ in find_tails(consumer, settings, runtime).values())
-
-
-def _progress_from_tails(settings: LogSettings, data: TopicFacts, runtime: Runtime) -> Progress:
-    with closing(make_consumer(settings.client)) as consumer:
-        tails = find_tails(consumer, settings, runtime)
+        tails = find_tails(log, consumer)
     known = [message for _, message in tails.values() if message is not None]
     if (
         not known or settings.is_eventual

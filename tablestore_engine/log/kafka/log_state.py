@@ -14,27 +14,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import IsolationLevel, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException
 
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, plan_progress
-from tablestore_engine.log.kafka.hanging_transactions import (
-    data_places,
-    find_undecided,
-    marker_place,
-)
-from tablestore_engine.log.kafka.kafka_client import make_admin
+from tablestore_engine.log.kafka.hanging_transactions import find_undecided
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import LogTopics, check_topics, find_topics
 from tablestore_engine.log.kafka.log_base import newest_marker
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.log_lifecycle import check_owner
-from tablestore_engine.log.kafka.partition_ends import find_ends
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.topic_settings import check_fit, read_configs
 from tablestore_engine.log.kafka.transaction_state import find_state
 from tablestore_engine.log.sink import EarlyState, LogState, LogWriter, ShardState
-from tablestore_engine.runtime.outside_world import Runtime
 
 _SHOWN = (
     "cleanup.policy", "retention.ms", "retention.bytes", "min.insync.replicas", "max.message.bytes",
@@ -42,24 +35,23 @@ _SHOWN = (
 )  # fmt: skip
 
 
-def read_log_state(settings: LogSettings, runtime: Runtime) -> LogState:
+def read_log_state(log: KafkaLog) -> LogState:
     """Raises RetryError TS1702, FixRequest TS1713, TS1750-TS1752, and what `translate` gives."""
-    admin = make_admin(settings.client, settings.topic)
     try:
-        return _read(admin, settings, runtime)
+        return _read(log.connected())
     except KafkaException as error:
-        raise translate(error, settings, doing="looking at it") from error
+        raise translate(error, log.settings, doing="looking at it") from error
 
 
-def _read(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> LogState:
-    topics = find_topics(admin, settings)
+def _read(log: KafkaLog) -> LogState:
+    settings, topics = log.settings, find_topics(log)
     names = tuple(
         name
         for name, facts in ((settings.topic, topics.data), (settings.marker_topic, topics.marker))
         if facts
     )
-    configs = read_configs(admin, settings, names) if names else {}
-    found = [_read_shard(admin, shard, topics, runtime) for shard in settings.all_shards()]
+    configs = read_configs(log, names) if names else {}
+    found = [_read_shard(shard, topics) for shard in log.all_shards()]
     ends = {partition: end for one in found for partition, end in one.ends.items()}
     shards = [one.state() for one in found]
     reached = [one.reached for one in shards if one.reached is not None]
@@ -103,20 +95,20 @@ class _Shard:
         return ShardState(progress.published, sum(progress.partial.values()), self.writer)
 
 
-def _read_shard(admin: AdminClient, settings: LogSettings, topics: LogTopics, runtime: Runtime) -> _Shard:
+def _read_shard(log: KafkaLog, topics: LogTopics) -> _Shard:
+    settings = log.settings
     has_marks = topics.marker is not None and settings.shard < topics.marker.partitions
-    newest = newest_marker(settings, runtime) if has_marks else None
-    data, marks = data_places(settings), [marker_place(settings)]
+    newest = newest_marker(log) if has_marks else None
+    data, marks = log.data_places, [log.marker_place]
     has_all = topics.data is not None and topics.data.partitions >= settings.partitions
     there = [*(data if has_all else ()), *(marks if has_marks else ())]
-    undecided = find_undecided(admin, there, settings, runtime) if there else {}
-    committed = IsolationLevel.READ_COMMITTED
-    ends = find_ends(admin, data, settings.client, committed, runtime) if has_all else {}
+    undecided = find_undecided(log, there) if there else {}
+    ends = log.find_ends(data) if has_all else {}
     return _Shard(
         newest,
         {partition: end for (_, partition), end in ends.items()},
         {f"{topic}[{partition}]": span for (topic, partition), span in sorted(undecided.items())},
-        _writer(admin, settings, runtime),
+        _writer(log),
     )
 
 
@@ -136,8 +128,8 @@ def plan_early(progress: Progress | None, ends: Mapping[int, int]) -> EarlyState
     return EarlyState(ahead, unchecked)
 
 
-def _writer(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> LogWriter:
-    state = find_state(admin, settings, runtime)
+def _writer(log: KafkaLog) -> LogWriter:
+    settings, state = log.settings, find_state(log)
     if state is None:
         return LogWriter(settings.transactional_id)
     return LogWriter(

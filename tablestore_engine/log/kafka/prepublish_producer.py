@@ -23,11 +23,11 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.kafka.kafka_client import Reasons, make_producer
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import KIND_HEADERS
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
 from tablestore_engine.runtime.locks import OrderedLock, Rank
-from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _SLICE_ROWS = 32_768
 _POLL_EVERY = 2048
@@ -109,19 +109,18 @@ def _unasked(_: KafkaError | None, __: Message) -> None:
 class PrepublishRows:
     """Of one write; goes to Spark workers by pickle, where it makes a producer of its own. A ReceiveRows."""
 
-    settings: LogSettings
+    log: KafkaLog
     producer: PrepublishProducer
-    runtime: Runtime = SYSTEM
     has_failed: bool = False
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _in_worker, (self.settings,)
+        return _in_worker, (self.log,)
 
     def __call__(
         self, commit: str, bucket: int, schema: TableSchema, batches: Iterable[pa.Table]
     ) -> PrepublishedSpan | None:
         """Where the rows lie; None when not all of them were acknowledged."""
-        if self.has_failed or bucket >= self.settings.partitions:
+        if self.has_failed or bucket >= self.log.settings.partitions:
             return None
         try:
             return self._send(commit, bucket, schema, batches)
@@ -135,9 +134,9 @@ class PrepublishRows:
     ) -> PrepublishedSpan:
         producer, envelope = (
             self.producer.get(),
-            plan_envelope(schema, self.settings.mode, self.settings.formats),
+            plan_envelope(schema, self.log.settings.mode, self.log.settings.formats),
         )
-        token = self.runtime.new_uuid().replace("-", "")[:_TOKEN_CHARS]
+        token = self.log.runtime.new_uuid().replace("-", "")[:_TOKEN_CHARS]
         headers = [("c", commit.encode()), ("a", token.encode())]
         reports, sent = _Reports(partition), 0
         for batch in batches:
@@ -145,7 +144,7 @@ class PrepublishRows:
                 encoded = encode_rows(batch.slice(start, _SLICE_ROWS), envelope)
                 middle = (len(encoded) + 1) // 2
                 self._produce(producer, encoded, range(middle), headers, sent, reports)
-                self.runtime.crash_point("log.early")
+                self.log.runtime.crash_point("log.early")
                 self._produce(producer, encoded, range(middle, len(encoded)), headers, sent, reports)
                 sent += len(encoded)
         while reports.delivered < sent:
@@ -162,7 +161,7 @@ class PrepublishRows:
         first: int,
         reports: _Reports,
     ) -> None:
-        topic, partition, produce = self.settings.topic, reports.partition, producer.produce
+        topic, partition, produce = self.log.settings.topic, reports.partition, producer.produce
         keys = encoded.keys or []
         for index in span:
             row_headers = [*headers, KIND_HEADERS[encoded.kinds[index]], ("q", b"%d" % (first + index))]
@@ -186,5 +185,5 @@ class PrepublishRows:
                 reports.check()
 
 
-def _in_worker(settings: LogSettings) -> PrepublishRows:
-    return PrepublishRows(settings, PrepublishProducer(settings))
+def _in_worker(log: KafkaLog) -> PrepublishRows:
+    return PrepublishRows(log, PrepublishProducer(log.settings))

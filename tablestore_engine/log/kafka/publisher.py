@@ -29,7 +29,7 @@ from tablestore_engine.log.avro_schema import SchemaIds, avro_schemas
 from tablestore_engine.log.changes import PublishReport, ReadChanges, ReadState, SnapshotChanges
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress
 from tablestore_engine.log.kafka.eventual_log import EventualCall, publish_eventual
-from tablestore_engine.log.kafka.kafka_client import make_admin
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import check_topics, check_use, find_topics
 from tablestore_engine.log.kafka.log_errors import translate
@@ -48,18 +48,14 @@ from tablestore_engine.log.kafka.transactional_publish import (
 )
 from tablestore_engine.log.kafka.unconfirmed_records import KafkaTopic
 from tablestore_engine.log.sink import FindCommit, PrepublishedCommit
-from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 
 class Publisher:
     """Keeps its producer between calls, so that a small commit costs one round trip. Not thread-safe."""
 
-    def __init__(
-        self, settings: LogSettings, *, runtime: Runtime = SYSTEM, say: Callable[[str], None] = silent
-    ) -> None:
-        self._settings = settings
+    def __init__(self, log: KafkaLog, *, say: Callable[[str], None] = silent) -> None:
+        self._log = log
         self._say = say
-        self._runtime = runtime
         self._session: Session | None = None
         self._registry: SchemaRegistry | None = None
 
@@ -94,7 +90,7 @@ class Publisher:
         `early`: what this process knows of such rows, by snapshot. Raises TS1702-TS1714, TS1730, TS1731, TS1733,
         TS1750-TS1753; after RetryError and OutcomeUnknown simply call again.
         """
-        deadline_ms = self._runtime.now_ms() + int(self._settings.client.delivery_s * 1000)
+        deadline_ms = self._log.runtime.now_ms() + int(self._log.settings.client.delivery_s * 1000)
 
         def send(session: Session, tally: Tally) -> None:
             def outbox(forget: Forget | None = None) -> None:
@@ -104,12 +100,12 @@ class Publisher:
                 self._check_there(snapshot_id, find_commit)
                 return read_changes(snapshot_id)
 
-            if read_state is None or not (self._settings.is_eventual or session.progress.early):
+            if read_state is None or not (self._log.settings.is_eventual or session.progress.early):
                 outbox()
                 return
-            topic = KafkaTopic(session.admin, self._settings, self._runtime)
+            topic = KafkaTopic(session.log)
             call = EventualCall(latest_id, read, read_state, find_commit, outbox, early)
-            publish_eventual(session, topic, call, self._settings, self._runtime, tally)
+            publish_eventual(session, topic, call, tally)
 
         session, tally = self._repeat(send, latest_id, find_commit, deadline_ms)
         return PublishReport(session.progress.published, tally.snapshots, tally.rows, tally.offsets)
@@ -126,10 +122,10 @@ class Publisher:
             first = session.progress.published + 1
             if first <= latest_id:
                 self._check_there(first, find_commit)
-            if self._settings.client.registry:
-                self._open_registry().check(self._settings.schemas, self._settings.topic)
+            if self._log.settings.client.registry:
+                self._open_registry().check(self._log.settings.schemas, self._log.settings.topic)
 
-        deadline_ms = self._runtime.now_ms() + int(self._settings.client.timeout_s * 1000)
+        deadline_ms = self._log.deadline_ms()
         return self._repeat(look, latest_id, find_commit, deadline_ms)[0].progress.published
 
     def _repeat(
@@ -140,7 +136,7 @@ class Publisher:
         deadline_ms: int,
     ) -> tuple[Session, Tally]:
         """Do it with an open session; what another try may heal is tried again, each time with a new producer."""
-        tally = Tally(progress=PublishProgress(self._settings.table, self._runtime.now_ms, self._say))
+        tally = Tally(progress=PublishProgress(self._log.settings.table, self._log.runtime.now_ms, self._say))
         retry = PublisherRetry()
         while True:
             try:
@@ -148,7 +144,7 @@ class Publisher:
                 work(session, tally)
             except KafkaException as error:
                 reasons = self._session.producer.reasons if self._session is not None else None
-                final = translate(error, self._settings, doing="publishing", reasons=reasons)
+                final = translate(error, self._log.settings, doing="publishing", reasons=reasons)
                 self._retry_or_raise(error, final, retry, tally, deadline_ms)
             except RetryError as error:
                 self._retry_or_raise(error, error, retry, tally, deadline_ms)
@@ -168,13 +164,15 @@ class Publisher:
     ) -> None:
         """Drop the producer and wait before the next try; raises `final` when there is none."""
         self._drop(abort=False)
-        is_in_time = self._runtime.now_ms() < deadline_ms
-        pause = retry.next_pause(error, final, is_in_time=is_in_time, jitter=self._runtime.random.random())
+        is_in_time = self._log.runtime.now_ms() < deadline_ms
+        pause = retry.next_pause(
+            error, final, is_in_time=is_in_time, jitter=self._log.runtime.random.random()
+        )
         if pause is not None:
-            self._runtime.sleep(pause)
+            self._log.runtime.sleep(pause)
             return
         if tally.in_doubt is not None:
-            raise _outcome_unknown(self._settings, tally.in_doubt[0], final.why) from error
+            raise _outcome_unknown(self._log.settings, tally.in_doubt[0], final.why) from error
         if final is error:
             raise final
         raise final from error
@@ -185,22 +183,22 @@ class Publisher:
             self._drop(abort=True)  # a new one says what is wrong, or finds what others have set right since
         session = self._session
         if session is None:
-            admin = make_admin(self._settings.client, self._settings.topic)
-            producer = LogProducer(self._settings, self._settings.transactional_id)
-            session = self._session = Session(admin, producer, Progress(0, None, ""))
-            session.progress, newest = open_progress(admin, producer, self._settings, self._runtime)
+            log = self._log.connected()
+            producer = LogProducer(self._log.settings, self._log.settings.transactional_id)
+            session = self._session = Session(log, producer, Progress(0, None, ""))
+            session.progress, newest = open_progress(log, producer)
             tally.settle(newest)
-            topics = find_topics(admin, self._settings)
-            check_use(admin, self._settings, topics)
+            topics = find_topics(log)
+            check_use(log, topics)
             session.marker_id = "" if topics.marker is None else topics.marker.topic_id
-        _check_history(self._settings, session.progress, latest_id, find_commit)
+        _check_history(self._log.settings, session.progress, latest_id, find_commit)
         return session
 
     def _fits(self, session: Session) -> bool:
         """Whether the topics are those that it was opened on."""
-        topics = find_topics(session.admin, self._settings)
+        topics = find_topics(session.log)
         try:
-            check_topics(self._settings, topics, session.progress.topic_id)
+            check_topics(self._log.settings, topics, session.progress.topic_id)
         except TablestoreError:
             return False
         return topics.marker is not None and topics.marker.topic_id == session.marker_id
@@ -226,27 +224,25 @@ class Publisher:
             if changes is not None:
                 ids = self._register(changes.schema)
                 tally.progress.begin(snapshot_id, latest_id, changes.count_rows)
-                publish_snapshot(
-                    session, changes, self._settings, self._runtime, tally, ids=ids, forget=forget
-                )
+                publish_snapshot(session, changes, tally, ids=ids, forget=forget)
             elif session.progress.partial and snapshot_id == session.progress.published + 1:
                 raise history_differs(
-                    self._settings, f"rows of snapshot {snapshot_id} are visible, it has none now"
+                    self._log.settings, f"rows of snapshot {snapshot_id} are visible, it has none now"
                 )
         if session.progress.published < latest_id:
             commit = (find_commit(latest_id) if find_commit is not None else None) or ""
-            publish_marker(session, latest_id, commit, self._settings, self._runtime)
+            publish_marker(session, latest_id, commit)
 
     def _register(self, schema: TableSchema) -> SchemaIds:
         """Numbers of the Avro schemas of a snapshot, before its transaction begins. Raises TS1767-TS1772."""
-        if not self._settings.client.registry:
+        if not self._log.settings.client.registry:
             return SchemaIds()
-        schemas = avro_schemas(schema, self._settings.topic, self._settings.formats)
-        return self._open_registry().register(schemas, self._settings.topic)
+        schemas = avro_schemas(schema, self._log.settings.topic, self._log.settings.formats)
+        return self._open_registry().register(schemas, self._log.settings.topic)
 
     def _open_registry(self) -> SchemaRegistry:
         if self._registry is None:
-            self._registry = SchemaRegistry(self._settings.client)
+            self._registry = SchemaRegistry(self._log.settings.client)
         return self._registry
 
     def _check_there(self, snapshot_id: int, find_commit: FindCommit | None) -> None:
@@ -254,7 +250,7 @@ class Publisher:
         if find_commit is not None and find_commit(snapshot_id) is None:
             raise FixRequest(
                 "TS1733",
-                f"the log of {self._settings.table} has a gap",
+                f"the log of {self._log.settings.table} has a gap",
                 why=f"it ends at snapshot {snapshot_id - 1}, and snapshot {snapshot_id} does not exist any more: it "
                 "expired or was deleted before it was published, or the table got its log after that",
                 fix="state where the log resumes with `tablestore publish --reset N`: snapshots after N are sent, the "

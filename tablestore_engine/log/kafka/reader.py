@@ -20,55 +20,49 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.kafka.commit_marker import CommitMarker, read_markers, read_range, read_span
+from tablestore_engine.log.kafka.commit_marker import CommitMarker, read_markers
 from tablestore_engine.log.kafka.kafka_client import make_consumer
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.message_runs import KIND_OF_HEADER
-from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 _SLICE = 50_000
 _TAIL = 16
 
 
 def read_messages(
-    settings: LogSettings,
-    start: Mapping[int, int] | None = None,
-    *,
-    isolation: str = "read_committed",
-    runtime: Runtime = SYSTEM,
+    log: KafkaLog, start: Mapping[int, int] | None = None, *, isolation: str = "read_committed"
 ) -> Iterator[LogMessage]:
     """Messages in offset order of each partition, from `start` (absent: the beginning) to what is decided now."""
+    settings = log.settings
     with closing(make_consumer(settings.client, isolation=isolation)) as consumer:
         try:
             for partition in range(settings.partitions):
                 place = TopicPartition(settings.topic, partition)
-                low, high = read_span(consumer, place, settings.client, runtime)
+                low, high = log.read_span(consumer, place)
                 begin = max(low, (start or {}).get(partition, low))
                 for at in range(begin, high, _SLICE):
                     span = (at, min(at + _SLICE, high))
-                    for message in read_range(consumer, place, span, runtime, settings.client.timeout_s):
+                    for message in log.read_range(consumer, place, span):
                         yield to_message(message)
         except KafkaException as error:
             raise translate(error, settings, doing="reading the topic") from error
 
 
-def read_log_markers(settings: LogSettings, *, runtime: Runtime = SYSTEM) -> tuple[CommitMarker, ...]:
+def read_log_markers(log: KafkaLog) -> tuple[CommitMarker, ...]:
     """Every marker that compaction left, oldest first; one shard after the other."""
-    with closing(make_consumer(settings.client)) as consumer:
+    with closing(make_consumer(log.settings.client)) as consumer:
         try:
-            found = [
-                read_markers(consumer, shard, runtime, everything=True) for shard in settings.all_shards()
-            ]
+            found = [read_markers(shard, consumer, everything=True) for shard in log.all_shards()]
             return tuple(itertools.chain.from_iterable(found))
         except KafkaException as error:
-            raise translate(error, settings, doing="reading the markers") from error
+            raise translate(error, log.settings, doing="reading the markers") from error
 
 
-def read_after(settings: LogSettings, snapshot_id: int, *, runtime: Runtime = SYSTEM) -> Iterator[LogMessage]:
+def read_after(log: KafkaLog, snapshot_id: int) -> Iterator[LogMessage]:
     """Messages of snapshots newer than `snapshot_id`; messages of foreign producers are not ours to judge and stay."""
-    start = plan_hybrid_start(read_log_markers(settings, runtime=runtime), snapshot_id)
-    for message in read_messages(settings, start, runtime=runtime):
+    start = plan_hybrid_start(read_log_markers(log), snapshot_id)
+    for message in read_messages(log, start):
         if message.snapshot_id is None or message.snapshot_id > snapshot_id:
             yield message
 
@@ -93,20 +87,16 @@ def fold_messages(messages: Iterable[LogMessage]) -> tuple[LogMessage, ...]:
     return tuple(message for message in alive if message.value is not None and not _is_delete(message))
 
 
-def find_tails(
-    consumer: Consumer, settings: LogSettings, runtime: Runtime
-) -> Mapping[int, tuple[int, LogMessage | None]]:
+def find_tails(log: KafkaLog, consumer: Consumer) -> Mapping[int, tuple[int, LogMessage | None]]:
     """{own partition: (next offset, newest message with our headers or None)}. Raises KafkaException."""
     tails: dict[int, tuple[int, LogMessage | None]] = {}
-    for partition in settings.own_partitions:
-        place = TopicPartition(settings.topic, partition)
-        low, high = read_span(consumer, place, settings.client, runtime)
+    for partition in log.settings.own_partitions:
+        place = TopicPartition(log.settings.topic, partition)
+        low, high = log.read_span(consumer, place)
         newest, look = None, _TAIL
         while newest is None and high > low:
             begin = max(low, high - look)
-            found = map(
-                to_message, read_range(consumer, place, (begin, high), runtime, settings.client.timeout_s)
-            )
+            found = map(to_message, log.read_range(consumer, place, (begin, high)))
             newest = next((m for m in reversed(list(found)) if m.snapshot_id is not None), None)
             if begin == low:
                 break

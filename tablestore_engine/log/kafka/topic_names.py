@@ -15,6 +15,7 @@ from tablestore_engine.errors import RetryError
 from tablestore_engine.log.kafka.client_config import ClientConfig, profile_config
 from tablestore_engine.log.kafka.kafka_client import code_of, make_admin
 from tablestore_engine.log.kafka.partition_ends import find_beginnings, find_ends
+from tablestore_engine.log.kafka.partition_reader import await_leader
 from tablestore_engine.runtime.outside_world import Runtime
 
 _GONE_SECONDS, _POLL_SECONDS = 30.0, 0.1
@@ -34,7 +35,8 @@ def first_offsets(profile: Mapping[str, str], topics: Iterable[str], runtime: Ru
     if not places:
         return {}
     with _told(client, "where topics begin"):
-        found = find_beginnings(make_admin(client), places, client, runtime)
+        admin = make_admin(client)
+        found = await_leader(lambda: find_beginnings(admin, places, client.timeout_s), client, runtime)
         return {topic: offset for (topic, _), offset in found.items()}
 
 
@@ -47,7 +49,8 @@ def count_messages(profile: Mapping[str, str], topics: Iterable[str], runtime: R
     if not places:
         return {}
     with _told(client, "where topics end"):
-        found = find_ends(make_admin(client), places, client, IsolationLevel.READ_COMMITTED, runtime)
+        admin, committed = make_admin(client), IsolationLevel.READ_COMMITTED
+        found = await_leader(lambda: find_ends(admin, places, client.timeout_s, committed), client, runtime)
         return {topic: offset for (topic, _), offset in found.items()}
 
 

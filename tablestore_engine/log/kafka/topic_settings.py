@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its __all__
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -25,6 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its 
 )
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.settings import LogSettings
 
 _CLEANUP, _RETENTION = "cleanup.policy", "retention.ms"
@@ -71,16 +71,16 @@ def find_misfits(
     return misfits
 
 
-def settle_settings(admin: AdminClient, settings: LogSettings, replicas: Mapping[str, int]) -> None:
+def settle_settings(log: KafkaLog, replicas: Mapping[str, int]) -> None:
     """`replicas`: {topic: of its partition with the fewest}. Raises FixRequest TS1753, KafkaException."""
-    configs = read_configs(admin, settings, tuple(replicas))
+    settings, configs = log.settings, read_configs(log, tuple(replicas))
     for name, count in replicas.items():
         check_fit(settings, name, configs[name], count)
     wanted = None if settings.retention_ms is None else str(settings.retention_ms)
     if wanted is not None and settings.topic in configs and configs[settings.topic][_RETENTION] != wanted:
         change = ConfigEntry(_RETENTION, wanted, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, settings.topic, incremental_configs=[change])
-        asked = admin.incremental_alter_configs([resource], request_timeout=settings.client.timeout_s)
+        asked = log.admin.incremental_alter_configs([resource], request_timeout=settings.client.timeout_s)
         asked[resource].result()
 
 
@@ -99,12 +99,11 @@ def check_fit(settings: LogSettings, name: str, config: Mapping[str, str], repli
         )
 
 
-def read_configs(
-    admin: AdminClient, settings: LogSettings, names: tuple[str, ...]
-) -> Mapping[str, Mapping[str, str]]:
+def read_configs(log: KafkaLog, names: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
     """{topic: {setting: value}}. Raises KafkaException."""
     resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
-    asked = admin.describe_configs(list(resources.values()), request_timeout=settings.client.timeout_s)
+    timeout_s = log.settings.client.timeout_s
+    asked = log.admin.describe_configs(list(resources.values()), request_timeout=timeout_s)
     return {
         name: {key: str(entry.value) for key, entry in asked[resource].result().items()}
         for name, resource in resources.items()

@@ -12,7 +12,7 @@ INVARIANT  no consumer group: nothing is committed to the brokers, nobody is reb
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -38,9 +38,9 @@ from tablestore_engine.errors import (
 )
 from tablestore_engine.log.kafka.access_errors import RIGHTS
 from tablestore_engine.log.kafka.client_config import ClientConfig, profile_config
-from tablestore_engine.log.kafka.commit_marker import read_span
 from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer, said
-from tablestore_engine.log.kafka.partition_ends import find_ends
+from tablestore_engine.log.kafka.partition_ends import Place, find_ends
+from tablestore_engine.log.kafka.partition_reader import await_leader, read_span
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.runtime.outside_world import Runtime
@@ -108,8 +108,11 @@ class TopicSource:
             topic_id, self._count = self._describe()
             self._check_id(topic_id)
             places = [(self._topic, partition) for partition in range(self._count)]
-            found = find_ends(self._admin, places, self._client, IsolationLevel.READ_COMMITTED, self._runtime)
+            found = await_leader(lambda: self._find_ends(places), self._client, self._runtime)
         return self._text({partition: end for (_, partition), end in found.items()})
+
+    def _find_ends(self, places: Sequence[Place]) -> Mapping[Place, int]:
+        return find_ends(self._admin, places, self._client.timeout_s, IsolationLevel.READ_COMMITTED)
 
     def check(self, position: str) -> None:
         """As MessageSource. Raises FixRequest TS1424, TS1426, NotFound TS1425."""

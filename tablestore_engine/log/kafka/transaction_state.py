@@ -18,12 +18,9 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
-from tablestore_engine.log.kafka.commit_marker import read_range
 from tablestore_engine.log.kafka.kafka_client import make_consumer
-from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 
 TOPIC = "__transaction_state"
 STATES = (
@@ -126,31 +123,29 @@ def _varint(value: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def find_state(admin: AdminClient, settings: LogSettings, runtime: Runtime) -> TransactionState | None:
+def find_state(log: KafkaLog) -> TransactionState | None:
     """Of the id that publishes this table."""
+    timeout_s = log.settings.client.timeout_s
     try:
-        partitions = len(
-            admin.list_topics(topic=TOPIC, timeout=settings.client.timeout_s).topics[TOPIC].partitions
-        )
+        partitions = len(log.admin.list_topics(topic=TOPIC, timeout=timeout_s).topics[TOPIC].partitions)
         if not partitions:
             return None
-        place = TopicPartition(TOPIC, partition_of(settings.transactional_id, partitions))
-        return _read_state(place, settings, runtime)
+        place = TopicPartition(TOPIC, partition_of(log.settings.transactional_id, partitions))
+        return _read_state(log, place)
     except (
         KafkaException
     ):  # not ours to read, or the brokers went away: what is shown without it is right all the same
         return None
 
 
-def _read_state(place: TopicPartition, settings: LogSettings, runtime: Runtime) -> TransactionState | None:
+def _read_state(log: KafkaLog, place: TopicPartition) -> TransactionState | None:
+    settings = log.settings
     with closing(make_consumer(settings.client, isolation="read_uncommitted")) as consumer:
         low, high = consumer.get_watermark_offsets(place, timeout=settings.client.timeout_s)
         look, end = _FIRST_LOOK, high
         while end > low and high - end < _LOOK_MAX:
             start = max(low, end - look)
-            for record in reversed(
-                read_range(consumer, place, (start, end), runtime, settings.client.timeout_s)
-            ):
+            for record in reversed(log.read_range(consumer, place, (start, end))):
                 key, value = record.key(), record.value()
                 if decode_key(key if isinstance(key, bytes) else None) == settings.transactional_id:
                     return decode_state(value if isinstance(value, bytes) else None)

@@ -14,20 +14,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
-from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.avro_schema import SchemaIds
 from tablestore_engine.log.changes import ChangelogRows, SnapshotChanges
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, encode_marker, plan_progress
-from tablestore_engine.log.kafka.hanging_transactions import await_visible, check_alone, marker_place
+from tablestore_engine.log.kafka.hanging_transactions import await_visible, check_alone
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
 from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
 from tablestore_engine.log.kafka.publish_progress import PublishProgress
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.unconfirmed_records import OwnOffsets, plan_unchecked
 from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
-from tablestore_engine.runtime.outside_world import Runtime
 
 _SLICE_ROWS = 32_768
 Forget = Callable[[int, Iterable[bytes]], None]
@@ -35,9 +34,9 @@ Forget = Callable[[int, Iterable[bytes]], None]
 
 @dataclass
 class Session:
-    """An initialised producer and what it knows; dropped as a whole. `marker_id`: the marker topic that it knows."""
+    """A connected log, an initialised producer, what it knows; dropped as a whole. `marker_id`: of the marker topic."""
 
-    admin: AdminClient
+    log: KafkaLog
     producer: LogProducer
     progress: Progress
     own: OwnOffsets | None = None
@@ -134,8 +133,6 @@ def _place_of(marker: CommitMarker) -> tuple[int, int]:
 def publish_snapshot(
     session: Session,
     changes: SnapshotChanges,
-    settings: LogSettings,
-    runtime: Runtime,
     tally: Tally,
     *,
     ids: SchemaIds = SchemaIds(),  # noqa: B008 - frozen
@@ -145,7 +142,8 @@ def publish_snapshot(
 
     Raises KafkaException, TS1708-TS1716, TS1723, TS1765.
     """
-    work = _Work(session, changes, settings, runtime, tally, forget)
+    settings = session.log.settings
+    work = _Work(session, changes, tally, forget)
     envelope = plan_envelope(changes.schema, settings.mode, settings.formats, ids)
     work.begin()
     for partition, rows in _slices(changes.batches, settings):
@@ -160,18 +158,11 @@ def publish_snapshot(
     work.finish(last=True)
 
 
-def publish_marker(
-    session: Session,
-    snapshot_id: int,
-    commit: str,
-    settings: LogSettings,
-    runtime: Runtime,
-    *,
-    schema_id: int = 0,
-) -> None:
+def publish_marker(session: Session, snapshot_id: int, commit: str, *, schema_id: int = 0) -> None:
     """Move P to `snapshot_id`: neither it nor those before it changed a row, or their rows (of the schema `schema_id`)
     lie there already. Raises KafkaException.
     """
+    settings = session.log.settings
     bare = CommitMarker(
         settings.table_uuid,
         snapshot_id,
@@ -184,18 +175,16 @@ def publish_marker(
     marker = session.placed(bare, {}, {})
     session.producer.begin()
     session.producer.send_marker(*encode_marker(marker))
-    runtime.crash_point("log.marker")
+    session.log.runtime.crash_point("log.marker")
     session.producer.commit()
-    _await_commit(session, marker, settings, runtime)
+    _await_commit(session, marker)
 
 
-def send_marker_and_commit(
-    session: Session, marker: CommitMarker, settings: LogSettings, runtime: Runtime, tally: Tally
-) -> None:
+def send_marker_and_commit(session: Session, marker: CommitMarker, tally: Tally) -> None:
     """Reports, marker, commit; the progress in memory follows. Raises KafkaException, TS1709, TS1714, TS1730."""
-    producer = session.producer
+    producer, runtime = session.producer, session.log.runtime
     spans = producer.settle()
-    check_alone(session.admin, spans, producer.arrived, settings, runtime)
+    check_alone(session.log, spans, producer.arrived)
     placed = session.placed(marker, spans, producer.arrived)
     producer.send_marker(*encode_marker(placed))
     runtime.crash_point("log.marker")
@@ -204,14 +193,15 @@ def send_marker_and_commit(
     runtime.crash_point("log.committed")
     tally.in_doubt = None
     tally.add(placed, producer.rows)
-    _await_commit(session, placed, settings, runtime)
+    _await_commit(session, placed)
 
 
-def _await_commit(session: Session, marker: CommitMarker, settings: LogSettings, runtime: Runtime) -> None:
+def _await_commit(session: Session, marker: CommitMarker) -> None:
     """Readers see the transaction before the next one begins: aborting that one could drop what is still hidden."""
-    following = {(settings.topic, part): end for part, (first, end) in marker.offsets.items() if first < end}
-    following[marker_place(settings)] = session.producer.marker_end
-    await_visible(session.admin, following, settings, runtime)
+    topic = session.log.settings.topic
+    following = {(topic, part): end for part, (first, end) in marker.offsets.items() if first < end}
+    following[session.log.marker_place] = session.producer.marker_end
+    await_visible(session.log, following)
     session.moved(marker)
 
 
@@ -231,8 +221,6 @@ class _Work:
 
     session: Session
     changes: SnapshotChanges
-    settings: LogSettings
-    runtime: Runtime
     tally: Tally
     forget: Forget | None = None
     counts: dict[int, int] = field(default_factory=dict)
@@ -240,9 +228,9 @@ class _Work:
 
     def begin(self) -> None:
         """Open a transaction."""
-        self.started_ms = self.runtime.now_ms()
+        self.started_ms = self.session.log.runtime.now_ms()
         self.session.producer.begin()
-        self.runtime.crash_point("log.begin")
+        self.session.log.runtime.crash_point("log.begin")
 
     def send(self, encoded: EncodedRows, partition: int) -> None:
         """Send a slice, except the messages that an earlier transaction made visible."""
@@ -252,7 +240,7 @@ class _Work:
         middle = (begin + end + 1) // 2
         headers = RowHeaders(self.changes.snapshot_id, self.changes.commit)
         self.session.producer.send(encoded, partition, headers, span=range(begin, middle), first=first)
-        self.runtime.crash_point("log.rows")
+        self.session.log.runtime.crash_point("log.rows")
         self.session.producer.send(encoded, partition, headers, span=range(middle, end), first=first)
         self.counts[partition] = first + end
         if self.forget is not None and encoded.keys is not None:
@@ -260,13 +248,15 @@ class _Work:
 
     def is_full(self) -> bool:
         """Whether this transaction should end here: readers wait for it, and brokers abort it after two minutes."""
-        is_late = self.runtime.now_ms() - self.started_ms >= self.settings.chunk_ms
-        return self.session.producer.rows >= self.settings.chunk_rows or is_late
+        settings = self.session.log.settings
+        is_late = self.session.log.runtime.now_ms() - self.started_ms >= settings.chunk_ms
+        return self.session.producer.rows >= settings.chunk_rows or is_late
 
     def finish(self, *, last: bool) -> None:
         """As send_marker_and_commit."""
+        settings = self.session.log.settings
         marker = CommitMarker(
-            table_uuid=self.settings.table_uuid,
+            table_uuid=settings.table_uuid,
             snapshot_id=self.changes.snapshot_id,
             commit=self.changes.commit,
             topic_id=self.session.progress.topic_id,
@@ -274,10 +264,10 @@ class _Work:
             chunk=self.session.progress.chunks,
             last=last,
             counts=dict(self.counts),
-            shard=self.settings.shard,
-            shards=self.settings.shards,
+            shard=settings.shard,
+            shards=settings.shards,
         )
-        send_marker_and_commit(self.session, marker, self.settings, self.runtime, self.tally)
+        send_marker_and_commit(self.session, marker, self.tally)
 
 
 def _slices(batches: Iterable[ChangelogRows], settings: LogSettings) -> Iterator[tuple[int, pa.Table]]:

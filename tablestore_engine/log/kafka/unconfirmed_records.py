@@ -17,18 +17,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import TopicPartition
 
-from tablestore_engine.log.kafka.commit_marker import Progress, read_range
-from tablestore_engine.log.kafka.hanging_transactions import data_places
+from tablestore_engine.log.kafka.commit_marker import Progress
 from tablestore_engine.log.kafka.kafka_client import make_consumer
-from tablestore_engine.log.kafka.partition_ends import find_ends
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
 from tablestore_engine.log.kafka.reader import to_message
-from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.sink import PrepublishedCommit
-from tablestore_engine.runtime.outside_world import Runtime
 
 Span = tuple[int, int]
 Reads = Mapping[int, Sequence[Span]]
@@ -159,24 +155,20 @@ class PrepublishedTopic(Protocol):
 class KafkaTopic:
     """On the brokers; methods raise KafkaException."""
 
-    admin: AdminClient
-    settings: LogSettings
-    runtime: Runtime
+    log: KafkaLog
 
     def find_ends(self) -> Mapping[int, int]:
         """As readers of committed messages see them: behind an open transaction of a stranger nothing is decided."""
-        committed = IsolationLevel.READ_COMMITTED
-        places = data_places(self.settings)
-        found = find_ends(self.admin, places, self.settings.client, committed, self.runtime)
+        found = self.log.find_ends(self.log.data_places)
         return {partition: end for (_, partition), end in found.items()}
 
     def read_early(self, partition: int, span: Span) -> Iterator[PrepublishedMessage]:
         """A slice of records in memory at a time."""
-        place, (first, end) = TopicPartition(self.settings.topic, partition), span
-        with closing(make_consumer(self.settings.client)) as consumer:
+        place, (first, end) = TopicPartition(self.log.settings.topic, partition), span
+        with closing(make_consumer(self.log.settings.client)) as consumer:
             for at in range(first, end, _SLICE):
                 part = (at, min(at + _SLICE, end))
-                for record in read_range(consumer, place, part, self.runtime, self.settings.client.timeout_s):
+                for record in self.log.read_range(consumer, place, part):
                     message = to_message(record)
                     if message.early is not None and message.snapshot_id is None and message.key is not None:
                         yield PrepublishedMessage(message.offset, message.key, message.early)

@@ -21,12 +21,13 @@ from confluent_kafka import KafkaError, KafkaException
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log.changes import ChangeBatch, SnapshotChanges, TableState
+from tablestore_engine.log.kafka import kafka_log, transactional_publish
 from tablestore_engine.log.kafka import publisher as publisher_module
-from tablestore_engine.log.kafka import transactional_publish
 from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, decode_marker, plan_progress
 from tablestore_engine.log.kafka.eventual_log import EventualCall
 from tablestore_engine.log.kafka.kafka_client import Reasons
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import RowHeaders
 from tablestore_engine.log.kafka.kafka_topic import LogTopics, TopicFacts
 from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
@@ -378,7 +379,7 @@ class Process:
 
     def _publish(self) -> None:
         if self.publisher is None:
-            self.publisher = Publisher(self.world.settings, runtime=Runtime(sleep=lambda _: None))
+            self.publisher = Publisher(KafkaLog(self.world.settings, Runtime(sleep=lambda _: None)))
         self.world.pause("publish")
         latest = self.world.latest
         self.publisher.publish_pending(
@@ -399,7 +400,7 @@ def install(patch: pytest.MonkeyPatch, world: World) -> None:
 
     nothing: Callable[..., None] = lambda *_: None  # noqa: E731
     module = publisher_module
-    patch.setattr(module, "make_admin", nothing)
+    patch.setattr(kafka_log, "make_admin", lambda *_: object())
     patch.setattr(module, "LogProducer", functools.partial(MemoryProducer, world))
     patch.setattr(module, "open_progress", opened)
     there = TopicFacts("topic", 1, 1)

@@ -18,8 +18,8 @@ from tablestore_engine.log.kafka.commit_marker import (
     decode_marker,
     encode_marker,
     plan_progress,
-    read_span,
 )
+from tablestore_engine.log.kafka.partition_reader import read_span
 from tablestore_engine.log.kafka.reader import fold_messages, plan_hybrid_start
 from tablestore_engine.runtime.outside_world import Runtime
 

@@ -14,6 +14,7 @@ from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log.decode import decode_keys
 from tablestore_engine.log.kafka import prepublish_producer as module
 from tablestore_engine.log.kafka.client_config import ClientConfig
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.prepublish_producer import (
     PrepublishedSpan,
     PrepublishProducer,
@@ -86,7 +87,7 @@ def _rows(*kinds: int) -> pa.Table:
 def _early() -> PrepublishRows:
     ids = iter("0123456789")
     runtime = Runtime(new_uuid=lambda: next(ids) * 32, on_crash_point=lambda _: None)
-    return PrepublishRows(SETTINGS, PrepublishProducer(SETTINGS), runtime)
+    return PrepublishRows(KafkaLog(SETTINGS, runtime), PrepublishProducer(SETTINGS))
 
 
 def test_rows_go_out_with_who_sent_them(client: _Client) -> None:
@@ -148,7 +149,7 @@ def test_it_travels_to_a_worker(client: _Client) -> None:
     early = _early()
     assert early("me:7", 0, SCHEMA, [_rows(0)]) is not None
     there = pickle.loads(pickle.dumps(early))
-    assert there.settings == SETTINGS
+    assert there.log == KafkaLog(SETTINGS)
     assert there.producer is not early.producer
     assert there("me:7", 5, SCHEMA, [_rows(0)]) is None
     assert "s3cret" not in repr(there)

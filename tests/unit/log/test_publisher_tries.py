@@ -9,8 +9,9 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
-from tablestore_engine.log.kafka import publisher as module
+from tablestore_engine.log.kafka import kafka_log
 from tablestore_engine.log.kafka.client_config import ClientConfig
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode
@@ -72,9 +73,9 @@ def test_trouble_is_tried_again_three_times_and_a_wrong_setting_never(
 ) -> None:
     """The first try and three more; five more when another publisher took over; each behind a pause."""
     world = World(trouble)
-    monkeypatch.setattr(module, "make_admin", world.open)
+    monkeypatch.setattr(kafka_log, "make_admin", world.open)
     with pytest.raises(error):
-        action(Publisher(SETTINGS, runtime=world.runtime()))
+        action(Publisher(KafkaLog(SETTINGS, world.runtime())))
     assert (world.opened, len(world.slept)) == (tries, tries - 1)
     assert all(0 < pause < 10 for pause in world.slept)
 
@@ -83,7 +84,7 @@ def test_time_ends_the_tries_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Publishing waits for three time-outs, the check before a commit for one; a try that ends later is the last."""
     for action, tries in ((_publish, 3), (_check, 1)):
         world = World(AWAY, slowness=10_000)
-        monkeypatch.setattr(module, "make_admin", world.open)
+        monkeypatch.setattr(kafka_log, "make_admin", world.open)
         with pytest.raises(RetryError, match="TS1799"):
-            action(Publisher(SETTINGS, runtime=world.runtime()))
+            action(Publisher(KafkaLog(SETTINGS, world.runtime())))
         assert world.opened == tries

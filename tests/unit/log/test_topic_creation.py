@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from tablestore_engine.errors import RetryError
 from tablestore_engine.log.kafka.client_config import ClientConfig
+from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import create_topics, delete_topics
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode
@@ -88,15 +89,20 @@ def runtime() -> Runtime:
     return Runtime(now_ms=now_ms, sleep=sleep)
 
 
+def log_of(admin: LateAdmin) -> KafkaLog:
+    """One whose brokers are these."""
+    return KafkaLog(SETTINGS, runtime(), admin)  # type: ignore[arg-type]  # a fake
+
+
 @pytest.mark.parametrize("first", sorted(BOTH))
 def test_a_topic_that_is_shown_at_the_first_look_but_gone_is_made(first: str) -> None:
     """A drop whose second deletion the brokers do not show yet: both topics exist at the end, both made here."""
     admin = LateAdmin(delay=3)
-    create_topics(admin, SETTINGS, runtime())  # type: ignore[arg-type]  # a fake
+    create_topics(log_of(admin))
     admin.ids = {name: found for name, found in admin.ids.items() if name != first}
     admin.look()
     admin.ids = {}
-    topics, created = create_topics(admin, SETTINGS, runtime())  # type: ignore[arg-type]  # a fake
+    topics, created = create_topics(log_of(admin))
     assert set(admin.ids) == created == BOTH
     assert topics.data is not None
     assert topics.marker is not None
@@ -105,10 +111,10 @@ def test_a_topic_that_is_shown_at_the_first_look_but_gone_is_made(first: str) ->
 def test_deleted_topics_are_no_longer_shown() -> None:
     """What a table made right behind a drop finds: nothing."""
     admin = LateAdmin(delay=4)
-    topics, _ = create_topics(admin, SETTINGS, runtime())  # type: ignore[arg-type]  # a fake
+    topics, _ = create_topics(log_of(admin))
     admin.look()
-    delete_topics(admin, SETTINGS, BOTH, topics, runtime())  # type: ignore[arg-type]  # a fake
-    _, created = create_topics(admin, SETTINGS, runtime())  # type: ignore[arg-type]  # a fake
+    delete_topics(log_of(admin), BOTH, topics)
+    _, created = create_topics(log_of(admin))
     assert created == BOTH
 
 
@@ -117,4 +123,4 @@ def test_a_topic_that_never_appears_is_named() -> None:
     admin = LateAdmin(delay=10**9)
     admin.ids[SETTINGS.topic] = 1
     with pytest.raises(RetryError, match=f"TS1720 topic {SETTINGS.marker_topic} of"):
-        create_topics(admin, SETTINGS, runtime())  # type: ignore[arg-type]  # a fake
+        create_topics(log_of(admin))

@@ -1,0 +1,82 @@
+"""One partition by a consumer: where it begins and ends, and the records between two offsets.
+
+INVARIANT  silence is no end: what is read ends by a record, by the broker's word, or by an error after the time-out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from tablestore_engine.log.kafka.client_config import ClientConfig
+from tablestore_engine.log.kafka.kafka_client import code_of
+from tablestore_engine.runtime.outside_world import Runtime
+
+# A busy broker may need some for a leader; a topic that is missing is found by its metadata before.
+_NEW_TOPIC_SECONDS = 10.0
+_PASSING = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+_TAKE = 1_000  # more at once is slower: measured
+_POLL_SECONDS = 0.02  # consume() waits for a full batch or this long, even when the end is already there
+Answer = TypeVar("Answer")
+
+
+def await_leader(ask: Callable[[], Answer], client: ClientConfig, runtime: Runtime) -> Answer:
+    """The answer; asked again while a topic made a moment ago may have no leader yet. Raises KafkaException."""
+    deadline = runtime.now_ms() + int(min(client.timeout_s, _NEW_TOPIC_SECONDS) * 1000)
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if code_of(error) not in _PASSING or runtime.now_ms() > deadline:
+                raise
+            runtime.sleep(0.05)
+
+
+def read_span(
+    consumer: Consumer, place: TopicPartition, client: ClientConfig, runtime: Runtime
+) -> tuple[int, int]:
+    """First offset and the last decided one (LSO) + 1. Raises KafkaException."""
+    return await_leader(
+        lambda: consumer.get_watermark_offsets(place, timeout=client.timeout_s), client, runtime
+    )
+
+
+def read_range(
+    consumer: Consumer, place: TopicPartition, span: tuple[int, int], runtime: Runtime, timeout_s: float
+) -> Sequence[Message]:
+    """All records of one partition from span[0] up to span[1] (exclusive). Raises KafkaException."""
+    start, end = span
+    consumer.assign([TopicPartition(place.topic, place.partition, start)])
+    records: list[Message] = []
+    deadline = runtime.now_ms() + int(timeout_s * 1000)
+    try:
+        while runtime.now_ms() < deadline:
+            for message in consumer.consume(_TAKE, timeout=_POLL_SECONDS):
+                error = message.error()
+                code = None if error is None else error.code()
+                if code == KafkaError._PARTITION_EOF:
+                    return records
+                if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    continue  # its group's coordinator, whom nobody here asks for anything
+                if error is not None:
+                    raise KafkaException(error)
+                if (message.offset() or 0) < end:
+                    records.append(message)
+                if (message.offset() or 0) >= end - 1:
+                    return records
+                deadline = runtime.now_ms() + int(timeout_s * 1000)
+    finally:
+        consumer.unassign()
+    raise KafkaException(
+        KafkaError(KafkaError._TIMED_OUT, f"no answer while reading {place.topic} from offset {start}")
+    )
