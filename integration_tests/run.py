@@ -54,7 +54,7 @@ SUITES: dict[str, list[str]] = {
 NIGHTLY: dict[str, list[str]] = {
     "kills": ["integration_tests/kills", "-m", "whole or nightly"],
     "spark": ["integration_tests/spark", "-m", "nightly"],
-    "ingest": ["integration_tests/ingest", "-m", "nightly"],
+    "ingest": ["integration_tests/ingest"],
     "soak": ["integration_tests/soak"],
     "unit": ["tests"],
 }

@@ -74,6 +74,7 @@ def test_rows_and_changes_of_all_tables(
         assert find_connect(name, tmp_path / name) == running
 
 
+@pytest.mark.nightly
 def test_a_table_without_a_key_fails_alone(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path
 ) -> None:
@@ -180,6 +181,7 @@ def test_values_of_every_common_type(
     assert found[2] == dict.fromkeys(TYPES)
 
 
+@pytest.mark.nightly
 def test_a_wrong_password_is_told(connected: Connected, postgres: Postgres, tmp_path: Path) -> None:
     """TS1486 with PostgreSQL's own sentence, no word of the password, no process left; the right one starts then."""
     name = fresh()
@@ -197,6 +199,7 @@ def test_a_wrong_password_is_told(connected: Connected, postgres: Postgres, tmp_
     assert find_connect(name, tmp_path / name) == running
 
 
+@pytest.mark.nightly
 def test_a_connector_that_halts_is_not_running(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path
 ) -> None:

@@ -119,6 +119,7 @@ def test_tables_that_replication_tore_are_read_again_by_name(
         assert len(other.errors) == len(TORN)
 
 
+@pytest.mark.nightly
 def test_a_table_whose_name_another_one_has_is_not_read_again(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path
 ) -> None:
@@ -151,6 +152,7 @@ def _check_rows(engine: object, postgres: Postgres, name: str) -> None:
         assert rows == sorted(postgres.rows(f"select {wanted} from {name}.{table}"), key=repr), table
 
 
+@pytest.mark.nightly
 def test_a_table_without_a_row_is_read_again(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path
 ) -> None:
@@ -306,6 +308,7 @@ def _is_synced(engine: object, running: object) -> bool:
     return True
 
 
+@pytest.mark.nightly
 def test_a_change_that_is_sent_before_others_see_it_is_not_lost(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ from tablestore_engine.postgres.connector_state import read_record, write_record
 from tablestore_engine.spi import connector_status, find_connect, stop_connect
 
 
-@pytest.mark.parametrize("victim", ["Connect", "the database"])
+@pytest.mark.parametrize("victim", ["Connect", pytest.param("the database", marks=pytest.mark.nightly)])
 def test_a_first_load_that_was_cut_short_begins_anew(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path, victim: str
 ) -> None:
@@ -65,6 +65,7 @@ def test_a_first_load_that_was_cut_short_begins_anew(
     consumer.close()
 
 
+@pytest.mark.nightly
 def test_a_source_whose_folder_was_lost_begins_anew_when_asked(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path
 ) -> None:
@@ -267,7 +268,7 @@ def _check_topic(broker: BrokerInfo, topic: str) -> None:
     assert found["retention.ms"].value == "-1"
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("sign", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGKILL])
 def test_a_start_that_is_interrupted_leaves_nothing_unknown(
     postgres: Postgres,
     connected: Connected,

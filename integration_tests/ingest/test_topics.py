@@ -123,7 +123,7 @@ def test_avro_with_a_registry(broker: BrokerInfo, registry: RealRegistry, opened
 POINTS = ["write.data_files", "commit.manifests", "commit.claimed", "commit.done"]
 
 
-@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+@pytest.mark.parametrize("nth", [1, 2, *(pytest.param(nth, marks=pytest.mark.nightly) for nth in (3, 4))])
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_ingest_goes_on(
     broker: BrokerInfo, opened: OPENED, tmp_path: Path, point: str, nth: int

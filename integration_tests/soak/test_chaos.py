@@ -79,6 +79,7 @@ def send(broker: BrokerInfo, topic: str, key: int, value: str, snapshot: int) ->
     assert producer.flush(30) == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", [KEYED, EVENTUAL], ids=lambda kind: kind.name)
 def test_a_wrong_row_would_be_noticed(tmp_path: Path, broker: BrokerInfo, kind: Kind) -> None:
     """A row that was sent once too often, or with another value; and one that is missing."""
@@ -96,6 +97,7 @@ def test_a_wrong_row_would_be_noticed(tmp_path: Path, broker: BrokerInfo, kind: 
     engine.close()
 
 
+@pytest.mark.nightly
 def test_a_wrong_table_would_be_noticed(tmp_path: Path, broker: BrokerInfo) -> None:
     """An ack without its snapshot, rows that no command has, and a commit that is there twice."""
     engine, judge = quiet_table(tmp_path, broker, KEYED, 2)
@@ -110,6 +112,7 @@ def test_a_wrong_table_would_be_noticed(tmp_path: Path, broker: BrokerInfo) -> N
     engine.close()
 
 
+@pytest.mark.nightly
 def test_a_publication_that_is_missing_would_be_noticed(tmp_path: Path, broker: BrokerInfo) -> None:
     """The newest marker has to be of the newest snapshot, also when nothing else is wrong."""
     engine, judge = quiet_table(tmp_path, broker, KEYED, 3)

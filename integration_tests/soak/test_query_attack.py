@@ -20,6 +20,7 @@ def test_random_queries_equal_their_full_query() -> None:
     assert report.counts["comparisons with DuckDB"] > QUERIES
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("plant", ["only-after"])
 def test_a_planted_error_is_found(plant: str) -> None:
     """The attack sees a run that forgets the keys of rows before their change."""

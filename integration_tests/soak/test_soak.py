@@ -37,13 +37,16 @@ from tests.unit.store.table_world import as_table
 SEED = int(os.environ.get("TABLESTORE_SEED", "739580"))
 
 
-@pytest.mark.parametrize("turn", range(6))
+@pytest.mark.parametrize(
+    "turn", [0, 1, *(pytest.param(turn, marks=pytest.mark.nightly) for turn in range(2, 6))]
+)
 def test_a_random_table_is_what_the_dict_says(turn: int, tmp_path: Path) -> None:
     """Rows, changelog and file invariants of a random history agree with the oracle after each commit."""
     seed = 10 * SEED + turn
     assert attack_table(random_table(seed), tmp_path / "warehouse" / "soak.db" / "t", []) >= 2
 
 
+@pytest.mark.nightly
 def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
     """What killed writers acknowledged is there once, each snapshot shows its command; a fault would be noticed."""
     report = kill_writers(SEED, 8, tmp_path)
@@ -61,6 +64,7 @@ def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
         judge(tmp_path, SEED, report.kills)
 
 
+@pytest.mark.nightly
 def test_planted_secrets_stay_where_they_were_planted(tmp_path: Path, broker: BrokerInfo) -> None:
     """Green and failing dbt commands over secrets in profile and environment leave none in files, output or topics."""
     assert play_secrets(SEED, tmp_path, broker)["commands"] == 11
@@ -104,6 +108,7 @@ def _find_nothing(_: Normalizer, rows: pa.Table, asked: npt.NDArray[np.int64]) -
     return rows.slice(0, 0), np.full(len(asked), -1, np.int64)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [2, 20261340])
 def test_one_history_read_six_ways(six_ways: SixWays, seed: int) -> None:
     """Files, a plain consumer, hybrid, streams that stop, eventual and normalized, Java: one table at each snapshot."""
@@ -113,6 +118,7 @@ def test_one_history_read_six_ways(six_ways: SixWays, seed: int) -> None:
     assert counts["stops"] > 5
 
 
+@pytest.mark.nightly
 def test_a_reader_that_is_wrong_is_noticed(six_ways: SixWays, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where normalizing does not look into the table, the fold is wrong, and the message says which seed shows it."""
     monkeypatch.setattr(Normalizer, "_find_based", _find_nothing)
