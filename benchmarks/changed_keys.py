@@ -1,6 +1,5 @@
 """A changed_keys model after 1 % of its keys changed, beside its full refresh in the same run.
 
-Names      measure_changed_keys   n rows of n/40 customers; per customer count, sum, median and distinct cities
 Steps      1 the input, the first run 2 in turn: one row of each hundredth customer changes, a run; a full refresh
 Measure    the time of the node as dbt tells it (run_results.json): reading, computing, committing; one JVM for all
 INVARIANT  behind each run the table has the rows and sums of the query, or the figures are void.

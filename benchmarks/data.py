@@ -1,8 +1,5 @@
 """Rows of the first workload: 4 M rows x 8 columns with shuffled BIGINT keys, then upserts of 200 k.
 
-Names      base_rows     the load: keys 0..n-1, shuffled
-           upsert_rows   one batch: 80 % stored keys drawn at random, 20 % new ones
-           checksum      (rows, sum of keys, sum of quantity): what every subject must give back
 INVARIANT  a batch is a function of its seed alone; keys are unique within a batch.
 """
 

@@ -1,7 +1,4 @@
-"""What a user waits for: `dbt build` of two small models with three tests, each build a process of its own.
-
-Names      measure_dbt_build   project in a folder; the first build, then three more, each checked by its own results
-"""
+"""What a user waits for: `dbt build` of two small models with three tests, each build a process of its own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Rows a second of each encoder of the log, against debezium-json in the same run; Avro also against fastavro.
 
-Names      measure_formats   notes rows/s and ratios; each encoder's messages are counted
 Steps      slices of 32,768 rows, as the publisher makes them, round after round through all formats, so that a machine
            that slows down slows all of them; fastavro gets Python rows that are made beforehand
 Usage      python -m benchmarks.formats [--rows 500000] [--rounds 5]

@@ -1,8 +1,5 @@
 """How the time of each operation grows with rows, snapshots and partitions, beside its limit in the same run.
 
-Names      Point            one table: its series, and how many rows, snapshots and partitions it has
-           POINTS, SMALL    rows 1x, 4x, 16x; snapshots 1, 100, 1,000; partitions 1, 100, 2,000. A quick look at each
-           measure_growth   every operation on every point: seconds into the sheet, medians into its facts
 Steps      1 a table with that history  2 upserts of 100 rows and commits of one new row, through Python  3 the same
            final rows as plain parquet, made without our code  4 open, scan through Python  5 scan, point query and one
            partition through Spark

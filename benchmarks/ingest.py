@@ -1,6 +1,5 @@
 """Messages of Debezium in a topic → a committed keyed table, beside a plain consumer of the same topic in the same run.
 
-Names      measure_ingest   n messages about n/2 keys: inserts, then an update of each; two partitions
 Steps      1 n messages of about 400 bytes with their source block, without schemas 2 ours: the whole topic into a new
            table 3 plain: a consumer that takes key and value of each message
 INVARIANT  rows and the sum of a column are compared with what was sent, or the figures are void.

@@ -1,7 +1,4 @@
-"""Publishing against a raw transactional producer that sends the very same bytes, on the same broker.
-
-Names      measure_kafka   one table of n rows: publish its first snapshot, then send its messages again raw
-"""
+"""Publishing against a raw transactional producer that sends the very same bytes, on the same broker."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""The limits: what the same work costs without any table format, in the same Spark session or process.
-
-Names      spark_write       read parquet, shuffle to 2 partitions by key, sort, write zstd parquet
-           spark_reads       noop scan, aggregate of all columns on plain parquet
-           arrow_sort_write  pyarrow: split by key, sort, write, two threads
-           raw_producer      confluent_kafka: the same bytes and headers in one transaction
-"""
+"""The limits: what the same work costs without any table format, in the same Spark session or process."""
 
 from __future__ import annotations
 

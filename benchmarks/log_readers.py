@@ -1,6 +1,5 @@
 """What following a log costs, beside plain consuming of the same topic; how soon a commit is seen.
 
-Names      measure_log_readers   hybrid read, normalize, delays; a broker of its own
 Steps      1 a table of n rows, a snapshot; n upserts of it behind that, in ten snapshots 2 hybrid: the rows of the
            snapshot, then the log — beside plain parquet of as many rows, and a plain consumer of as many messages
            3 the normalize step alone, over the messages in memory 4 commits of 1,000 rows,

@@ -1,7 +1,4 @@
-"""The peer of the first workload: pypaimon in the environment that the interop suite makes and keeps.
-
-Names      run_pypaimon   load, five upserts, full read; checksum verified
-"""
+"""The peer of the first workload: pypaimon in the environment that the interop suite makes and keeps."""
 
 from __future__ import annotations
 

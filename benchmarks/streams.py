@@ -1,6 +1,5 @@
 """How fresh a table is that follows a topic, and how fast its changes are read as a stream.
 
-Names      measure_streams   both; figures under `stream: …`
 Steps      1 a process sends 20,000 change messages a second while `tablestore ingest --follow` writes a keyed table;
            another reader looks every 10 ms how far the newest snapshot has got: of each hundredth message, the time
            from produce() to the first snapshot with it 2 a table of n rows in ten commits: its changes through

@@ -1,6 +1,5 @@
 """A real schema registry for tests: Apicurio, with its interface that is Confluent's, in memory, on loopback.
 
-Names      Registry         its address; `ask` calls the interface directly, `stop` and `start` take it away and back
 WHY        Confluent's own server is in no package registry; Apicurio's is, and speaks the same interface. The newest
            version that runs on Java 17.
 INVARIANT  compatibility is BACKWARD for every subject, as Confluent's server has it.

@@ -1,8 +1,4 @@
-"""dbt in this very process, so that one JVM serves every round of the demo.
-
-Names      DbtSession   `build` runs `dbt build`, gives a BuildResult
-           BuildResult  per node: status, message, what the adapter reported
-"""
+"""dbt in this very process, so that one JVM serves every round of the demo."""
 
 from __future__ import annotations
 

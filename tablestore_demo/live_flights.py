@@ -1,8 +1,5 @@
 """Flights that depart, arrive and are cancelled in a PostgreSQL all the time, while others read them.
 
-Names      schedule      the table, with the flights that are planned
-           LiveFlights   a thread: each event of the feed is a transaction of its own
-           break_delays, mend_delays   what a partner does who takes seconds for minutes, and the same taken back
 INVARIANT  an event that failed ends the thread, and check() says so: what is counted as done was committed.
 """
 

@@ -1,7 +1,4 @@
-"""The demo's table in another reader: Apache Paimon's own Rust core, from PyPI.
-
-Names      count_with_paimon_rust   rows of a table as that reader sees them
-"""
+"""The demo's table in another reader: Apache Paimon's own Rust core, from PyPI."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a terminal shows: lines, and numbers per day as bars of block characters.
-
-Names      tell   a line, at once, as far as the terminal can show it
-           bars   (label, value) pairs -> lines
-"""
+"""What a terminal shows: lines, and numbers per day as bars of block characters."""
 
 from __future__ import annotations
 

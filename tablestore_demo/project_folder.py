@@ -1,7 +1,5 @@
 """The demo's dbt project on disk: a copy of `project/` or `stream_project/`, and a profile; two seeds for the first.
 
-Names      clear_folder    make the folder new; FixRequest TS1851 when it is somebody else's, as check_folder says
-           write_project   everything dbt needs of a Project
 INVARIANT  only a folder that this module marked as a demo is ever emptied.
 """
 

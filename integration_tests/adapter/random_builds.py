@@ -2,9 +2,6 @@
 
     python -m integration_tests.adapter.random_builds --first 1 --seeds 100
 
-Names      Project    nodes and tests of one seed; rows(): what a node's query gives
-           Oracle     what readers must see after each command, in plain Python
-           play()     one seed: a list of what differed
 WHY        the oracle takes from dbt only which nodes and tests ran. What a node reads, what a test must say and what
            is published follows from data: a test is red when a row that it reads has its mark.
 """

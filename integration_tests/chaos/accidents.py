@@ -1,8 +1,5 @@
 """Somebody deletes a topic of a table between two rounds: first it is refused, then it is set right as the error says.
 
-Names      Accident    what happened to which topics, what a publication must say, and whether a new beginning is needed
-           ACCIDENTS   all of them
-           play_accident   happens, is refused with nothing written, is recovered; what the judge expects from here on
 Recovery   `tablestore publish --reset N` on the command line, as docs/log-system.md has it. A transactional log that
            lost its markers alone needs none: its rows say how far it is.
 INVARIANT  while it is refused, a write changes nothing in the table.

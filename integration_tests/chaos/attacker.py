@@ -1,9 +1,5 @@
 """Processes that are meant to be killed: a writer and a publisher of one table, each a loop without an end.
 
-Names      Job        what one of them is told
-           Trap       what happens to whom at a crash point: the process dies, stops, or takes the broker along
-           write_turns   commands from `first` on, a line `turn snapshot` in the ack file after each
-           publish_turns sends what is pending, again and again
 Steps      1 short time-outs 2 a turn 3 what may pass is counted and tried again, under the same identity; anything else
            is written into the failures, and ends the run
 INVARIANT  an ack is one append of a few bytes, made behind the commit.

@@ -1,6 +1,5 @@
 """Workers of Spark that are killed while they send rows of an eventual log, before the snapshot of those rows exists.
 
-Names      kill_workers   statements over one table, each with a worker or two killed meanwhile; counts
 Steps      1 a statement whose rows go to Spark tasks  2 a thread kills random Python workers  3 Spark runs their tasks
            again, which sends their rows once more  4 rows of the table are what a dict says; the topic's last message
            of each key too; each marker keeps its promise

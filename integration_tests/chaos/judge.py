@@ -1,8 +1,5 @@
 """What is expected of a table and its topic, and what is there.
 
-Names      Judge         of one table: remembers what it has looked at, so that a look costs what is new
-           Seen          one message as a plain read_committed consumer has it
-           read_topic    all of a topic, by nothing of ours
 Table      each snapshot is somebody's command: its rows and its changes are what a dict says; each ack names its
            snapshot; the files keep their invariants
 Log        transactional: per partition exactly the changelog files behind `base`, in order, each row once; header q

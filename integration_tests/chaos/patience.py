@@ -1,6 +1,5 @@
 """What a busy machine or a broker that has just come back cannot answer yet is asked again.
 
-Names      patiently   does it, so often at most
 INVARIANT  only what an error of ours calls worth another try, before anything was found.
 """
 

@@ -1,8 +1,5 @@
 """A network that cannot be trusted, between Kafka clients and one broker on loopback.
 
-Names      Proxy   listens on `port`, forwards to `target`; `disturb` and `calm` switch the faults
-           Fault   what may happen to one request and its answer
-           Weather   how often which fault happens, from a seed
 Faults     delay         the request waits
            cut-request   half of it arrives, then both sides lose the connection
            cut-answer    the broker did it, half of the answer arrives, then the connection is gone

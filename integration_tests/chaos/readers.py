@@ -1,9 +1,5 @@
 """Readers of ours over a log that was attacked: what they tell has to be a changelog, and end as the table.
 
-Names      Told          one row: snapshot (None: not known yet), kind, key, value
-           follow        what `Table.stream` tells of the log
-           check_told    each row fits what was told before: nothing twice, nothing gone that was not there
-           check_exact   of a transactional log: each snapshot's changes are those that the dict says
 Promise    an upsert log, and an eventual one with its doubled and taken-back rows, is normalized into -U +U +I -D
 """
 

@@ -1,8 +1,4 @@
-"""What a run of the chaos suite has done, as JSON; docs/generate.py makes a section of docs/reliability.md of it.
-
-Names      make_report   counts by cause, crash point and fault; what was checked; seed, duration, versions
-           save_report   into docs/chaos.json, with the commit it ran on
-"""
+"""What a run of the chaos suite has done, as JSON; docs/generate.py makes a section of docs/reliability.md of it."""
 
 from __future__ import annotations
 

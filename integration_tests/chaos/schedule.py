@@ -1,10 +1,4 @@
-"""What happens when: every choice of a run, from its seed alone. Pure.
-
-Names      Size        how much of everything: SMALL for `make test`, FULL for the long run
-           Wave        processes of some tables at once, until they are killed, and what else goes wrong meanwhile
-           plan_wave   (seed, epoch, wave, size) -> Wave
-           AIMS        crash points, with the kinds of tables that pass them
-"""
+"""What happens when: every choice of a run, from its seed alone. Pure."""
 
 from __future__ import annotations
 

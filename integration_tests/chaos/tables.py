@@ -1,10 +1,4 @@
-"""The tables of the chaos suite, and what one turn of a writer does to them.
-
-Names      Kind         one kind of table: its log, its keys, how many write it
-           KINDS        all of them
-           Command      one turn: changes, an overwrite, a compaction, rows that are staged, or that others publish
-           command_of   (seed, kind, writer, turn) -> Command; pure, so that the judge knows what a snapshot did
-"""
+"""The tables of the chaos suite, and what one turn of a writer does to them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """What the chaos suite attacks: a warehouse on a small disk, a broker behind the proxy, and processes that die.
 
-Names      World         starts and ends all of it; `calm` before anything is looked at
-           play_wave     one Wave: processes are started, something goes wrong, all are killed
 Steps      1 fork from a server that has imported everything 2 until enough is acknowledged, or it took long enough:
            faults as planned; a dead broker is started again on the same data 3 SIGKILL for all that still live, but
            who was stopped stays so for a wave or two: it comes back when others have gone on

@@ -1,7 +1,5 @@
 """Fixtures of dbt-tests-adapter whose SQL is Postgres', said in Spark's.
 
-Names      in_spark()   one text
-           dialect()    a class fixture that translates the texts of the original's module while its tests run
 WHY        the originals keep their SQL in module globals and read them in the test functions. Translating the globals
            leaves the test functions and what they check untouched.
 INVARIANT  types, casts, quotes and the database in front of a name change; values and checks do not.

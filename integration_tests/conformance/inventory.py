@@ -1,9 +1,5 @@
 """The classes of dbt-tests-adapter: which there are, and which are expected of an adapter like this one.
 
-Names      find_originals()   name -> class of everything installed that has tests
-           reason_not_expected()   of the classes that are not expected here; the others are
-           list_tests()       the test functions of a class
-           original_name()    `area.module.Class`, as the page names it
 INVARIANT  a class that a new version of dbt-tests-adapter brings counts as expected until somebody decides otherwise.
 """
 

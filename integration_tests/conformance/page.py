@@ -1,9 +1,5 @@
 """docs/conformance.md from docs/conformance.json: which classes of dbt-tests-adapter pass, on which dbt-core.
 
-Names      judge()    one original and one version's record -> Verdict
-           render()   the page
-           summarise()   what make test-conformance says at the end, and whether it is enough
-           CORES      the versions of dbt-core that are promised
 Steps      1 list the originals  2 judge each for each version  3 group by area
 INVARIANT  a class passes only if each of its test functions passed in one class of ours that inherits from it.
 """

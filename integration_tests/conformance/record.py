@@ -1,9 +1,5 @@
 """What a run of this suite did with each class of dbt-tests-adapter, kept beside what earlier runs did.
 
-Names      Recorder        the pytest plugin behind --conformance-record=FILE
-           describe()      how a test class of ours departs from its originals
-           add_run()       a record with one more run in it
-           redescribe()    a record whose classes are told as they are now; outcomes stay
 Steps      collect outcomes per class → after each test merge them into FILE, under the dbt-core version that ran
 SHAPE      {dbt-core minor version: {"versions": {package: version}, "classes": {test id of our class:
            {"originals": [name], "tests": {name: outcome}, "says": text, "fixtures": [name], "expected": [name],

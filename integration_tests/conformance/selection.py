@@ -1,6 +1,5 @@
 """The classes that `make test` runs: of each area those that would notice most, five minutes in all.
 
-Names      SELECTED   file -> names of classes, or None for all of them; the others run in make test-conformance only
 WHY        basic and incremental whole, because everything rests on them; elsewhere what goes through most macros.
            Left out: the three longest that prove least of it (simple copy, stored failures, unit tests of types).
 """

@@ -1,7 +1,4 @@
-"""What a demo tells people to type next, typed.
-
-Names      type_suggestions   each command in a shell of its own behind the ones that set it up
-"""
+"""What a demo tells people to type next, typed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """The project that README and docs talk about, made from README's own model and profile.
 
-Names      Project        a folder with a dbt project and a warehouse; runs what a page says
-           make_project   demo.orders with 7 snapshots and a topic, fed by the table shop.order_events; demo.events,
-                          which has partitions
 INVARIANT  model and profile are README's text, only the broker's address is exchanged.
 """
 

@@ -1,9 +1,4 @@
-"""Code blocks of a Markdown page.
-
-Names      Snippet        language, text, line of the page
-           read_snippets  all fenced blocks with a language, in order
-           list_commands  commands of a bash block: comments are left out, a line is a command
-"""
+"""Code blocks of a Markdown page."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""What tests of whole databases have in common.
-
-Names      KNOWN, PASSWORD   the database's word, and where Connect finds it
-           fresh    a name of a schema and its source; opened: a warehouse; sync: everything up to now
-           rows_of  of a table of the warehouse, in order; until: looks again and again
-           drop_slot  of a Connect that has ended
-"""
+"""What tests of whole databases have in common."""
 
 from __future__ import annotations
 

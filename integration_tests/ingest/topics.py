@@ -1,9 +1,4 @@
-"""Topics that others write, for tests of ingesting them.
-
-Names      make_topic   a new topic of so many partitions
-           send         messages into it, in order, whole
-           Sender       who does
-"""
+"""Topics that others write, for tests of ingesting them."""
 
 from __future__ import annotations
 

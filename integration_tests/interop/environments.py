@@ -1,10 +1,5 @@
 """The environments of the peers: made on first use, kept in the cache, usable without network afterwards.
 
-Names      Environment        one peer's Python environment: name, requirements; `python()` makes it when missing
-           paimon_jars(), flink_jars()   paths of Java artifacts
-           fetched()          a folder of artifacts, fetched once by the Ivy that pyspark brings
-           java_command()     the Java to run them on
-           CannotMake         an environment could not be made; says what to install
 Steps      1 take the file lock  2 look for the stamp of this very version  3 build aside  4 rename into place
 INVARIANT  a folder with a stamp is complete: it is renamed into place only after everything in it worked.
 """

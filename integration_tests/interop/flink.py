@@ -1,6 +1,5 @@
 """Flink 1.20's own format classes in a JVM, without a cluster: bytes of a message in, its rows out.
 
-Names      Flink       read() a value with a format, read_key() a key in Avro
 Rows       come back as Flink's json format writes them again, behind Flink's own name of their kind
 """
 

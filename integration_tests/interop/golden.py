@@ -1,8 +1,5 @@
 """Tables that Java Paimon writes: every kind that ours must read equal, or refuse by name.
 
-Names      Golden         a table, what each snapshot shows, and which peers can read it
-           KINDS          name -> how it is made
-           make_table()   write one with Java, or with us: the steps are the same
 Expected   `early` tables show a commit in its APPEND snapshot; with deletion vectors or a lookup changelog level 0 is
            hidden, so only the COMPACT snapshot that follows shows it.
 """

@@ -1,8 +1,5 @@
 """Java Paimon 1.4.2 through its own API: reader, stream reader and writer.
 
-Names      JavaPaimon   create, alter, write, compact, read, count, changelog, stream, tag, expire
-           JavaStream   a streaming read that goes on with each `poll`
-           Prepared     a write between its files and its commit
 Reads      a snapshot is read by `scan.snapshot-id`, with the schema of that snapshot, as Java does it.
 Changes    `changelog` is the batch query `incremental-between` over `$audit_log`; `stream` plans `newStreamScan` of
            `$audit_log` (the table's own scan, plus the kind as a column) until it has passed the newest snapshot.

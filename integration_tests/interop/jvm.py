@@ -1,7 +1,5 @@
 """A JVM with Paimon's bundle and pyspark's Hadoop jars, driven from Python without a compiled class of ours.
 
-Names      Jvm           starts and stops the process; `load(reader, row_type)` and `feed(table, …)` move rows
-           launch        a JVM of any class path
 Steps      rows leave and enter the JVM as parquet files that Paimon's own format classes write and read, and the loop
            over the rows runs inside the JVM: a method handle is bound to the target and shown as a java Consumer.
            So a table costs a few dozen calls, however many rows it has.

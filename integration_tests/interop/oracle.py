@@ -1,7 +1,5 @@
 """What a table must hold after each commit: a dictionary, and the changes that lead from one state to the next.
 
-Names      Oracle     apply changes or rows, overwrite, evolve, put_back; `.rows()` is what a reader must give
-           History    what each snapshot must show and which changes it brought
 Steps      a value is kept by column id, so renamed and dropped columns need no rewriting
 INVARIANT  the oracle knows nothing of files, levels or vectors, and shares no code with the engine.
 """

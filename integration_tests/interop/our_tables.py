@@ -1,6 +1,5 @@
 """Tables that our engine writes: every type, keyed and append, partitioned and not, through the same steps as Java's.
 
-Names      OURS   name -> how it is made; `readers` who can read it
 Expected   our commits show themselves in their last snapshot; a fold before it shows the rows as they were.
 """
 

@@ -1,6 +1,5 @@
 """Our engine behind the same face as the other peers: catalog and TableStore, without Spark.
 
-Names      Ours   create, alter, write, compact, read, changelog, snapshots; every call opens the table anew
 WHY        tables are made from schema JSON as Java makes them, so that types without an Arrow form (CHAR, TIMESTAMP(0))
            take part; the options are those that the engine itself gives to new tables.
 """

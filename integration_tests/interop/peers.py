@@ -1,8 +1,5 @@
 """The common face of the readers, and those that live in a process and an environment of their own.
 
-Names      Peer            what every reader can: `read(location, snapshot)` -> rows, and its `name`
-           ProcessPeer     a reader script behind a pipe
-           spark_peer(), pypaimon_peer(), rust_peer()
 Steps      a request is one JSON line; rows come back in an Arrow file beside it
 """
 

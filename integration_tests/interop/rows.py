@@ -1,9 +1,5 @@
 """Rows as values that can be compared: one plain form for what every reader returns.
 
-Names      plain_rows()    Arrow table -> list of tuples of plain values
-           plain_changes() Arrow table with a kind column -> list of (kind, tuple)
-           arrow_rows()    dictionaries of Python values -> Arrow table of a schema
-           assert_same()   two multisets of rows are equal; the message shows what is missing and what is too much
 Form       NaN and -0.0 become text (they are equal to nothing, or to 0.0); timestamps lose their zone after going to
            UTC; arrays are tuples, maps ('map', sorted pairs), structs tuples in field order.
 """

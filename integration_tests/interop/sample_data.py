@@ -1,9 +1,5 @@
 """Rows of every type: edge values first, then seeded random ones, with nulls between.
 
-Names      ALL_TYPES      column name -> Paimon type, every type that all readers know (TIME apart: Spark has none)
-           NESTED_TYPES   arrays, maps, rows, and rows in arrays
-           PARTITION_TYPES  one partition column of each type that a path can hold
-           make_rows()    n rows for columns; the same seed gives the same rows
 INVARIANT  values survive every reader exactly: floats are float32 values, times have no more digits than their type,
            and no struct consists of nulls alone (golden.py has a table for that).
 """

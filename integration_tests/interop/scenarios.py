@@ -1,10 +1,4 @@
-"""What happens to a table: steps that every kind of table goes through, the same for Java and for us.
-
-Names      Step             one commit: changes with kinds, or an overwrite, a compaction, a schema change
-           keyed_steps()    inserts, upserts, deletes, re-inserts, and enough small commits that runs get folded
-           append_steps()   appends, small and large
-           evolving_steps() the same between schema changes: add, rename, drop, widen
-"""
+"""What happens to a table: steps that every kind of table goes through, the same for Java and for us."""
 
 from __future__ import annotations
 

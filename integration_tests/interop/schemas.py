@@ -1,8 +1,5 @@
 """Tables as the tests describe them: columns with Paimon types, as schema JSON and as Arrow, without our engine.
 
-Names      Type      'INT', 'DECIMAL(10, 2)' …, or ('ARRAY', T), ('MAP', K, V), ('ROW', ((name, T), …))
-           Schema    columns, keys and options; `.json()` for Paimon, `.arrow()` for the rows
-           arrow_type(), type_json()
 INVARIANT  field ids are stable: `ids` goes with the column through renames and is never given again.
 """
 

@@ -1,14 +1,4 @@
-"""Eventual logs of real tables, held against the tables.
-
-Names      options_of      options of a table with an eventual log
-           open_engine     an engine on a broker; `at_point` is called at crash points
-           Points          what an engine does at its next crash point
-           stored_rows     {key: v} of a snapshot
-           topic_rows      {key: v} of the topic, folded by key in offset order
-           rows_at         the same as a marker promises it: rows without `s` from `unchecked` up to `next` count later
-           check_markers   every marker against the table's own history; hybrid readers find everything behind it
-           settings_of_table   LogSettings of a table's log
-"""
+"""Eventual logs of real tables, held against the tables."""
 
 from __future__ import annotations
 

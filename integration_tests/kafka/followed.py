@@ -1,13 +1,4 @@
-"""Readers of a table's log, as the tests of kafka/test_followed*.py use them.
-
-Names      OPTIONS     of both kinds of log
-           made        table d.t with rows 1 to 9 of value "a"
-           grow        five more snapshots
-           told        what a reader gives: (kind, id, v), with their snapshots
-           folded      (kind, id, v) → {id: v}; strict: nothing comes twice, nothing goes that is not there
-           expire      no snapshot is kept that nobody needs
-           ended       a reader that ends where nothing more is there now
-"""
+"""Readers of a table's log, as the tests of kafka/test_followed*.py use them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Users of the secure broker, made for one test each, and a table that they work on.
-
-Names      Realm      the broker as its superuser sees it: users come, rights come and go
-           User       name, password, the topic that their table writes to
-           LoggedTable  `d.t` of one warehouse: rows written so far, and what a reader of the topic must find
-"""
+"""Users of the secure broker, made for one test each, and a table that they work on."""
 
 from __future__ import annotations
 

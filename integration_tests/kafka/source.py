@@ -1,12 +1,4 @@
-"""A table that lives in a dict: the changelog that the publisher reads, without any file.
-
-Names      Source        snapshots as lists of (bucket, kinds, ids); the same call always gives the same rows
-           settings_of   LogSettings of a source on a broker
-           new_table     a source and its settings, topics prepared
-           expected      the messages that must be in the topic: per partition (snapshot, kind, id) in order
-           await_published   published, once it is what is wanted
-           published     what a reader sees, in the same shape
-"""
+"""A table that lives in a dict: the changelog that the publisher reads, without any file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Topics as brokers tell them: a moment behind what was just deleted.
-
-Names      topics_left   names with a part, once they are what is wanted; as they are after ten seconds otherwise
-"""
+"""Topics as brokers tell them: a moment behind what was just deleted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """A dbt project of the usual shapes, fed at random and built with four threads, round after round, against dicts.
 
-Names      Rounds       one project with its oracle; `play` one round
-           play_rounds  a seed's rounds; what was compared
 Shapes     view on a source · keyed incremental with deletes and tests · keyless append · insert_overwrite by day ·
            delete+insert · table over a tested model · dbt snapshot
 Steps      1 feed a random batch (sometimes with a row that turns a test red)  2 build, or run and test, or a full

@@ -1,6 +1,5 @@
 """`dbt run` of models that follow tables, killed with SIGKILL at any moment, and run again: each change once.
 
-Names      killed_followers   `count` histories; what was killed and compared
 Shapes     of each history an input of its own, whose rows are put and deleted, and five models over it: a stream by
            key, a journal of a stream, sums that remember rows, changes() and changed_keys
 Steps      a project with the models of up to HISTORIES_OF_A_PROJECT histories: in each round the inputs change, and a

@@ -1,6 +1,5 @@
 """Tables that follow a PostgreSQL through the real Debezium, while all that brings them there is killed, many times.
 
-Names      killed_ingests  the run: worlds of 20 tables, a random history each, over one broker and one database
 Steps      1 tables, some with rows; a connector, which may die in its first load too  2 eight rounds:
            all tables change, then somebody dies: the sync at a crash point or at any moment, Connect, the database,
            the broker, the last three with a sync under way or without; tables change while Connect or the broker is

@@ -2,9 +2,6 @@
 
 Run as `python -m integration_tests.soak.killed_stream_child <plan.json>`; the plan: warehouse, master, folder, queries.
 
-Names      main        run all; status 1 where one of them failed
-           try_query   one; a failure is a line `name: code [crashed]` in the file `failed`, a traceback in the log
-           run_query   one, to where nothing is left
 Steps      1 a session  2 the file `begun` in the folder  3 each query, whether others failed or not
 """
 

@@ -1,7 +1,5 @@
 """Tables that Spark follows into copies, by chance, and what the copies must be: for soak/killed_streams.py.
 
-Names      History   one table, its copy and the query between them, all out of (seed, number)
-           judge     the copy against its input, its batches and its own changes
 Shapes     with a key: upserts, deletes, compactions, overwrites, followed with their kinds · without one: appends and
            compactions, every row another one · partitions, buckets, limits of a batch, consumers, inputs that expire
 """

@@ -1,7 +1,5 @@
 """Spark's streams killed everywhere: tables followed into copies, and each copy must be its input, each batch once.
 
-Names      killed_streams   `count` histories in worlds of ten; counts
-           World            histories, their child and what is left of earlier ones
 Victims    ROUNDS: driver and JVM at any moment, or when a file of a checkpoint or a snapshot appears · the process
            that commits, at a crash point · workers of tasks, sources, commits, plans · a driver whose commit is held
            (SIGSTOP) and goes on in the middle of the next run · what a dead driver leaves runs on, or dies with it

@@ -1,8 +1,5 @@
 """A writer that is meant to be killed: its commands are numbered, each a pure function of (seed, writer, turn).
 
-Names      Command      what one turn does: changes, or a compaction; `gated` stages and publishes
-           command_of   (seed, writer, turn) -> Command; pure, so that the judge knows what a snapshot must have done
-           write_turns  run from a turn on, one line `turn snapshot` in the ack file after each
 Steps      1 build the command  2 commit under (writer's name, turn)  3 acknowledge by one append to the ack file
 CRASH      between 2 and 3 the commit is there and not acknowledged: the next process begins with the same turn.
 """

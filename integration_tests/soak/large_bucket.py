@@ -1,6 +1,5 @@
 """One bucket with more text than 32-bit offsets can address: loaded, updated, compacted, read back and deleted.
 
-Names      fill_bucket()   write and check `rows` rows of TEXT_BYTES each; the counts for docs/reliability.json
 Steps      1 loads of LOAD_ROWS  2 an update of every STEP-th row, its changelog against what was written
            3 compaction to one level  4 every row read back in batches  5 a write that deletes, read back again
 INVARIANT  the expected text of a row follows from its id and its version; no row is held for later.

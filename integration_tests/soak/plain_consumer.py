@@ -1,10 +1,4 @@
-"""A consumer of a keyed topic as anyone would write it: confluent-kafka, read_committed, json; no code of the engine.
-
-Names      Told             one message: snapshot (None where it does not say), key, row or None for a delete
-           consume()        everything that is committed in a topic, partition by partition
-           plain_value()    JSON value of a Paimon type → the plain form of interop/rows.py
-           Read             what the consumer has to know of the table: its columns at a snapshot, its key
-"""
+"""A consumer of a keyed topic as anyone would write it: confluent-kafka, read_committed, json; no code of ours."""
 
 from __future__ import annotations
 

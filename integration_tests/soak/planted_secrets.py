@@ -1,10 +1,5 @@
 """Secrets planted in a profile, the environment and a model, dbt run over them, and a search in all that it leaves.
 
-Names      Secrets        unique values by the place that they were planted in
-           Watcher        samples the command lines of a process and of all below it while it runs
-           find_in_files, find_in_text   places where a value stands, as it is or as base64, hex or in a URL
-           command_lines  of a process and all below it
-           play_secrets   one project with a broker: the commands, then the search; counts
 Steps      1 plant  2 green commands, then failing ones (wrong SQL, broker away, a secret in a config)  3 search the
            project, warehouse and temp folder, what was printed, the command lines, the topics
 ALLOWED    profiles.yml and the model that is refused: there we planted. The environment of child processes: the system

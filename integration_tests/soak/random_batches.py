@@ -1,6 +1,5 @@
 """Models by changed_keys over inputs that change at random: behind each batch they are their full refresh.
 
-Names      random_batches   `count` batches; what was done and compared
 Shapes     orders and customers, rows of which are put, moved to another key and deleted; per customer with orders: a
            join with count, distinct count, median and sum; per order its place among its customer's (a window); per
            customer with or without orders: a left join

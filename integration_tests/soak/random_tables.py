@@ -1,8 +1,5 @@
 """Random tables: types, keys, partitions, options and histories from a seed, compared with a dict and with peers.
 
-Names      RandomTable     what the seed decides: schema and steps
-           random_table()  seed -> RandomTable; pure, as its parts: random_schema, random_step
-           attack_table()  write it step by step, compare after each; the snapshots compared
 Steps      1 a commit by our engine  2 its rows, its changelog and its files' invariants against the oracle
            3 at the end chosen old snapshots and the newest by every peer given
 INVARIANT  a difference names the seed: `python -m integration_tests.soak.run tables --seed S --count 1` shows it again.

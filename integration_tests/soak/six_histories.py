@@ -1,10 +1,4 @@
-"""Random histories of keyed tables, what they must show, and tables folded out of changes: for soak/six_ways.py.
-
-Names      random_history()   seed → a keyed table and what happens to it; pure
-           Turn               one thing that happens
-           Truth              states by snapshot, from the oracle alone
-           Fold               a table out of its changes, strict
-"""
+"""Random histories of keyed tables, what they must show, and tables folded out of changes: for soak/six_ways.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """One history read six ways: whoever reads a table, wherever he begins and however often he stops, has the same table.
 
-Names      SixWays            one run of histories: a broker, an engine and another one beside it, Java Paimon
-           read_six_ways()    one history; what was compared
 Tables     every history is written twice: with a transactional log, and with an eventual one, whose writes fail at
            times when their rows are out already
 Ways       1 files: rows at each snapshot, and all changelogs folded

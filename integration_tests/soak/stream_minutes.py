@@ -1,7 +1,5 @@
 """`tablestore run-stream` for a long time under a steady load: nothing grows, and at the end each table is right.
 
-Names      Sizes           what is measured: memory of Python and of the JVM, files of the warehouse, of scratch, of dbt
-           stream_minutes  the run; what was measured and compared
 Shapes     a stream by key · sums that remember rows · changed_keys, over one keyed table: 1,000 rows a second of
            20,000 keys, some of them deleted; old snapshots expire
 Steps      1 feed a commit each second, in this process, while run-stream goes on in a child  2 sizes every 30 seconds

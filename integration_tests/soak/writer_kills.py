@@ -1,8 +1,5 @@
 """Writers killed with SIGKILL, at random moments and at crash points; every acknowledged commit must be there once.
 
-Names      KillReport    what a run counted
-           kill_writers  rounds of one table: start 1 to 3 writers, kill them, look
-           judge         step 4 alone; acknowledged   what the writers were told
 Steps      1 fork writers from a clean server (no start-up cost, no threads of ours)  2 kill all of them a moment
            after some acks, or when one died at a crash point (or had its turns without meeting it)
            3 with a fresh handle: invariants of the snapshots that are new, and of what is staged

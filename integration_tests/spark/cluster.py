@@ -1,8 +1,4 @@
-"""A standalone Spark cluster on loopback: one master and two workers, whose Python does not have our package.
-
-Names      Cluster         start() and stop(); `url` is the master
-           worker_python() a Python that sees our dependencies but not our package
-"""
+"""A standalone Spark cluster on loopback: one master and two workers, whose Python does not have our package."""
 
 from __future__ import annotations
 

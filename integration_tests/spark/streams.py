@@ -1,8 +1,4 @@
-"""Streams of tests: a table, and queries over it on the session of this folder.
-
-Names      Shop        a warehouse with the table demo.t; put, drop, read as a stream
-           run_once    one availableNow run of a query; what each batch had
-"""
+"""Streams of tests: a table, and queries over it on the session of this folder."""
 
 from __future__ import annotations
 

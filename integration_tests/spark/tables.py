@@ -1,8 +1,4 @@
-"""Tables for the tests of names and views: Parquet files written here, plans made by hand.
-
-Names      StubTables   a NameLookup whose tables and views the test sets
-           parquet_file() scan()   a written file as a plan sees it; a plan of files
-"""
+"""Tables for the tests of names and views: Parquet files written here, plans made by hand."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """A whole database into tables: every topic of its connector, each table exactly once.
 
-Names      SyncSpec       which source, into which database of the warehouse, by which rules
-           sync_database  everything up to now; SyncReport: what became of each table
-           TableRound     one round, table by table; table_name: of the warehouse, for one of the source
 Steps      database and brokers are those of the source's record → its tables as the catalog has them now, new ones are
            followed → wait until Connect has sent what the database has committed → one ingest for each table, which
            goes on at the position in its own table

@@ -1,6 +1,5 @@
 """What must be there before anything can work, tried one by one with one line each.
 
-Names      check_environment   warehouse writable, Java, Spark answers, the log answers
 INVARIANT  the first problem is raised as the error that a build would meet; nothing is left behind.
 """
 

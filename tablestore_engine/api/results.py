@@ -1,10 +1,4 @@
-"""What the front door answers, as frozen values.
-
-Names      SqlResult    rows of a statement, with the report when it wrote
-           ColumnInfo   a column, for listings and dbt docs
-           TableFacts   the current snapshot in figures
-           StagedInfo   a staged snapshot that waits for its tests
-"""
+"""What the front door answers, as frozen values."""
 
 from __future__ import annotations
 

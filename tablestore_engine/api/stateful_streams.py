@@ -1,7 +1,5 @@
 """Queries over streams that remember earlier rows: which can be run, and the next run of one.
 
-Names      StatefulStreams   of one engine: choose_mode(), run()
-           StatefulRun       rows that came out, the state behind them, figures
 Steps      choose_mode: may Spark stream it, and which rows come out · run: state → folder of the session → Spark's
            query over one range of each stream → rows in files, of each key the newest → the new state, by its name
 INVARIANT  a run changes nothing that anybody sees: whoever commits its rows names its state in the same commit.

@@ -1,6 +1,5 @@
 """A warehouse folder as a catalog, laid out as Paimon's filesystem catalog expects.
 
-Names      FilesystemCatalog   databases are `<name>.db` folders; a table is a folder in one with `schema/` in it
 Steps      create: check -> claim schema-0, with a uuid in it, exclusively · drop: move aside in one step, then delete;
            where no folder can be moved: schemas, oldest first, then the rest · alter: the store's, a commit of its own
 INVARIANT  a name appears and disappears in one step: the exclusive create of schema-0, one rename; without renames the

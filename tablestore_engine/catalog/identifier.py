@@ -1,6 +1,5 @@
 """Names of databases, tables and views, checked before they become paths.
 
-Names      Identifier   database and table (or view) name; `replacement` is the table that waits to take its place
 INVARIANT  a name is letters, digits and underscores: it can never leave the warehouse as a path, needs no
            escaping in SQL, and means the same on file systems that ignore case.
 """

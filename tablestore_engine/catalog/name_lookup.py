@@ -1,8 +1,5 @@
 """Names as SQL writes them -> what they mean: tables at a state, and views.
 
-Names      NameLookup     lookup(): database and name -> a table at one state, a view, or None; note_own_view()
-           resolve_table  one table at the state that a version selects, its current one by default
-           find_snapshot  the snapshot of that state
 Steps      database name -> (database, version) -> table handle on main or on a staged branch -> one pinned state
 INVARIANT  a staged branch that was never published is seen only by its own name or override.
 """

@@ -1,6 +1,5 @@
 """The tables of a warehouse as this process has them open: one store for each name.
 
-Names      OpenTables   find and get a store by its name; forget one whose table was dropped or renamed
 INVARIANT  one store per name and process, so that its caches are shared; a dropped table's never meet a new one's.
 INVARIANT  the lock guards the dictionary only; nothing that takes a lock of its own is called under it.
 """

@@ -1,9 +1,5 @@
 """What a name means in a statement: a table at one state, or a view's text.
 
-Names      ResolvedTable   one pinned state: a cheap `version`, and its files on demand
-           SnapshotRef     which snapshot a state is; NO_SNAPSHOT of a table without any
-           ResolvedView    stored SQL text
-           Overrides       states that plain names mean in one statement (staged snapshots, as-of), and who notes reads
 INVARIANT  two ResolvedTables with equal `version` have equal rows: the version names location, branch, snapshot.
 INVARIANT  nobody parses a version: what it was made from is in the fields beside it.
 """

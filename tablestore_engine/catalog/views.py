@@ -2,8 +2,6 @@
 
     <warehouse>/<db>.db/.tablestore/views/<name>.json   {"sql", "comment", "columns": {name: comment}, "timeMillis"}
 
-Names      ViewDefinition   what is stored
-           ViewStore        list, find, put, drop for one warehouse
 INVARIANT  the folder has a leading dot and no `schema/`: other engines' catalogs do not take it for a table.
 INVARIANT  a view is replaced in one atomic step; readers see the old text or the new one.
 """

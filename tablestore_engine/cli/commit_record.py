@@ -1,9 +1,4 @@
-"""What a commit or a publication did, and where its messages lie in a log, as JSON for programs.
-
-Names      report_record        a commit or a publishing
-           publication_record   what became of a staged snapshot
-           log_record           under the names that programs know: topic, offsets
-"""
+"""What a commit or a publication did, and where its messages lie in a log, as JSON for programs."""
 
 from __future__ import annotations
 

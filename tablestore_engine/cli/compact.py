@@ -1,6 +1,5 @@
 """`tablestore compact`: fold sorted runs, take in level 0, join small files; also beside writers that leave it to this.
 
-Names      parse_partition   `k=v` words → column and value
 Steps      partition words → Table.compact → what was rewritten, or that nothing was due
 INVARIANT  exit status 0 means that nothing (of what was asked for) is left to do, not that something was done.
 """

@@ -1,6 +1,5 @@
 """`tablestore log show`: where the logs of tables stand, what they lack, who writes them; for people, for Prometheus.
 
-Names      status_record   what is known of one log, as JSON has it
 INVARIANT  nothing is disturbed: who publishes meanwhile goes on (log/kafka/log_state.py).
 INVARIANT  the exit status is 1 when a log is in trouble or could not be asked; the file for Prometheus is written
            first.

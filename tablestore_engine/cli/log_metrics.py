@@ -1,6 +1,5 @@
 """Figures of logs for Prometheus.
 
-Names      render_metrics()  pure: records of `tablestore log show --json` → the text
 INVARIANT  a table that could not be asked has tablestore_log_up 0, and nothing else.
 """
 

@@ -2,8 +2,6 @@
 
 Steps      1 the first word picks a module from COMMANDS (only that one is imported: start stays under a second)
            2 the module adds its arguments and returns a function   3 errors print as code, why, next; exit status 1
-Names      COMMANDS    word -> module of this package with `register(parser) -> run(arguments)`
-           main        what setup.py's entry point calls
 INVARIANT  a TablestoreError never shows a traceback unless --debug is given; anything else is a bug and does.
 Other packages add commands by the entry point group `tablestore.commands` (the dbt adapter adds `run-stream`).
 """

@@ -1,8 +1,5 @@
 """What commands print: aligned tables for people, one JSON document for programs.
 
-Names      to_plain      any value → what JSON has: times as ISO text, decimals as text, bytes as base64, NaN as text
-           to_utc        epoch milliseconds → ISO text in UTC
-           layout_table  column names and rows → lines; print_table, print_facts, print_json, say
 INVARIANT  --json prints exactly one document on stdout; notes and progress go to stderr.
 INVARIANT  a number in JSON is exact: what a double cannot hold is text.
 INVARIANT  everything that a command prints leaves through write_out, write_lines, say or print_json: no control

@@ -1,7 +1,5 @@
 """`tablestore staged`: staged snapshots that wait for their tests: list, show, drop, publish.
 
-Names      get_staged       the one that a command names
-           publish_staged   it, and what its tests have read together with it; check_published: whether that worked
 INVARIANT  the rule is the engine's (warehouse/gate/gate_rule.py), the same that dbt uses: every gate is green for these
            very rows, and what one test read together is published together; --force publishes one all the same.
 """

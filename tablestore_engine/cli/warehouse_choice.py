@@ -1,11 +1,5 @@
 """Where a command works: the warehouse folder, the table, the brokers; the same arguments on every command.
 
-Names      add_place       arguments NAME, --warehouse, --json; add_brokers: --bootstrap, --kafka-config
-           find_warehouse  --warehouse, else TABLESTORE_WAREHOUSE, else a folder `warehouse` here, above, or one below
-           is_adoptable    whether a folder above may be taken without being named: by its owner
-           open_engine     the engine of that warehouse, closed at the end of the block
-           list_names      tables that a command without a full name means
-           check_readable  the end of a command that went on past damaged tables
 INVARIANT  a warehouse is never made by looking for one.
 INVARIANT  who can write a folder above ours (/tmp) must not choose the warehouse that a command opens.
 """

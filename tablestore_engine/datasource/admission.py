@@ -1,8 +1,5 @@
 """How much one micro-batch of a stream takes: whole snapshots, at least one. Pure.
 
-Names      Limits   of snapshots, rows and bytes of one batch
-           Portion  what one snapshot (or the rows that a stream begins with) weighs
-           Admission  takes portion after portion until a limit is reached
 INVARIANT  the first portion is always taken: a limit makes batches smaller, it never stops a stream.
 INVARIANT  portions without rows cost nothing: a compaction is no batch of its own.
 """

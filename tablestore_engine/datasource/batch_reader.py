@@ -1,8 +1,5 @@
 """A batch query of Spark: the rows of a table at one state, or what some snapshots changed.
 
-Names      TablestoreReader   what Spark calls
-           FilteringReader    the same where Spark tells conditions first: files that cannot match are not read
-           predicate_of       a condition of Spark's → one of ours, as far as it is understood
 Columns    today's, found by field id, also of a past state: Spark asks for columns before it says for what.
 INVARIANT  the state is chosen once, when the query is planned; tasks read that very snapshot.
 INVARIANT  no condition is kept from Spark: it checks every row again, and only files are left out.

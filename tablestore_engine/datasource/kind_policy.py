@@ -1,7 +1,5 @@
 """Which kinds of rows a stream gives to Spark, whose state knows no rows that are taken back. Pure.
 
-Names      RowKinds     all · upserts (+I +U) · appends (+I)
-           KindPolicy   the choice, and what becomes of deletes; keep_rows: the rows of a batch that go on
 INVARIANT  a row is left out only where that was asked for, or where the row that follows it says the same (-U before
            +U); any other row that the choice has no place for is an error.
 """

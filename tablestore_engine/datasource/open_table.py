@@ -1,7 +1,5 @@
 """A table, and its warehouse, as a Python worker of Spark opens them: by an address, without a session.
 
-Names      open_store       address → the table's store, to read
-           open_warehouse   address → the warehouse, to write
 INVARIANT  a worker never starts a JVM: bucket work stays in its threads.
 INVARIANT  what a log needs comes from the environment of the worker, which is the driver's where the session started.
 """

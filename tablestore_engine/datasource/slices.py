@@ -1,10 +1,5 @@
 """What one Spark task reads of a table: some files of a snapshot, or what some neighbouring snapshots changed.
 
-Names      FileSlice      visible rows of some files of one snapshot
-           SnapshotSlice  changes of snapshots, in order
-           plan_files     a snapshot's files → slices of about one size; group_files, group_places: which share one
-           plan_snapshots snapshots → slices of about so many rows
-           read_slice     a slice → rows, with the errors of stream/snapshot_enumerator.py
 INVARIANT  a slice says which table and which snapshot it is of, by what tells them from all others: a task that finds
            another one fails (TS1335, TS1338), it never reads on.
 INVARIANT  slices are values of plain parts: Spark pickles them, and reads one again where a task fails.

@@ -1,10 +1,5 @@
 """What the options of format("tablestore") say. Pure: texts in, values or a refusal out.
 
-Names      TableAddress    which table of which warehouse
-           StreamOptions   where a stream begins, how much a batch takes, which kinds of rows it gives
-           ReadOptions     which state, or which changes, a batch query reads
-           WriteOptions    how rows are written
-           parse_address, parse_stream, parse_read, parse_write   options → one of them
 Spelling   keys have no case (Spark's own rule); Paimon's keys are Paimon's, the others Spark's way
 INVARIANT  a key that the use at hand does not know is refused by name (TS1440): none is taken in silence.
 INVARIANT  no option is a secret: Spark shows all of them in plans and messages. What a log needs comes from the

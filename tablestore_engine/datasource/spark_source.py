@@ -1,7 +1,5 @@
 """format("tablestore"): what Spark asks for readers and writers.
 
-Names      TablestoreSource   the class that is registered: by spark.dataSource.register(TablestoreSource), or
-           register_source    which Engine calls
 INVARIANT  made anew, by its options, in every process that Spark starts for it: it holds nothing else.
 """
 

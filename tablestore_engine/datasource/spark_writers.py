@@ -1,7 +1,5 @@
 """Spark's writers: of a batch query, and of a stream.
 
-Names      TablestoreWriter         df.write: one commit
-           TablestoreStreamWriter   df.writeStream: one commit for each batch of a query
 Steps      write, in each task → messages → commit, in a process of its own, a new writer each time
 INVARIANT  a batch of a stream is committed under (query id, batch id): one that comes again after a crash is found and
            not written again. The query id lies in the checkpoint; a new checkpoint is another query.

@@ -1,7 +1,5 @@
 """What writers of batches and of streams share: tasks leave rows in files, the driver's side commits them.
 
-Names      StagedMessage   what a task tells: its file, and which query it worked for
-           TableWrite      one table, as Spark's options and columns have it: stage(), commit(), clear(), clear_before()
 Steps      stage: in a worker, rows → row kinds as numbers → one file · commit: in a Python process beside the driver,
            files in the order of the tasks → the same write as Engine.write (warehouse/write/staged_rows.py) → publish
 INVARIANT  files lie apart from all tables, under the query's name and the batch's; a task that runs twice leaves two,

@@ -2,9 +2,6 @@
 
     {"version": 1, "begin": {position}, "end": {position}}      position: see stream/position.py
 
-Names      StreamOffset     both positions
-           INITIAL          where nothing has been read: the start rule has not been asked yet
-           encode_offset, decode_offset   value ⇄ what Spark writes as JSON
 INVARIANT  a batch is planned from its own end offset alone, never from the start that Spark hands along. After a crash
            in the first batch Spark asks for an initial offset again, and gets another one when the table has moved on:
            rows would come twice, or never. What `begin` says is written down before the first row is read.

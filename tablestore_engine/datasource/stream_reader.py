@@ -1,7 +1,5 @@
 """The stream of one query: offsets in the driver's Python process, rows in the workers.
 
-Names      TablestoreStreamReader   what Spark calls
-           SliceRows                a slice → the batches that Spark gets, for streams and batch queries alike
 Steps      latestOffset: start → begin (start rule, consumer, or the end of the batch before) → stream_walk → end
            Spark writes it down → commit of the batch before → partitions: the offset alone → slices → read, in workers
 INVARIANT  reads of one offset give the same rows: begin and end are positions between immutable snapshots.

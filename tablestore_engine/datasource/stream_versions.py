@@ -1,8 +1,5 @@
 """What the installed pyspark can do for a stream in Python.
 
-Names      check_version   refuse one that hands a source no start, no limit and no end
-           SupportsTriggerAvailableNow, ReadLimit, ReadAllAvailable, ReadMaxRows
-                           pyspark's, or stand-ins where it has none
 WHY        pyspark 4.1 asks a source for its newest offset without saying where the query is: no start, no limits, and
            availableNow takes one batch of everything. Rows would come in other batches than the checkpoint says.
 """

@@ -1,7 +1,5 @@
 """Along the snapshots of a table: which of them make the next micro-batch, and what is in a planned one.
 
-Names      StreamWalk   next_end: position, limits → the end of the batch; slices: begin and end → what tasks read
-           check_pinned   whether rows of a later schema can be read as the stream began
 Steps      position → stream/snapshot_enumerator.py, snapshot after snapshot → admission.py → end
 Schema     a stream has the columns of the table as it was when the query was started; rows are found by field id. A
            column that comes later is seen after a new start, one that is renamed keeps its name until then. One of the

@@ -1,7 +1,5 @@
 """Certificates of the secure development broker: a CA that signs one key and is thrown away.
 
-Names      Certificates         files: the broker's key store, the CA's certificate, the store's password
-           ensure_certificates()  those of a folder, made anew when they end within a month
 Steps      1 a CA in the key store 2 the broker's key, signed by it, for 127.0.0.1 and localhost 3 the CA's certificate
            goes into a file of its own 4 the CA's key is deleted: nobody can sign with it any more
 HOW        keytool, as a class of the Java that runs the broker: it is in every JRE, so no package is added for it.

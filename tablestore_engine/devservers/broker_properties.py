@@ -1,7 +1,5 @@
 """server.properties of the development broker, as text.
 
-Names      Ports               of the listeners; `internal` only where it is secure or advertised
-           server_properties() pure: ports, data folder, certificates → text
 Plain      one listener without log-in
 Advertised where clients are sent through a port of somebody else (a tunnel, a proxy), the broker has a listener of its
            own to talk to itself

@@ -1,8 +1,5 @@
 """Users of the secure development broker: a superuser, and one with no right more than tables with a log need.
 
-Names      UserFiles        the client settings of both, as --kafka-config takes them
-           internal_client()  settings of a client that logs in with the broker's own certificate
-           ensure_users()   log-ins and rights on a broker that answers, then the two files
 INVARIANT  a password is made once for each folder, stands in a file for this user alone, and is never printed.
 INVARIANT  `tablestore` may do what log/kafka_rights.py lists, on any topic, and nothing else.
 """

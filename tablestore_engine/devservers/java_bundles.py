@@ -1,7 +1,5 @@
 """Programs in Java that are fetched once as published jars and then used offline: Kafka, and Connect with Debezium.
 
-Names      JavaBundle       what one is made of; KAFKA, CONNECT: the two there are
-           ensure_bundle()  the only entry: the folder of its jars, fetched on first use
 Steps      1 say what comes, how much and where to  2 Ivy (a jar inside pyspark) resolves and retrieves into a
            folder of our own  3 one rename puts it in place; who loses that race drops its copy
 INVARIANT  no host is named here: Ivy's default repository is used, or the settings file that

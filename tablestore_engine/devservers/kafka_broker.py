@@ -1,10 +1,5 @@
 """A real Kafka 4 of one node on loopback, for development, tests and the demo; on demand with log-in, TLS and rights.
 
-Names      BrokerInfo      what runs: url, pid, data folder, log file, and how clients log in
-           start_broker()  fetch once, format once, start, wait for a metadata answer; returns a running one as it is
-           stop_broker()   SIGTERM to the process that we started, and to no other
-           find_broker()   the running broker of a data folder, or None
-           broker_folder() the data folder when none is named
 Steps      1 lock the folder  2 jars, Java, certificates  3 server.properties  4 format an empty folder  5 start in a
            session of its own (Ctrl-C must not reach the broker before its clients)  6 state file  7 wait until it
            answers  8 users and their rights

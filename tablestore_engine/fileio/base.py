@@ -1,7 +1,5 @@
 """The file-system port: what every store of bytes must promise so that commits are all or nothing.
 
-Names      FileIO       the port; `local.py` is the local disk, later ones are other stores
-           FileStatus   one row of a listing
 Promises   each is a test in tests/unit/fileio/port_promises.py that any implementation must pass:
            1 `write` is durable when it returns: content and name survive power loss (fsync file, then folder)
            2 `create_exclusive` lets exactly one of many callers win; a reader sees all bytes or no file

@@ -1,6 +1,5 @@
 """The local disk, and whatever is mounted as one: durable writes, and claims by hard link.
 
-Names      LocalFileIO   the port of base.py for paths under one root
 Steps      claim: temporary file in the same folder -> bytes -> fsync file -> link -> fsync folder; replace: by rename.
            Files under new (uuid) names are written in place: nobody knows the name yet
 INVARIANT  temporary names start with a dot: other engines parse every snapshot-* they see (format.md#layout).

@@ -1,8 +1,5 @@
 """What a disk says no with, as errors that name the path and the next step.
 
-Names      storage_error   an OSError of a definite kind → StorageError, None for any other
-           explained       a block whose OSErrors become these
-           outside_root, is_link, missing_file   errors of paths that no call to the system comes to
 INVARIANT  the outcome of the failed call is known: nothing was written under the name. Every other OSError (an answer
            that was lost) passes as it is, and is read back by whoever commits.
 """

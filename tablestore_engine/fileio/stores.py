@@ -1,8 +1,5 @@
 """Addresses of warehouses: which scheme leads to which store, and the FileIO of each. The one place that knows.
 
-Names      STORES         scheme → what opens a warehouse there; '' is a plain path
-           open_root      address → absolute root and the FileIO of it; another user's folder is refused
-           local_folder   address → path on this machine, relative ones as they are: for who works on folders himself
 Steps      a new store: its FileIO in a file beside local.py, which passes tests/unit/fileio/port_promises.py, and its
            scheme here
 INVARIANT  an address of a store that there is no code for is refused by its scheme; it never becomes a folder's name.

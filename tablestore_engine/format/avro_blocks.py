@@ -1,6 +1,5 @@
 """Avro container files taken apart before a decoder sees them: framing, compression and the writer's schema, bounded.
 
-Names      open_container   bytes -> the same container without compression, checked
 Steps      magic → header map → is the codec known → writer's schema within limits → each block unpacked up to a limit
 INVARIANT  memory is bounded: all blocks together unpack to RATIO_MAX times the file's size at most (or FREE_BYTES).
 INVARIANT  a record takes a byte and no schema contains itself: a count cannot promise more than there is.

@@ -1,7 +1,5 @@
 """Avro object container files of the metadata (format.md#avro-files): schemas as values, one way to write and read.
 
-Names      AvroCodec     parsed schema + write, write_rolled, read
-           optional      ["null", X] with default null: the only union order that Java's decoder takes
 Steps      read: checksum → avro_blocks unpacks and bounds it → known compression? → records → the caller's objects
 PAIMON     record names are Java's; the codec `zstd` is called zstandard in Avro, its level is 1.
 INVARIANT  unions are ["null", X], in that order.

@@ -2,12 +2,6 @@
 
     int32 BE arity | header and null bits (W bytes) | 8-byte slots | variable part, each value padded to 8
 
-Names      encode_row, decode_row     with the big-endian arity prefix, as manifests hold it
-           decode_field               one of its values
-           encode_bare_row            without the prefix, as the bucket hash sees it
-           encode_key_columns         Arrow columns → one encoded row each
-           row_arity                  number of fields of an encoded row
-           EMPTY_ROW                  the row of no fields: twelve zero bytes
 Values     BOOLEAN bool · integers int · FLOAT, DOUBLE float · DECIMAL Decimal · CHAR, VARCHAR str · BINARY,
            VARBINARY bytes · DATE date · TIME time · TIMESTAMP naive datetime · TIMESTAMP_LTZ aware datetime.
            Values beyond datetime (nanoseconds, years beyond 9999) are numpy.datetime64, both ways.

@@ -1,8 +1,5 @@
 """Row → bucket: Paimon's hash of the bucket key, over whole Arrow columns (format.md#buckets).
 
-Names      hash_rows        the 32-bit hash of each row (also the key hash of a dynamic bucket)
-           bucket_of        hash → bucket, the `default` function
-           assign_buckets   columns → bucket by `bucket-function.type`: default, mod, hive
 Steps      a BinaryRow of each row is never built: its 8-byte words are arrays, one per word position;
            rows whose texts have equal padded lengths have words at equal positions and are hashed together
 INVARIANT  equal to murmur over binary_row.encode_bare_row for every row (tests/laws/test_bucket_laws.py).

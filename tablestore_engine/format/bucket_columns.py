@@ -1,9 +1,5 @@
 """Key columns as the 8-byte words that their BinaryRow would hold, one array per word (format.md#binaryrow, #buckets).
 
-Names      key_column   an Arrow column → FixedWords or TextWords
-           FixedWords   a slot, and for DECIMAL(>18) and TIMESTAMP(>3) one or two words of variable part
-           TextWords    texts and binaries: padded length in words per row, words gathered on demand
-           row_words    header, slots and variable parts of rows that have equal padded lengths
 INVARIANT  little-endian words; a null has a zero slot, or its offset where space is reserved (format.md#binaryrow).
 """
 

@@ -1,10 +1,5 @@
 """What of the format is read, written or refused: one table, asked before anything else is done (format.md#options).
 
-Names      Capability      one feature: how a table shows it, and whether we read and write it
-           CAPABILITIES    all features that are not fully supported
-           check_readable, check_writable   raise, naming every feature that stands against it
-           list_refusals   the features that stand against it
-           check_data_file   the extension decides the format of a file, never the table option
 INVARIANT  a feature that changes which rows are right is refused, never ignored (P6).
 """
 

@@ -2,8 +2,6 @@
 
     consumer/consumer-<id>   {"nextSnapshot": 8}   ours add "tablestore.position": a text
 
-Names      Consumer          the next snapshot whose changes it needs; within one, our own position
-           encode_consumer, decode_consumer   object ⇄ UTF-8 JSON
 PAIMON     readers take `nextSnapshot` and leave unknown keys aside; their next commit writes the file without them.
 """
 

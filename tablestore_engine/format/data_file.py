@@ -1,9 +1,5 @@
 """Facts of one data file as manifests hold them, and the columns inside it (format.md#data-files).
 
-Names      DataFileMeta, SimpleStats   frozen; names are the manifest's in snake case
-           key_value_schema    Arrow schema of a keyed file: _KEY_*, _SEQUENCE_NUMBER, _VALUE_KIND, columns
-           append_schema       Arrow schema of an append-only file: the columns
-           EMPTY_STATS         no statistics
 INVARIANT  the field ids below reach disk and never change.
 PAIMON     readers since 1.0 do not need _KEY_ columns, older ones fail without them: always written.
 """

@@ -1,8 +1,5 @@
 """What a column's type is: one frozen tree for all types of the format (format.md#types).
 
-Names      DataType    root, nullability and the parameters that belong to the root
-           DataField   id, name, type and the two optional texts of a column or of a ROW child
-           STRING_LENGTH   the length that turns VARCHAR into STRING and VARBINARY into BYTES
 INVARIANT  a root is one of ATOMIC_ROOTS or NESTED_ROOTS; STRING and BYTES have no root of their own.
 INVARIANT  parameters that do not belong to a root stay None, so that equal types are equal objects.
 """

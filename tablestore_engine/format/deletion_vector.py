@@ -4,8 +4,6 @@
     32-bit body  int32 BE magic 1581511376, portable RoaringBitmap                    f2 = size
     64-bit body  int32 LE magic 1681511377, int64 LE count, { int32 LE key, RoaringBitmap }…   f2 = size + 8
 
-Names      encode_deletion_vectors   bitmaps of a bucket -> bytes of one index file and its ranges
-           decode_deletion_vector    bytes and a range -> bitmap, in either form
 PAIMON     f1 points at the size field in both forms; f2 leaves out the 8 framing bytes in the 32-bit form only
            (format.md#deletion-vectors). Java checks f2 against size; we check the checksum as well.
 INVARIANT  positions are 0-based row numbers of the physical file; files stay below 2^32 rows.

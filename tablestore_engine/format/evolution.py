@@ -1,8 +1,5 @@
 """Reading a file of an old schema with a newer one: match by field id, then cast (format.md#evolution).
 
-Names      ColumnPlan     one wanted column: where it comes from in the file, and as what type
-           plan_columns   pure choice for all columns
-           evolve         performs it on rows read from the file
 Steps      by id → old name → read → nested children by id → cast; no match → nulls; partition values → constants
 INVARIANT  names never decide: a column that was dropped and added again under its old name is all nulls.
 """

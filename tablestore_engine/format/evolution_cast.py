@@ -1,9 +1,5 @@
 """Values of an old column type as values of its new type, on Arrow columns (format.md#evolution).
 
-Names      check_cast    raises unless old → new is readable here
-           cast_column   performs it
-           is_widening   whether old → new loses nothing, for any value: what ALTER may do. Paimon also lets BIGINT
-                         and DECIMAL become FLOAT or DOUBLE; such tables of others are read, none is made here
 Casts      same type in another Arrow form · integers to any integer (wraps around as Java does) · integers and
            DECIMAL to FLOAT, DOUBLE · integers to DECIMAL · FLOAT ⇄ DOUBLE · DECIMAL, CHAR, VARCHAR, BINARY,
            TIMESTAMP to a wider one of their kind · DATE to TIMESTAMP · any scalar but binaries and zoned time

@@ -1,6 +1,5 @@
 """Hive's bucket hash of rows, for `bucket-function.type=hive` (format.md#buckets).
 
-Names      hive_hash_rows   h = 31·h + hash(field), from 0, over whole Arrow columns
 Facts      null 0 · BOOLEAN 1/0 · TINYINT, SMALLINT, INT, DATE, TIME the number · BIGINT (v >>> 32) ^ v ·
            FLOAT, DOUBLE their bits with -0.0 as 0.0 and one NaN · texts and binaries 31·h + signed byte ·
            DECIMAL as Java's BigDecimal.hashCode after its trailing zeros are cut · TIMESTAMP has none

@@ -1,8 +1,5 @@
 """Index manifests: the complete list of a snapshot's live index files (format.md#index-manifests).
 
-Names      IndexEntry, DvRange   one index file; where a data file's deletion vector lies in it
-           encode_index_manifest, decode_index_manifest
-           replace_deletion_vectors   the list with another DELETION_VECTORS entry for one bucket
 PAIMON     array items are unions with null. Exactly one DELETION_VECTORS entry per (partition, bucket) of a
            keyed table: with two, Java's next write loses one of them (format.md#index-manifests).
 """

@@ -1,7 +1,5 @@
 """JSON of metadata files, from writers we do not know: parsed within limits, whatever the bytes are.
 
-Names      parse_object   bytes -> a JSON object; every fault is a ValueError that says what is wrong
-           DAMAGE         what building objects from a parsed document may raise when its shape is another one
 INVARIANT  memory and stack are bounded by the size of the file: depth, digits and length have limits.
 """
 

@@ -9,11 +9,6 @@
     <location>/branch/branch-<b>/{schema,snapshot,tag,consumer,changelog}/…
     <location>/[<k>=<v>/…]bucket-<b>/<data or changelog file>
 
-Names      TableLayout   paths of one table and one branch of it
-           table_location, database_location   where the filesystem catalog expects them
-           find_id       'snapshot-12' → 12; find_floor_id: 'floor-12-<uuid>' → 12
-           file_format   'data-….zstd.parquet' → 'parquet': the extension decides, never the table option
-           check_tag_name, check_branch_name, check_file_name
 INVARIANT  data, manifest, index and statistics files are shared by all branches; only metadata is per branch.
 INVARIANT  temporary names start with a dot: readers parse every `snapshot-*` and `schema-*` (format.md#layout).
 """

@@ -1,9 +1,5 @@
 """Manifest files: one record per added or removed data file and their merging (format.md#manifests).
 
-Names      FileKind, ManifestEntry   one change
-           encode_rolled   entries -> Avro bytes of one or more manifests of a target size
-           decode_manifest Avro bytes of one manifest -> entries
-           merge_entries   base and delta in order -> live files
 PAIMON     pypaimon reads fields 0-16 by key: all are written. Level is part of a file's identity, so an upgrade
            is DELETE + ADD of one name. A null _NULL_COUNTS crashes Java.
 """

@@ -1,10 +1,5 @@
 """Which manifests of its base list a commit writes anew (format.md#manifest-lists): pure choices on their facts.
 
-Names      MergeLimits         the options that decide
-           MergeGroup          a stretch of the list: manifests that stay, behind them those that are joined
-           is_full_merge_due   whether pending DELETEs are settled now
-           is_untidy           whether a full merge takes the manifest in any case
-           plan_joins          the stretches of a list, when no full merge is due
 Steps      1 DELETEs and small manifests have piled up → full merge: all untidy ones, and of the tidy ones those
              that have a file which is gone
            2 else small manifests are joined, DELETEs kept where their ADD lies elsewhere

@@ -1,8 +1,5 @@
 """Manifest lists: one record per manifest file of a snapshot's base, delta or changelog (format.md#manifest-lists).
 
-Names      ManifestFileMeta   one manifest: exact size, counts, partition statistics, bucket and level range
-           encode_manifest_list, decode_manifest_list
-           describe_manifest  entries -> the facts of their manifest
 PAIMON     bucket and level ranges are used for pruning when present: right, or absent.
 """
 

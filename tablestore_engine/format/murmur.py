@@ -1,7 +1,5 @@
 """Paimon's murmur3 over the words of a BinaryRow, seed 42: one row at a time, and over arrays (format.md#buckets).
 
-Names      hash_row_bytes   the hash of one row's bytes, plain Python: the definition
-           hash_words       the hashes of many rows of equal size from their 8-byte words
 INVARIANT  the input is a multiple of 8 bytes, so there is never a tail; the byte length is mixed in last.
 """
 

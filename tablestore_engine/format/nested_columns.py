@@ -1,7 +1,5 @@
 """ALTER TABLE on a field inside a column: each change gives the next schema, nothing is written (format.md#evolution).
 
-Names      add_nested, drop_nested, rename_nested, retype_nested, describe_nested, relax_nested   one field of a ROW
-           NestedPath   its names from the column down: of a ROW a field, of an ARRAY `element`, of a MAP `value`
 INVARIANT  a field keeps its id under every change but add, which takes a new one: readers match fields by id.
 INVARIANT  names match without case, as in SQL.
 """

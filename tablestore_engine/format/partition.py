@@ -1,9 +1,5 @@
 """Partition values: Python objects ⇄ BinaryRow bytes, and → directory names (format.md#partitions).
 
-Names      PartitionSpec      keys, types and the two options that decide directory names
-           partition_path     values → ``dt=19723/h=7/``, '' for a table without partitions
-           encode_partition, decode_partition   values ⇄ the bytes in manifests
-           escape_path_name   the %XX rule
 INVARIANT  readers compute the directory from the bytes: both forms come from the same values, exactly.
 """
 

@@ -1,7 +1,5 @@
 """The four kinds of a changelog row, their bytes and their short texts (format.md#data-files).
 
-Names      RowKind           INSERT +I 0, UPDATE_BEFORE -U 1, UPDATE_AFTER +U 2, DELETE -D 3
-           ROW_KIND_COLUMN   the column of kinds beside a table's own, where rows carry them
 INVARIANT  the numbers are on disk in `_VALUE_KIND` and in the header of a BinaryRow: never change one.
 """
 

@@ -1,6 +1,5 @@
 """A column as another Arrow type, or pa.ArrowInvalid: Arrow's safe cast, and the losses that it lets pass.
 
-Names      safe_cast   the only entry; raises pa.ArrowInvalid or pa.ArrowNotImplementedError
 Steps      children of structs under the target's spelling → cast → compare where Arrow does not
 Losses     TIMESTAMP to DATE drops the time of day · DOUBLE beyond the range of FLOAT becomes infinite · any number
            but 0 becomes true · a struct child in another case becomes NULL, since Arrow matches names exactly

@@ -1,10 +1,5 @@
 """Python values ⇄ the integers that the format stores for them (format.md#binaryrow).
 
-Names      days_from_date, date_from_days            DATE ⇄ days since 1970-01-01
-           millis_from_time, time_from_millis        TIME ⇄ milliseconds of day
-           nanos_from_timestamp, timestamp_from_nanos   TIMESTAMP(_LTZ) ⇄ nanoseconds since the epoch
-           unscaled_from_decimal, decimal_from_unscaled   DECIMAL ⇄ unscaled integer
-           python_values                             an Arrow column → list of such values
 INVARIANT  exact: a decimal that would lose digits is refused; timestamps keep nanoseconds; floor before 1970.
 INVARIANT  TIMESTAMP takes naive values, TIMESTAMP_LTZ values with a zone; nothing guesses a zone.
 """

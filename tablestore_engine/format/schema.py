@@ -1,9 +1,5 @@
 """The schema file `schema/schema-<N>`: columns with ids, keys and options (format.md#schemas).
 
-Names      TableSchema     one immutable version of a table's schema
-           encode_schema, decode_schema   object ⇄ UTF-8 JSON
-           new_schema      the first schema of a table, all ids assigned
-           assign_ids      fresh ids for a list of columns, nested ones included
 Steps      decode: read keys → defaults of old versions (bucket 1, orc) → object
 INVARIANT  ids of dropped columns are never used again: highest_field_id only grows.
 INVARIANT  primary key columns are NOT NULL; options are text to text.

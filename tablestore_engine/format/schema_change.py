@@ -1,9 +1,5 @@
 """ALTER TABLE on the schema object: each change gives the next schema, nothing is written (format.md#evolution).
 
-Names      add_column, drop_column, rename_column, retype_column   one column
-           describe_column, relax_column                           its description, NOT NULL → nullable
-           set_options, set_comment                                the table
-           widened, check_no_key, next_schema, refused             what nested_columns.py needs too
 INVARIANT  the result has id + 1; ids of columns are never reused; highest_field_id never shrinks.
 INVARIANT  keys are neither dropped nor retyped; partition columns are not renamed: they are in directory names.
 INVARIANT  old files stay readable: only types that `cast.is_widening` knows are accepted.

@@ -1,9 +1,5 @@
 """Snapshot and tag files: JSON of one state of the table (format.md#snapshots).
 
-Names      Snapshot      all keys of the file in snake case
-           Tag           a snapshot with the two optional keys of a tag
-           CommitKind    APPEND, COMPACT, OVERWRITE, ANALYZE
-           encode_snapshot, decode_snapshot, encode_tag, decode_tag   objects ⇄ UTF-8 JSON
 INVARIANT  None is never written; sizes of manifest lists are exact or absent; `watermark` is absent
            unless real (format.md#snapshots); unknown keys are ignored, as every reader does.
 """

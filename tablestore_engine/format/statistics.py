@@ -1,8 +1,5 @@
 """Statistics of a file's columns: minimum, maximum, null count, as Paimon keeps them (format.md#statistics).
 
-Names      collect_stats   Arrow columns -> SimpleStats
-           StatsCollector  the same of rows that come in pieces: no piece is kept
-           empty_stats     no statistics at all
 Steps      per column and piece: count nulls -> min and max where the type has an order; at the end: those of all
            pieces -> truncate -> encode both rows
 PAIMON     strings are cut by code points, binaries by bytes; a cut maximum is rounded up, and where that is

@@ -1,9 +1,5 @@
 """Types of the format as Arrow types, both ways, and their Parquet field ids (format.md#types, #data-files).
 
-Names      type_to_arrow     DataType → pa.DataType; timestamps ms (precision ≤ 3), us (4–6), ns (7–9), LTZ with UTC
-           type_from_arrow   pa.DataType → DataType with nested nullability; nested ids are 0 until assigned
-           field_to_arrow    DataField → pa.Field, plain
-           field_with_ids    DataField → pa.Field that carries PARQUET:field_id at every level
 INVARIANT  type_from_arrow(type_to_arrow(t)) widens only CHAR/VARCHAR(n) to STRING, BINARY/VARBINARY(n) to BYTES,
            MULTISET to MAP, and time precisions to the next unit (0, 3, 6, 9).
 """

@@ -1,10 +1,5 @@
 """Types as the schema file writes them: text for atomic types, JSON objects for nested ones (format.md#types).
 
-Names      parse_type       text → DataType
-           type_to_text     DataType → exact text, nested ones in SQL form for messages
-           type_from_json   text or JSON object → DataType
-           type_to_json     DataType → text or JSON object
-           field_from_json, field_to_json   one column or ROW child
 Steps      parse: split into words, numbers and signs → name, parameters, time-zone words → nullability
 INVARIANT  type_from_json(type_to_json(t)) == t for every type; case and spaces of the text do not matter.
 """

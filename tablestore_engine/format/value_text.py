@@ -1,8 +1,5 @@
 """A scalar value as the text that Java makes of it: directory names, CAST to STRING (format.md#partitions, #evolution).
 
-Names      legacy_text       Java's toString of the internal value: DATE is a day number
-           cast_text         CAST to STRING: DATE is ISO
-           java_float_text   Float.toString, Double.toString
 INVARIANT  the text is that of every Java writer, or the type is refused.
 """
 

@@ -1,10 +1,5 @@
 """What a batch may not be: of several tables, of another key, with messages that cannot be read.
 
-Names      one_table    the source's table that all messages are of
-           check_keys   the messages' key is the table's
-           check_names  no column has a name that means something else
-           no_target    the error of a table that changes cannot go into
-           unreadable   the error of a message that cannot be read
 INVARIANT  all is checked before anything is committed.
 """
 

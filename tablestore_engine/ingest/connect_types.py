@@ -1,7 +1,5 @@
 """Schemas of Kafka Connect, in JSON and in Avro → what the values of a row mean.
 
-Names      connect_row   the fields of a struct of a JSON schema block
-           avro_row      the fields of an Avro record that Connect's converter wrote
 Types      names of org.apache.kafka.connect.data and of io.debezium.time, .data: a name says more than the type under
            it, which is taken where the name is unknown
 """

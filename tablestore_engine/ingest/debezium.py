@@ -1,7 +1,5 @@
 """Messages of Debezium: {before, after, op, source, …}, in JSON with or without its schema, or in Avro.
 
-Names      DebeziumJson    the reader of JSON; `split` tells a known schema from the payload behind it
-           DebeziumAvro    the reader of Confluent's wire format
 Operations c, r, u: the row is put; an update of the key takes the old one · d: it is taken · t: all are · m: a logical
            message · a tombstone: its key is taken, which is no change behind the delete before it
 DANGER     a value that a database did not log (TOAST, unchanged) comes as a placeholder

@@ -1,6 +1,5 @@
 """Files of JSON lines as messages with a position: one file, or a folder of them in the order of their names.
 
-Names      FileSource   the port of log/message_source.py over files
 Position   {"file", "byte", "tail", "files", "before"}: up to which byte of which file; a checksum of what lies before
            it, so that a file that was written anew is noticed; how many files lie before it, and a checksum of each
            with its size, so that one that comes too late is, and one that grows. Of many files it is one of all

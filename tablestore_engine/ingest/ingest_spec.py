@@ -1,9 +1,5 @@
 """What a caller asks for: whose messages, into which table, by which rules. And what was done.
 
-Names      IngestSpec     one source into one table
-           ChangeFormat   how the messages are written
-           OnError, OnTruncate   words of the spec
-           IngestReport   counts of a run, and where it got
 INVARIANT  a spec is checked completely before anything is read or written.
 """
 

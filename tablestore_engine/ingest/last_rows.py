@@ -1,6 +1,5 @@
 """The last row of each key of a batch.
 
-Names      last_of_each_key   rows in the order of their messages → one per key
 Order      of a key's changes: that of its partition. A key in two partitions of one batch is an error (TS1428), since
            nothing says which change is the later one
 """

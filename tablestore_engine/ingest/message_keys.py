@@ -1,6 +1,5 @@
 """Names in the keys of many messages of Debezium, without reading each.
 
-Names      key_names   keys of messages → what they say the primary key is
 Steps      1 keys with a schema: do all begin with the text of the first one's? 2 keys without: by Arrow's parser, all
            at once 3 where they are not all alike: each that is another one
 """

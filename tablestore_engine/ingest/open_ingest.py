@@ -1,7 +1,4 @@
-"""An ingest put together: source, reader, target.
-
-Names      open_ingest   a spec → the run of it
-"""
+"""An ingest put together: source, reader, target."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """Values of messages that carry no schema: the column says what they mean, or they are looked at.
 
-Names      plain_column   raw JSON values → an Arrow array of the column's type
-           counted        numbers of a column of dates or times
-           inferred_type  the type of a column that nobody has described, by its values
-           json_text      a JSON value as a text
 Rules      DATE: a text, or days · TIME and TIMESTAMP: a text, or a number of the units that the column has (precision
            up to 3 milliseconds, up to 6 microseconds, else nanoseconds) · DECIMAL: a number, or a text that `decimals`
            says how to read · binaries: base64 · STRING: a text, or the JSON of a document · all else as JSON has it

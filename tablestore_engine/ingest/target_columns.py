@@ -1,9 +1,5 @@
 """The columns that a batch needs of its table, and its rows in them.
 
-Names      Known          what is known of the columns before the batch: the table's, or the caller's
-           plan_columns   columns of the messages against them → the columns to write with; pure
-           shape_rows     parts of changes → rows in those columns, in the order of the messages
-           Shaped         that
 Rules      a column that is new is added, one whose type became wider is widened, one that messages lack is NULL;
            none is ever dropped. Another type than the table's is an error that names column and message, unless the
            caller has said it: then each value is converted, or its message cannot be read.

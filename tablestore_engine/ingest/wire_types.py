@@ -1,9 +1,5 @@
 """What a value of a message means, as the message's own schema says it; values → Arrow columns.
 
-Names      Reading        how a raw value is read
-           WireType       that, and the type of the column that it makes
-           wire_column    raw values of one column → an Arrow array of that type
-           in_calendar    dates and times, if all of them have years from 1 to 9999
 Raw        what a JSON parser or an Avro reader gives: numbers, texts, lists, objects; bytes are base64 in JSON
 INVARIANT  a date or time can be read back: infinity, years BC and those of five digits raise.
 INVARIANT  no value loses digits: what does not fit raises, nothing is rounded but to the bits of FLOAT and DOUBLE.

@@ -1,10 +1,5 @@
 """Keys and values in Confluent's wire format → Arrow columns: the other direction of log/avro_values.py.
 
-Names      FindSchema     number of a schema → its text, as a registry keeps it
-           AvroReader     messages → raw records, with the record type that they were written with
-           AvroRecord     that type: names and types of its fields
-           record_fields(), node_of()   parts of a schema: the fields of a record; the type that a name or a union means
-           avro_column()  raw values of one column as an Arrow array of the table's type
 Wire       a byte 0 · four bytes, big-endian: the number of the writer's schema · the value
 Steps      1 fastavro reads what is there, without logical types: its decimals and times are Python's, which have fewer
            years and digits 2 whole columns get their meaning from the writer's type, then the table's type

@@ -1,9 +1,5 @@
 """The Avro schemas of a table's messages, as text: what a registry keeps under `<topic>-key` and `<topic>-value`.
 
-Names      AvroSchemas       both texts, None for the one that is not needed
-           SchemaIds         the numbers that a registry gave them
-           avro_schemas()    from a table schema, its topic and its formats
-           subjects()        who is registered under which name
 Value      record <topic>.Envelope {before: [null, <topic>.Value], after: [null, <topic>.Value], op: string}
            as Flink's debezium-avro-confluent and Debezium have it; Value holds the columns, Key those of the key
 Types      BOOLEAN boolean · TINYINT SMALLINT INT int · BIGINT long · FLOAT float · DOUBLE double · text string ·

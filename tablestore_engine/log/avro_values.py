@@ -1,8 +1,5 @@
 """Arrow columns as Avro binary, one value per row, by whole columns.
 
-Names      Part            bytes of each row, or the same bytes for every row
-           column_parts()  a column → parts whose bytes, one behind the other, are its values
-           join_parts()    parts → one binary per row
 Values     int, long: zigzag, seven bits a byte · float, double: little-endian · boolean: a byte ·
            string, bytes: length and bytes · decimal: shortest two's complement, big-endian ·
            array, map: count and items, then 0; only 0 if empty · record: its fields · nullable: 0, or 2 and the value

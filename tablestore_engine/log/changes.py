@@ -1,11 +1,5 @@
 """What travels between the table's store and the log, as plain data: the log never reads files itself.
 
-Names      ChangeBatch       one batch of changelog rows of one bucket
-           SnapshotChanges   all changelog rows of one snapshot, in the store's deterministic order
-           ReadChanges       snapshot id → its changes, None when it changed no row
-           TableState        the table at one snapshot: its schema, and the rows of keys
-           ReadState         snapshot id → its state
-           PublishReport     what one call of the publisher did
 INVARIANT  reading the changes of a snapshot twice gives the same rows in the same order: a publisher that
            died inside a big snapshot goes on behind the rows that are already visible.
 """

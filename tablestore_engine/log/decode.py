@@ -1,8 +1,5 @@
 """Messages of a log → changelog rows: the other direction of the envelope, for our readers and tests.
 
-Names      LogMessage      one message with its headers read
-           decode_rows()   messages of one table → Arrow rows with `_ROW_KIND`
-           decode_keys()   message keys → the columns of the primary key
 Kinds      header `k` when it is there; else by the value: null -D, op c, r and u (type insert, update) +I (u is +U),
            op d (delete) -D; of json, which says nothing, and of every log with ignore_delete +I
 INVARIANT  a tombstone gives a row with the key columns set and all others null.

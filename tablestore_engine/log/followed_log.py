@@ -1,8 +1,5 @@
 """What a reader that follows a table needs of its log: the port, beside that of writers (log/sink.py).
 
-Names      LogBorder     a place between messages: those of snapshots up to one, and those behind
-           Messages      messages as columns, in the order of each partition
-           FollowedLog   borders, ends, messages between two places
 Place      {partition: offset of the next message}; a partition that is not named is at its beginning
 INVARIANT  only what is decided is seen: no message of a transaction that is open or was given up.
 """

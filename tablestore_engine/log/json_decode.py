@@ -1,7 +1,5 @@
 """Parsed JSON values → Arrow columns: the other direction of log/json_values.py.
 
-Names      parse_object()   bytes of a key or value → the JSON object
-           json_column()    values of one column, row by row, as an Arrow array of the column's type
 INVARIANT  no value loses digits: decimals never pass through a float.
 """
 

@@ -1,6 +1,5 @@
 """Many JSON messages → Arrow rows at once, by Arrow's own parser: about 15 times as fast as one by one.
 
-Names      read_json_rows   keys and values → the table's columns and `_ROW_KIND`, or None: take log/decode.py instead
 Rule       None for whatever is not plainly what our envelope writes (log/message_envelope.py): other formats, nested
            columns, a value that the parser refuses, a row that is missing, a word of the kind that nobody knows.
            log/decode.py then reads it, or says what is wrong. So this file is about speed alone.

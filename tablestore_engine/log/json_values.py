@@ -1,6 +1,5 @@
 """Arrow columns as JSON text, one text per row, by whole columns.
 
-Names      json_texts()   a column → its JSON values; a null is the word null, so the result has no nulls
 Texts      as Flink's JSON formats read them:
            numbers exact, decimals plain with all their digits · NaN, Infinity, -Infinity as strings ·
            DATE '2020-01-31' · TIME '12:00:01.5' · TIMESTAMP '2020-01-31 12:00:01.5' · LTZ the same in UTC with Z ·

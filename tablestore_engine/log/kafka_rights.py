@@ -1,9 +1,5 @@
 """The rights that a table's log needs of the brokers: one list, for the docs, the development broker and errors.
 
-Names      Resource   what a right is about: the data topic, the marker topic, the transactional ids
-           Right      one operation on it, and what it is for
-           RIGHTS     all of them, for every table with a log; `acl_lines` says them as kafka-acls.sh is told
-           READER_RIGHTS   of who only follows a table's log; `reader_acl_lines`
 INVARIANT  with exactly these a table can be made, written, read back, changed and dropped; without any one of them
            something of it is refused (integration_tests/kafka/test_rights.py). Describe comes with the others, and
            DescribeConfigs with AlterConfigs. No right on a group or on the cluster is needed.

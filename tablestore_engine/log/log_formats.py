@@ -1,9 +1,5 @@
 """Which encoding keys and values of a log have, and which rows it carries at all.
 
-Names      ValueFormat      option log.format;   KeyFormat   option log.key.format
-           LogFormats       both, and log.ignore-delete
-           KIND_OF_OP       the row kind that the field `op` says
-           resolve_formats()   the only way to make one from options
 Kinds      debezium-json, canal-json, maxwell-json and avro carry every row kind. json is the row and nothing else: it
            would make an insert of a delete, so its log takes inserts only. A table without a key may have such a log
            (rows that are taken out of it are refused: store/write/write_checks.py); one with a key updates and

@@ -1,9 +1,5 @@
 """Changelog rows → Kafka messages: key bytes, value bytes, row kind, in the formats that Flink has.
 
-Names      ChangelogMode     auto, upsert, all; `resolve_mode` decides what auto means
-           Envelope          how the rows of one table schema become messages
-           EncodedRows       messages of one batch, still without topic, partition and headers
-           encode_rows()     the only way in, by whole columns
 Rows       mode      +I, +U            -U               -D
            upsert    a put             not sent         null (tombstone)
            all       a put             a retraction, with the row that was

@@ -1,6 +1,5 @@
 """Messages of any age → rows of today's columns: what log/decode.py does for messages of one schema.
 
-Names      decode_messages   messages and the table's schemas → a table in the newest of them
 Which      a message does not say its schema. Its columns do, by their names: they are always all there, in JSON and in
            Avro. Of schemas with the same names the newest that the values fit.
 INVARIANT  columns are found by field id (format.md#evolution): a renamed one keeps its values.

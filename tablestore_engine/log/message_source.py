@@ -1,8 +1,5 @@
 """Where messages of others come from: the port of topics and files.
 
-Names      RawMessages     messages as they came, with their places
-           MessageSource   reads on from a position, up to an end
-           with_table(), table_of()   the table that all messages were of, beside where a source is
 Position   a text that only its source understands: where to read on in each partition, and what the source was, so that
            another one of the same name is noticed. As an object it may have the member `table`, of which the source
            takes no notice

@@ -1,17 +1,5 @@
 """The port of the log: what a warehouse needs of the place where changelogs go. Kafka is one such place.
 
-Names      ChangelogSystem   the logs of a warehouse: whether a table has one, and the sink that reaches it
-           ChangelogSink     one table's log: prepare, check, reset, drop, read, decode
-           ChangelogShard    what publishes some of the table's buckets, all of them where a log is not shared out;
-                             picklable: it goes to Spark tasks, and publishes there as it would in the driver
-           LoggedTable       what a sink is told of its table
-           LogPosition       where the rows of one call lie in a log
-           SentChanges       what one call of publish did; merge_sent(): what those of all shards did
-           ReceiveEarly      takes rows of a write before its snapshot exists; picklable: it goes to Spark tasks
-           PrepublishedCommit       what it answered for the rows of one commit
-           LogState          where a log stands, for people; LogWriter: who may write it; EarlyState: what it shows
-                             before its snapshots; ShardState: one of those that share it
-           RowLimit          how large a row a log can carry; picklable, without secrets: it goes to Spark tasks
 Promises   1 making a sink asks nobody and costs little; two are equal when they reach the same log in the same way
            2 `prepare` repeated changes nothing; whose log it is, is decided once, for all processes
            3 `publish` of a shard sends its rows of each snapshot once and in order, whoever publishes, also after an

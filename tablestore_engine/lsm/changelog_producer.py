@@ -1,8 +1,5 @@
 """Where the changelog of a keyed table comes from: the hooks that a value of `changelog-producer` has a say in.
 
-Names      ChangelogProducer   one value of the option, as answers to those who ask
-           PRODUCERS           name on disk → producer
-           get_producer        of any name; one that we do not know has its changelog in files
 Hooks      merge   rows meet stored ones: does the commit carry what that changed?        (store.merge.merge_on_write)
            read    a snapshot has no changelog files: are its level-0 rows the changes?   (store.changelog)
            full    a stream begins with the whole table: which levels have been told by then?   (store.read.scan)

@@ -1,6 +1,5 @@
 """Merge engine deduplicate: the newest version of a key is its row, whole; if it retracts, the key is gone.
 
-Names      Deduplicate   see merge_engine
 Ties       two rows for the first place; what is beaten anyway may be level.
 """
 

@@ -1,10 +1,5 @@
 """The order of keys inside data files, computed on whole columns (format.md#key-order).
 
-Names      order_frame        columns → comparable columns: comparing those is comparing the keys
-           order_permutation  the stable permutation that sorts rows, nulls smallest in either direction
-           starts_of_groups   where a new key begins in sorted rows
-           match_sorted       pairs (needle, row) of equal keys
-           key_at             one key as a python value in the same order (min and max of a file)
 How        bool → 0, 1 · FLOAT, DOUBLE → integers in Java's order (−0.0 < 0.0, NaN largest) · DECIMAL → unscaled
            integer, beyond 18 digits as (high, low) words · dates and times → their integers · texts stay: bytewise.
 INVARIANT  equal in the frame ⇔ equal as keys; no cast here rounds or overflows.

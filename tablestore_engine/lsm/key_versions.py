@@ -1,9 +1,5 @@
 """Rows that meet: which are versions of one key, and in which order. Every merge begins here, whoever brings the rows.
 
-Names      Versions        rows by key, of each key the oldest first
-           sort_versions   the only way to get them
-           retracts        which rows take away instead of adding
-           without_update_before   rows of a batch but for those -U that say nothing
 Order      key, then (as far as the caller has them) sequence field, sequence number, retractions before additions,
            then as the rows are given. An incoming row comes after a stored one unless the field says otherwise.
 INVARIANT  what a key becomes is not decided here: that is the merge engine's.

@@ -1,9 +1,5 @@
 """The shape of one bucket: which files make which sorted run, and where the next run goes.
 
-Names      FileSummary   what a choice needs to know about a file: level, rows, dead rows, bytes, key range
-           SortedRun     the files of one level
-           Levels        all runs, newest (lowest level) first, and how many levels there are
-           get_free_level  where the next run goes; level_count: how many levels a table has
 INVARIANT  files of one level ≥ 1 never overlap; a level is one sorted run.
 INVARIANT  new runs go below (to a smaller level than) all others, never to level 0, which is other writers' inbox.
 PAIMON     a file at a higher level than num-levels − 1 raises the number of levels (format.md#merge-order).

@@ -1,7 +1,5 @@
 """What a merge engine is: how the versions of each key become one. A value with methods over whole columns.
 
-Names      MergeEngine   the port; one file per engine beside this one, one line of merge_engine_registry
-           Merged        one version per key
 LAW        a lone version is its own outcome: keys with one row never reach an engine.
 LAW        merging is associative: versions merged in two goes give what they give in one. A batch is merged before it
            meets the stored row, level 0 before the runs below it, a fold takes some runs of many.

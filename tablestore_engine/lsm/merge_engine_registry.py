@@ -1,7 +1,5 @@
 """Which merge engine a value of the option `merge-engine` names.
 
-Names      ENGINES       name on disk → engine
-           get_engine    the engine of a table; raises Unsupported TS1655
 INVARIANT  its names are those of options.MERGE_ENGINES, which the checks below this layer and the adapter go by
            (tests/house/test_merge_engines.py).
 """

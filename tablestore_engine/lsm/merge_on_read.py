@@ -1,8 +1,5 @@
 """Deletion bitmaps for tables without deletion vectors: which rows a merging reader would not return.
 
-Names      VersionFile         one file's keys, kinds and order among versions, as columns
-           to_bitmap           positions as a bitmap
-           deleted_positions   files → bitmaps: versions that do not stand for their key, and keys that end deleted
 Steps      1 files whose key range meets no other need only their delete rows dropped
            2 the others: all versions in merge order (versions) → one per key (merge engine) → it stays if it adds
 INVARIANT  what lies in the files is all there is: a retraction that wins means that the key has no row.

@@ -1,7 +1,5 @@
 """The sequence field: which version of a key is newer, whenever it arrives. A late row is one that it calls older.
 
-Names      SequenceOrder   columns that order the versions of a key, and which direction is newer
-           stored_newer    for pairs: whether the stored row comes after the incoming one
 INVARIANT  NULL in a sequence field is older than every value, in both directions (format.md#merge-order).
 """
 

@@ -1,8 +1,5 @@
 """Options of Paimon that this engine does not follow: nobody may set one here, since it would be stored without effect.
 
-Names      NotBuilt        keys of one feature, the values that turn it off, and why it is refused
-           NOT_BUILT       all of them, but not the tuning of other engines, which is stored for them
-           find_not_built  the feature of a key and value
 INVARIANT  a feature whose promise a write of ours would break on another engine's table is in format/capability.py too.
 """
 

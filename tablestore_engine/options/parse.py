@@ -1,10 +1,5 @@
 """Reading option texts: typed access with defaults, and the check of a whole set before anything is written.
 
-Names      OptionSet       a table's options with typed getters; absent keys give the table's default
-           StatsMode       what a stats-mode asks for
-           check_expiration_strategy   refuse another way to date partitions than by their values
-           check_options   refuse wrong values, misspelt keys, secrets and what only a profile may say
-           is_credential   whether a key names one
 INVARIANT  a value is parsed by the type of its row in table_options.py and nowhere else.
 """
 

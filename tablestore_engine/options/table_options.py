@@ -1,12 +1,5 @@
 """THE table of options: one row each, from which parsing, validation and docs/options.md come.
 
-Names      Option      key, type, default, scope, whether it may change later, and its trade-off in words
-           OPTIONS     key -> Option, in documentation order
-           REFUSED     keys that are known and that nothing reads, each with the reason
-           MERGE_ENGINES   the values of `merge-engine` that are built (lsm.merge_engine_registry)
-           find_option the row of a key, also of one that names a column
-           GIVEN_ONCE      keys whose values the engine gives to one table, at its creation
-           is_of_log       whether a key speaks of a table's log
 INVARIANT  an option that the engine reads stands here; one that stands here is read, or REFUSED
            (tests/house/test_options.py). Keys and defaults of Paimon's own options are Paimon's
            (format.md#options) unless the row says otherwise.

@@ -1,8 +1,5 @@
 """Times in texts, read as Java's DateTimeFormatter and Paimon read them: `partition.timestamp-formatter`. Pure.
 
-Names      TimeFormat          a text → seconds and nanoseconds of a wall clock, None when it is no time
-           parse_time_format   pattern of Java → TimeFormat: yyyy or uuuu, MM M dd d HH H mm m ss s, literals
-           DEFAULT_FORMAT      without a pattern: year-month-day[ hour:minute:second[.fraction]], short numbers too
 INVARIANT  what is a time here is the same time in Java; years before 1 and years with a sign are none here. What a
            pattern cannot say exactly is refused, never approximated.
 JAVA       a pattern resolves smartly: February 31 is its last day, 24:00 the next midnight, month 13 no time. The

@@ -1,10 +1,5 @@
 """Tables of a PostgreSQL, as its catalog has them, and which of them can be followed.
 
-Names      CatalogTable, CatalogColumn   one of each
-           list_tables   those that the patterns of a source mean; leaves of a partitioned table are in their root
-           key_of        the columns by which its rows are known; none: it has no usable key
-           why_unfit     why a table cannot be followed, and what to do; None where it can
-           find_risky    columns by which an update may end the connector
 WHY        what cannot be followed is named before its first row comes: the database's log has no word of it later.
 """
 

@@ -1,7 +1,5 @@
 """How a source begins: go on where Connect was, or anew, or not at all.
 
-Names      prepare_source   the record of a source that may be started
-           decide_begin     the choice, of what was found
 Steps      look at folder, database and brokers → decide → anew: slot, publication, topics and offsets of before go; a
            publication of the tables that can be followed → their record
 INVARIANT  a first load that was not completed is never gone on with: its second snapshot would be younger than its

@@ -1,10 +1,5 @@
 """What is remembered of a source, in the folder that holds how far Connect is.
 
-Names      SourceRecord    which database, into which brokers, up to where; FollowedTable: one of its tables
-           read_record, write_record   whole or not at all
-           change_record   read, changed and written, one process at a time
-           check_record    the database and the brokers are still those
-           topic_of        of a table, as Debezium names it
 INVARIANT  `reached` only grows: what a sync has promised is in the tables, and the database cannot be before it.
 CRASH      a record without `reached` promised nothing to anybody: the next start may begin anew.
 """

@@ -1,9 +1,5 @@
 """A connection to the database itself: to ask what it is, how far it is, and what its tables are.
 
-Names      open_database   a connection, closed behind the block
-           Identity        which database this is, and its place in its own log
-           find_identity   of a connection
-           find_slot       what the database keeps for Connect
 Optional   psycopg, which the extra `postgres` brings, is imported when a database is asked
 INVARIANT  the password is in no error: PostgreSQL's sentences do not have it, and ours name the address without it.
 """

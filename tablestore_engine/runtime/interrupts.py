@@ -1,8 +1,5 @@
 """Signals that end a command: heard although a library took them over, and answered when the work in hand is done.
 
-Names      let_signals_interrupt()   after a library took SIGINT over
-           stopped_by_signals()      SIGTERM and Ctrl-C set an event
-           Terminated                what SIGTERM raises within interrupted_by_sigterm()
 WHY        polars' handler for SIGINT sets SA_RESTART (its issue 21739): a main thread that waits for its workers, as
            dbt's does, then never hears the signal. Python's own handlers come without the flag.
 """

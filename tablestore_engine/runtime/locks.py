@@ -1,7 +1,5 @@
 """The one order in which this process takes its locks, so that two threads can never wait for each other.
 
-Names      OrderedLock   a re-entrant lock with a rank: who holds one may only take locks of a higher rank
-           Rank          all ranks, outermost first; ARCHITECTURE.md says what each guards
 INVARIANT  ranks rise along every chain of held locks, checked at each acquire: a wrong order is an EngineBug in the
            first test that takes it, not a hang in the one run where two threads meet.
 INVARIANT  threading.Lock and RLock are made nowhere else, neither in the engine nor in the adapter

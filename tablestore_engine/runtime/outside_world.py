@@ -1,8 +1,5 @@
 """The outside world as one frozen argument, so that any failure replays from its seed.
 
-Names      Runtime       clock, ids, sleep, randomness, users and crash points, handed down from the front door
-           SYSTEM        the real ones
-           CRASH_POINTS  every named place where a process may die; tests enumerate them
 INVARIANT  below `spark` nothing calls time, uuid, sleep or random directly.
 CRASH      `TABLESTORE_CRASH_AT=<name>[:<n>]` kills this very process with SIGKILL when it reaches the
            point for the n-th time (default 1): no handler runs, no buffer is flushed.

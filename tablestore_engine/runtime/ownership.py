@@ -1,10 +1,5 @@
 """Whose folders these are: ours are made for this user alone, another user's are not used without a word.
 
-Names      Users           user ids and names as the operating system says them; an argument of everything here
-           find_stranger() pure: the owner's name when a folder is somebody else's
-           is_strangers()  the same question of one user id
-           check_owner()   raises FixRequest TS1992, which names folder, owner and next step
-           make_private()  a folder and its missing parents, mode 0700, then check_owner()
 INVARIANT  this user, root, under sudo the caller, and whoever TABLESTORE_TRUSTED_OWNERS names may own a folder;
            nobody else may.
 WHY        who owns a folder can exchange what is in it: programs that we run (cache), rows (warehouse, broker data).

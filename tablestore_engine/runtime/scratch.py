@@ -1,7 +1,5 @@
 """Where a session's scratch folder lies: apart from the warehouse, whose disk may be full, read-only or no disk at all.
 
-Names      ScratchPlace   the choice for one warehouse; open() makes this process's folder there
-           SCRATCH_ENV    a folder, over the profile
 Choice     what the caller, the environment or the profile names; else, when driver and workers are one machine, a
            folder of this user in the system's temporary one; else `.tablestore` in the warehouse, which all workers see
 INVARIANT  folders that we make are 0700; a place of somebody else's is refused (TS1992), also in a temporary folder.

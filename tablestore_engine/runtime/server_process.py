@@ -1,9 +1,5 @@
 """Servers that we start for development, and know again: what a broker and Connect have in common.
 
-Names      start_time   tells a process from a later one with the same id
-           locked       one start of a folder at a time
-           free_port, is_free   of loopback
-           end_process  of a child; first_words, last_words   of the trouble that it told of
 INVARIANT  a process is only signalled when its pid AND its start time are those that were written down.
 """
 

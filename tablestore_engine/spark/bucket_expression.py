@@ -1,7 +1,5 @@
 """The bucket of a row as native Spark SQL, so that the shuffle by bucket needs no Python (format.md#buckets).
 
-Names      bucket_query()     rows of a relation plus a bucket column, as SQL text over nested selects
-           is_native()        whether the key types have a native form; else use format.bucket in an Arrow function
 Steps      fixed-width keys: the BinaryRow's 32-bit words are mixed by BIGINT arithmetic, one nested select per
            step; keys with text: the row's bytes are built by concat and hashed by Spark's own hash(binary)
 INVARIANT  equal to format.bucket for every row; results never depend on ANSI mode or the session time zone.

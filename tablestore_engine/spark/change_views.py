@@ -1,6 +1,5 @@
 """The SQL of a view over changes: changelog files, read natively, each with its snapshot as a column.
 
-Names      ChangeViews   query: a ChangesPlan → the view's SELECT, hidden tables made
 Steps      files of one schema → links in `<folder>/_snapshot_id=<n>/` → one hidden table, in which Spark takes the
            number from the folder's name → kinds as texts · rows that only a comparison gives → a file of ours there
 INVARIANT  a folder never changes once a table reads it: its name carries the state and the range.

@@ -1,11 +1,5 @@
 """A class-data archive for local sessions: Spark's classes are mapped instead of loaded, which halves the start.
 
-Names      archive_path()     where the archive of this pyspark and this Java lies
-           find_base_path()   where our archive of Java's own classes lies, for a Java without one; else None
-           archive_flags()    JVM flags that use both when they are there
-           build_in_background()   start the one-time build, niced and detached, unless somebody else is at it
-           dump_base()        Java's own classes, for a Java that brings no archive of them (the packaged JRE)
-           main()             the builder process: a tiny session whose JVM dumps its classes when it ends
 Steps      build: claim the mark file → the base, if this Java has none → run the session on it with
            -XX:ArchiveClassesAtExit=<aside> → replace → the mark goes
 INVARIANT  an archive appears whole or not at all; a JVM that cannot use it starts as if there were none.

@@ -1,8 +1,5 @@
 """INSERT, UPDATE, DELETE and MERGE as queries whose rows (with row kinds) are the change.
 
-Names      insert_query() update_query() delete_query() keep_query() merge_query()
-           _ROW_KIND         0 put as new, 2 put as changed, 3 delete
-           assigned()        an expression as a column's type: a value that does not fit raises TS1603
 INVARIANT  an UPDATE or MERGE that would change a key is refused by the row (TS1518): an upsert of the new key would
            leave the old one behind.
 INVARIANT  conditions are three-valued: NULL is not true, so the row stays as it is.

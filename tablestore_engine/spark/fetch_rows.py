@@ -1,9 +1,5 @@
 """Rows of a DataFrame as exact Python values, and jobs that can be cancelled.
 
-Names      Fetched      columns (name, Spark type text) and rows
-           fetch()      runs the query now; errors come as errors of ours
-           job_tag()    the jobs of this thread carry a tag meanwhile
-           cancel()     stops every job with the tag, from any thread
 INVARIANT  decimals, 64-bit integers and microseconds arrive unchanged; TIMESTAMP has its zone, TIMESTAMP_NTZ none.
 WHY        DataFrame.collect() gives TIMESTAMP in the zone of the driver's machine, without saying so.
 """

@@ -1,7 +1,5 @@
 """Hidden Parquet tables: one per (table state, file schema, with or without deletions), made of links.
 
-Names      HiddenTables   register(): files and view of one state, under any database and name; drop(): of states that
-                          nobody needs; pruner(): what leaves files of these out of a plan
 Steps      links to the group's files in a folder of the session's scratch → CREATE TABLE … USING parquet over the
            folder → one-row table of the words of dead rows → CREATE OR REPLACE VIEW
 INVARIANT  a folder never changes after its table exists: running queries keep reading what they were analysed with. It

@@ -1,11 +1,5 @@
 """A DataFrame on its way into a table: its helper columns, its shape, and what is asked of it before it is written.
 
-Names      frame_fields      columns as fields of the format
-           with_helpers      row kinds from `delete_when`, and the name of the check that a row breaks
-           helper_columns    the same for Arrow rows, which stay as they are
-           shape_frame       the table's columns, in order, by name, then the helper columns
-           find_violations   rows that break a check, counted and sampled
-           distinct_keys     values of some columns, once each
 INVARIANT  names match without case, as in SQL; a value is never changed here, only columns are.
 """
 

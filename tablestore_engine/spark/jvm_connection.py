@@ -1,8 +1,5 @@
 """The connection that a thread has to the JVM, closed under a call that does not return.
 
-Names      JvmConnection       of one thread; close(): from any thread, while a call of it is under way
-           interruptible       the work of this thread: its jobs carry a tag, its connection can be closed
-           check_connected     raises in a thread whose connection was closed
 WHY        Spark cancels jobs, but nothing ends the analysis or the optimization of a plan: a view over a chain of self
            joins is analysed for minutes. The thread that waits for the answer is let out by its socket; the JVM's own
            thread goes on until it has finished, or its process ends.

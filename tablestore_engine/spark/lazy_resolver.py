@@ -1,6 +1,5 @@
 """Names for SQL in one warehouse, with the session that they need: made when a statement needs them first.
 
-Names      LazyResolver   get(): the resolver of names; forget() a name in it; session: what it stands on
 INVARIANT  no JVM before the first statement that needs one.
 """
 

@@ -1,6 +1,5 @@
 """The Spark session of one warehouse, started by whatever needs it first: a statement, or work on many rows.
 
-Names      LazySession   get(): the session; scratch(): its folder; cancel_jobs()
 INVARIANT  no JVM before that.
 """
 

@@ -1,9 +1,5 @@
 """Folders of links that Spark reads as tables: the files of a group, each where its words of dead rows are found.
 
-Names      LinkedFiles   a group, its folder, and which word each file begins with
-           link_file     one link
-    <folder>/<file name>                         a group without dead rows
-    <folder>/<word column>=<n>/<file name>       with: n is the file's first word (view_sql.first_words)
 INVARIANT  a folder never changes once a table or a plan reads it.
 WHY        Spark takes `n` from the folder's name as a column, the same for all rows of a file: the filter adds it to
            the row's number and is at its word, where a map by file name would be searched for every row.

@@ -1,7 +1,5 @@
 """What an optimized plan asks of each of our hidden tables: Catalyst's filters as predicates.
 
-Names      ReadCondition     one place in a plan where a hidden table is read, and what is asked of its rows there
-           read_conditions   all places of a plan, those in subqueries too
 Steps      the plan as Spark's JSON, by one call → trees → walk them, keep the filters that lie directly over a relation
            → their expressions: comparisons of a column with a literal of the same Spark type, IN, prefixes, IS NULL,
            AND, OR, NOT; everything else → ANYTHING

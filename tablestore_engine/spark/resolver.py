@@ -1,6 +1,5 @@
 """Names in SQL -> our tables and views: whatever a statement names is registered before Spark analyses it.
 
-Names      Resolver      query() and pinned_query(): text -> DataFrame; table(): one given state; forget(): after a DROP
 Steps      1 time-travel clauses become names of versioned views  2 all `a.b` of the text are looked up once and
            (re-)registered when their state moved  3 Spark analyses; TABLE_OR_VIEW_NOT_FOUND names one more to look up
            4 files that cannot match leave the analysed plan (plan_pruning)

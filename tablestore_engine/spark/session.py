@@ -1,8 +1,5 @@
 """One quiet Spark session per process, started on first use, without Hive.
 
-Names      SparkSettings   master and conf, as the profile or the caller gives them
-           open_session()  the session: adopted when the process has one, else started under a lock
-           session_scratch()   this process's folder at the warehouse's ScratchPlace, removed at exit
 Steps      start: find Java → JVM with its output in <scratch>/spark.log → session → silence the loggers
 INVARIANT  an adopted session (a user's, a notebook's) keeps its settings: only our conf for reading is added.
 INVARIANT  spark.conf never stands in a command line, which every user of the machine can read: it goes by a 0600 file.

@@ -1,7 +1,5 @@
 """What a session's catalog holds for us: names, the states that they stand for, and when these may go.
 
-Names      SessionNames   of one session, shared by all resolvers of it: put(), in_use(), take_idle()
-           MadeState      hidden tables and folders of one state
 Steps      a name gets another state → the one before is retired → it may go once all work has ended that was going on
            then · of names of states (`demo__s7.orders`) the newest MOST_FIXED stay
 INVARIANT  a state that work may still read stays: work that has begun before it was retired for the last time, and for

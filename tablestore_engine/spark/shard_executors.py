@@ -1,7 +1,5 @@
 """The shards of a log where they belong: few bytes by the driver, many in Spark tasks, a shard in each.
 
-Names      ShardExecutors   for all tables of a warehouse
-           RunShards        performs tasks; chosen before the publisher's lock is taken, since Spark may have to start
 Steps      size of what is pending (task_placement) → None: the driver sends them, or: one Spark task for
            each shard → outcomes → sent changes in order
 INVARIANT  small work never starts Spark. Who sends is all the same to the log: the identities are those of the shards.

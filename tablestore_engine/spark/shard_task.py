@@ -1,9 +1,5 @@
 """Publishing one shard of a table's log, as a value: a thread of the driver performs it, or a Spark task.
 
-Names      send_shard()    the store's snapshots → the shard, which asks for the rows that it lacks
-           ShardTask       the same for another process, where the table is opened anew
-           encode_task() run_task()   to the worker, and there
-           decode_sent()   what came back, as it was: done, an error of ours, or None where the log's client is missing
 Steps      newest snapshot → shard.publish, which reads how far it is, then the rows of its own buckets, from here
 INVARIANT  the log never reads files: each snapshot's changes are read here, in the store's deterministic order. Files
            of other shards' buckets are not opened.

@@ -1,6 +1,5 @@
 """Our package on workers that do not have it: one zip of compiled modules, added to the Spark application once.
 
-Names      ship()   make `import tablestore_engine` work in the Python workers of this session
 INVARIANT  workers run exactly the driver's code, also where another version is installed: the zip comes first.
 WHY        compiled modules, since a worker process would compile all of the package anew at its first task.
 """

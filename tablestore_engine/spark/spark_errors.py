@@ -1,9 +1,4 @@
-"""Spark's exceptions as errors of ours: the condition and its sentence, without plan dump and JVM stack.
-
-Names      translate()   any PySparkException or Py4J error -> TablestoreError; ours out of a worker's traceback
-           clean_message()   the sentence that a user can act on
-           list_causes()     the sentences of what lies under it, down to the root
-"""
+"""Spark's exceptions as errors of ours: the condition and its sentence, without plan dump and JVM stack."""
 
 from __future__ import annotations
 

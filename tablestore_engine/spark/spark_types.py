@@ -1,13 +1,5 @@
 """Types of the format as Spark types, both ways.
 
-Names      spark_ddl()         DataType -> the type text of Spark SQL
-           spark_type()        DataType -> pyspark DataType; has_spark_type(): whether there is one
-           from_spark_type()   pyspark DataType -> DataType (nested field ids 0, assigned by new_schema)
-           parse_ddl()         the type text of Spark SQL -> DataType
-           shown_type()        the same, for types that Spark does not have too
-           spark_struct()      fields -> StructType
-           columns_ddl()       fields -> `name TYPE, …` for CREATE TABLE
-           arrow_type()        pyspark DataType -> the Arrow type that Spark's Python workers exchange
 INVARIANT  lengths of CHAR, VARCHAR, BINARY are the writer's business: Spark reads plain STRING and BINARY,
            since its own CHAR would pad. TIMESTAMP is Spark's TIMESTAMP_NTZ, TIMESTAMP_LTZ its TIMESTAMP.
 """

@@ -1,6 +1,5 @@
 """Spark's state stores behind a run that has ended: merged on disk, and let go.
 
-Names      merge_stores   of one checkpoint, as far as this process has them
 Steps      folders state/<operator>/<partition>[/<store>] of the checkpoint → the store's id → Spark's own maintenance
            of it: a snapshot where more than ten deltas lie, older files go → out of memory
 WHY        Spark does so once a minute, in queries that go on. Of one that ends after a second each run would leave its

@@ -1,9 +1,5 @@
 """A query that remembers rows of earlier ranges, run over the next range of each stream by Spark's own streaming.
 
-Names      StatefulQuery   refusal(): why Spark cannot stream it in a mode; run(): one range → rows in files, figures
-           OutputMode      which rows come out: those that changed (update), or only those that are final (append)
-           name_query      a state goes on as a query of its own
-           RangeRun        what a run did; show_rows: its rows as SQL, of each key those of the newest batch
 Steps      a clock of Spark's that gives one row in a run, joined with the range as it is read natively: a streaming
            relation of just these rows → the model's SQL over views of these → all there is, then end → a folder of
            parquet for each batch

@@ -1,7 +1,5 @@
 """SQL text that lies in a warehouse is input, not code: what a view or a column default written by others may do.
 
-Names      StoredSql      check_view(), check_default(): refuse by name what reads or runs anything but the warehouse
-           find_danger()   a parsed plan -> the first construct that is refused, or None
 Steps      text -> Spark's own parser -> every part of the unresolved plan -> rules by the kind of node
 INVARIANT  what is checked is the statement that Spark will run, as Spark parses it: no pattern decides over its text
            but the one for ${…}, which Spark replaces before it parses.

@@ -1,9 +1,5 @@
 """Whether a query over changes can be asked of each range of them alone, from the text of its analysed plan.
 
-Names      StreamOutline   what stands in the way, in SQL's words, or None
-           read_streams    Spark's numbered text, and the names that are streams → outline
-           outline_streams the same of a frame
-           find_stale      what over a total would leave rows behind, when totals are put as they change; or None
 Rule       the rows of a stream may be filtered, projected, unfolded, joined with tables that keep each of them, and
            united with other streams: then the query over all changes is the queries over their ranges, one after the
            other. Whatever else stands above a stream would have to know earlier ranges.

@@ -1,6 +1,5 @@
 """How far each watermark of a query has come, kept from run to run.
 
-Names      StreamWatermarks   of one query: carry() in the first batch of a run, keep() behind it
 Steps      a run's first batch: what each watermark had reached is put into Spark's tracker, before it looks at the
            rows of this batch → the run → what each has reached, into a file of the checkpoint
 WHY        Spark remembers the least of all watermarks, and each one's own only as long as it runs. A run is a

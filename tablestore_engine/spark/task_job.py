@@ -1,8 +1,5 @@
 """What one Spark task of a job of bucket tasks does, and which bucket tasks it gets. Nothing here touches Spark.
 
-Names      plan_groups()  pure choice: sizes → which bucket tasks share a Spark task
-           encode_group() bucket tasks with their places in the answer, as bytes
-           run_group()    performs them in the worker
 Steps      the driver plans (store.tasks.bucket_plan) and groups → a worker performs (store.tasks.task_runner) → the
            driver gathers (task_outcomes) and commits
 INVARIANT  a Spark task commits nothing: one that runs twice (retry, speculation) leaves files that nothing names, and

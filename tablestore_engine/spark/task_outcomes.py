@@ -1,10 +1,5 @@
 """What a Spark task gives back: the change of a bucket, or an error of ours, as bytes on the wire.
 
-Names      encode_change() encode_failure()   in the worker
-           gather()    in the driver: outcomes → changes in order, or the first error as the error that it was
-           decode_outcome()   one of them, of whatever kind
-           discard()   deletes what was made for changes that are not committed
-           dump_receiver() load_receiver()   who gets changelog rows before the commit, to the worker
 INVARIANT  errors of ours never fail a Spark job: its message would bury them in a stack trace. They cross as data, with
            their code and text.
 """

@@ -1,13 +1,5 @@
 """The SQL of a table's view over hidden Parquet tables: casts and renames by field id, deleted rows filtered.
 
-Names      FileGroup       files that share a schema and whether they have deletions: one hidden table
-           group_files()   plan -> groups, in a stable order: one scan where that is cheaper than two
-           select_group()  the SELECT of one group; select_columns: its columns
-           view_query()    all groups as one query; no rows but the right columns for an empty table
-           readable_fields()   columns that a hidden table declares
-           column_list()   names and comments for CREATE VIEW
-           words_table()   words_of() all files, WORD_BITS positions each, as the filter reads them
-           first_words()   where in them a file begins: what the word column says for all of its rows
 INVARIANT  a column that did not change is passed as it is, so that filters and pruning reach Parquet.
 INVARIANT  a column without a Spark type (TIME) is in the view, and asking for its values is an error (TS1575): rows
            never come without it.

@@ -1,9 +1,5 @@
 """DataFrame -> changed buckets: small inputs come to the driver as Arrow, large ones are written by Spark tasks.
 
-Names      collect_small()   the rows as Arrow when they are few, else None
-           write_distributed()   one Spark job; returns the changes that the driver commits
-           plan_route()      pure choice: InputSize → Route (driver or tasks, and how many tasks)
-           input_size()      what the optimizer says of a frame
 Steps      distributed: bucket column (native) → repartition so that a bucket is in one task → run_job in Python
            → outcomes back to the driver
 INVARIANT  all rows of one (partition, bucket) are in one task, so no bucket gets two changes.

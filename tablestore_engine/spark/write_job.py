@@ -1,7 +1,5 @@
 """What one Spark task of a write does: its rows, routed to their buckets, as the same tasks that the driver performs.
 
-Names      WriteJob     everything a task needs, frozen and picklable; no driver state
-           run_job()    Arrow batches of one task -> one Arrow batch of encoded outcomes
 Steps      rows of all batches → buckets (store.rows.routing) → one BucketTask each (store.tasks.bucket_plan)
            → store.tasks.task_runner
 INVARIANT  a task commits nothing: a task that runs twice (retry, speculation) leaves files that nothing names.

@@ -1,7 +1,4 @@
-"""ALTER TABLE | VIEW and COMMENT ON.
-
-Names      parse_alter() parse_comment_on()
-"""
+"""ALTER TABLE | VIEW and COMMENT ON."""
 
 from __future__ import annotations
 

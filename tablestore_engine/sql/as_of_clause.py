@@ -1,8 +1,5 @@
 """`orders VERSION AS OF 5` -> the name of a view of that state; names of tables found in SQL text.
 
-Names      rewrite()        replaces every time-travel clause through a callback that names the state's view
-           qualified_names()   all `a.b` of a text: candidates for tables, resolved before Spark sees the text
-           plain_words()    all single names of a text
 INVARIANT  text outside the clauses is kept byte for byte.
 INVARIANT  only literals select a state; an expression is refused (TS1503), never evaluated or guessed.
 WHY        Spark answers UNSUPPORTED_FEATURE.TIME_TRAVEL for views, so the clause must be gone before.

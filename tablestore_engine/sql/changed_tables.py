@@ -1,7 +1,4 @@
-"""Tables whose changes a text reads.
-
-Names      changed_tables   `demo__changes_5_to_9.orders` in a text → `demo.orders`
-"""
+"""Tables whose changes a text reads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Walk over the tokens of one statement; the small words of every clause live here.
 
-Names      Cursor   peek, take and expect tokens; names, lists, properties, types, balanced text
 INVARIANT  texts handed out are slices of the original text: comments and spacing inside them are kept.
 ENSURES    whatever does not fit raises FixRequest TS1501 with line and column; nothing is skipped.
 """

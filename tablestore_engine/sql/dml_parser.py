@@ -1,8 +1,4 @@
-"""INSERT, DELETE, UPDATE and MERGE: the statements that change rows.
-
-Names      parse_insert() parse_delete() parse_update() parse_merge()
-           starts_query()   whether a query begins here
-"""
+"""INSERT, DELETE, UPDATE and MERGE: the statements that change rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Tables of a text under other names.
 
-Names      rename_tables   the text with views in place of some `a.b`
-           StandIn         what is read in place of a table, and the name that its columns are written with
 INVARIANT  text outside these names is kept byte for byte: strings, comments, everything else.
 INVARIANT  a view's name stands in no text, so no CTE of the text has it; the other name is an alias, which hides no
            table and is hidden by none. An alias of the text behind it takes its place.

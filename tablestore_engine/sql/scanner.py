@@ -1,9 +1,5 @@
 """Cut Spark SQL text into tokens, so that names are found without being fooled by strings and comments.
 
-Names      Token       kind, text, position
-           scan()      text -> tokens, total: it never raises; what Spark's lexer would refuse is `broken`
-           significant()  the tokens that count for grammar (no space, no comment)
-           name_text() / string_value()  what a quoted name or a string literal stands for
 INVARIANT  "".join(token.text) == text, and token.start is the offset of its text.
 WHY        only lexical facts live here: Spark's own parser remains the one that judges SQL.
 """

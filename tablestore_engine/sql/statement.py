@@ -1,10 +1,5 @@
 """The SQL statements that we know, as values; `parser.py` makes them from text.
 
-Names      TableName   database (None: the current one) and table, as written
-           CreateTable CreateView Drop Insert Delete Update Merge Truncate Restore Alter CommentOn
-           CreateSchema DropSchema Show Describe   what runs against our catalog and tables
-           Query       answers rows, changes nothing: goes to Spark with names resolved
-           SessionSql  touches only the Spark session (SET, functions, temporary views)
 INVARIANT  query and expression texts are exact slices of the user's text: nothing in them is rewritten here.
 """
 

@@ -1,10 +1,5 @@
 """Which state of a table is meant, or what changed between two, as a value and as a name: `demo__at_snapshot_5`.orders.
 
-Names      TableVersion         exactly one of snapshot id, tag, epoch milliseconds, branch, changes
-           ChangesBetween       of snapshots behind one, up to another, or up to what is staged
-           find_version         the same from arguments that may all be missing
-           versioned_database   (database, version) -> the name that carries both
-           split_database       that name -> (database, TableVersion | None)
 Forms      __at_snapshot_<id>  __at_tag_<name>  __at_ts_<epoch ms>  __at_branch_<staged name>
            __changes_<id>_to_<id>  __changes_<id>_to_now  __changes_<id>_to_branch_<staged name>; with `start` for the
            first id all rows of the second as inserts

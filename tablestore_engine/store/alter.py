@@ -1,7 +1,5 @@
 """ALTER TABLE: a schema change as a commit of its own.
 
-Names      SchemaChange   schema → schema, pure
-           alter_table    apply it; the schema then
 Steps      table with snapshots: a snapshot without rows that names the new schema, claimed like any other
            table without: the schema file alone is the change, since no rows are read with it
 INVARIANT  a change of comments alone is COMPACT, which says that every row is what it was: statements, verdicts and

@@ -1,9 +1,5 @@
 """What each snapshot changed, as rows with kinds, in an order that never varies.
 
-Names      ChangelogBatch   rows of a file, a step at a time, with `_ROW_KIND`
-           TakesBucket      which buckets somebody wants; every_bucket: all
-           ChangelogReader  changes of a snapshot, their number; whether there are any, or the snapshot before has to be
-                            there; changes of a range of snapshots; all rows of a snapshot as inserts
 Steps      changelog files, when the snapshot has them → their rows
            an overwrite without them → the difference: rows that went (removed files, new deletion vectors), rows that
            came; likewise a COMPACT → of a table without key: rows that new vectors hide (some writers delete that way);

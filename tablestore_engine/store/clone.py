@@ -1,6 +1,5 @@
 """The newest snapshot of a table as a table of its own, without reading or writing a row.
 
-Names      clone_table    files and metadata of one table, under another folder
 Steps      1 files that the snapshot reaches, by FileIO.copy: bytes are shared, names are not
            2 its schemas, as a new table's: own uuid, no log   3 the snapshot under its own id, without its changelog
 INVARIANT  the folder is complete when this returns and nobody knows it yet: the caller moves it to its name.

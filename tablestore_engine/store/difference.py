@@ -1,8 +1,5 @@
 """What went and what came between two sets of stored rows, in bounded memory, in an order that never varies.
 
-Names      Difference     rows of some files (gone) against rows of others (came), as -D and +I
-           changed_rows   the same of two tables in memory, as row numbers
-           with_kind      rows and one kind for all
 Steps      rows of both sides → as many passes as keep one near PASS_ROWS: a pass takes the rows whose hash falls to
            it → equal rows cancel out → what went, place by place, then what came
 INVARIANT  rows of one key, and equal rows without a key, fall to one pass, where deletes come first: who applies the

@@ -1,9 +1,4 @@
-"""What a table wants to keep, of its snapshots and of its partitions: values that its options give (table_traits).
-
-Names      Retention       of snapshots; the rules are in expiry.expiry_rules
-           PartitionRule   of partitions: how long, from which columns, in which form, how many at once; rules:
-                           expiry.partition_time
-"""
+"""What a table wants to keep, of its snapshots and of its partitions: values that its options give (table_traits)."""
 
 from __future__ import annotations
 

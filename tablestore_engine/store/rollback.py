@@ -1,6 +1,5 @@
 """Rollback: an earlier snapshot becomes the newest again, as Paimon does it.
 
-Names      roll_back   delete all later snapshots, newest first, and the tags that name them
 Steps      nobody expires the target any more → LATEST := target → snapshots newest → target + 1 → newcomers that were
            planned on one of them → later tags → what other engines see as schema
 INVARIANT  readers see a table at each step: ids stay without gaps, since the newest goes first.

@@ -1,7 +1,5 @@
 """What a table's options mean for its rows and files: each option is read here, and nowhere else in `store`.
 
-Names      TableTraits   one schema (and what a write says otherwise) → answers, parsed when first asked for
-           has_log       the same answer from options that have no schema yet
 INVARIANT  a value like its schema: equal schemas have equal traits, wherever they are computed.
 INVARIANT  absent on disk is not absent in our option table: what other engines decide by an absent option
            (`changelog-producer`, `deletion-vectors.enabled`) has the format's default here. Tables of ours name both.

@@ -1,7 +1,5 @@
 """Every on-disk invariant of a table, checked against the files themselves.
 
-Names      verify_table     problems of all snapshots of a branch; () when all is well
-           verify_snapshot  problems of one snapshot
 Steps      snapshot ids and hint → sizes of lists, manifests, index files → counts and totals → data and changelog
            files: exist, exact size, rows → levels without overlap, vectors inside their files, one entry per bucket
            deep: every page decoded and checked, keys sorted, each visible once, kinds and sequence numbers as the

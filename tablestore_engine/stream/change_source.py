@@ -1,9 +1,5 @@
 """Where a reader's rows come from: the port, and changelog files behind it.
 
-Names      ChangeSource     read_next(position) → chunks of rows, or None when nothing is there yet
-           Chunk            some rows, and the positions in and behind them
-           ChangelogFiles   the table's own files: rows of a snapshot, then the changes of one after the other
-           result_schema    columns that readers see; told_rows: rows with them
 Columns    those of the newest schema when the reader began, found by field id; a snapshot of a newer schema brings
            its columns, from there on
 INVARIANT  chunks of one snapshot come in an order that never varies (store.changelog, store.read.scan): a position is a

@@ -1,10 +1,5 @@
 """A table as the input of another: which of its changes come next, and the position behind them.
 
-Names      ChangesInput     the range to read, and what the reader's table remembers of it
-           plan_changes     a position (None: nothing was read) → what lies behind it, up to the newest snapshot or a
-                            staged one
-           count_changed_rows   how many rows the changelog of a range has, by metadata
-           hold_changes     a consumer that keeps from expiry what a reader at that position needs next
 Position   {"snapshot", "commit"}: the commit says which snapshot is meant. A staged one is published under another
            number when the table was folded meanwhile, with the same commit and the same rows.
 INVARIANT  who has nothing but changes follows no table that loses what its rows were before: TS1481.

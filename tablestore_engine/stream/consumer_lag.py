@@ -1,7 +1,5 @@
 """Consumers of a table: where each is, how far behind the newest snapshot, and moving or forgetting one.
 
-Names      ConsumerFacts      one of them
-           list_consumers, reset_consumer, delete_consumer
 Lag        snapshots that are not read to their end; changed rows of those, by metadata alone: None where an overwrite
            has no changelog and its rows would have to be compared. Of a reader of the log: those behind the border that
            it stands on, some of which it may have

@@ -1,7 +1,5 @@
 """The progress of a consumer: a position in Paimon's consumer file, which keeps expiry from what is not read yet.
 
-Names      ConsumerProgress   find, commit
-           progress_of        what a consumer's file says, as a position
 Steps      commit: is it forward? → replace the file → does the snapshot still count?
 INVARIANT  a commit that returned holds its snapshot: expiry hides first and looks for consumers then, we write first
            and look for the snapshot then. One of both sees the other.

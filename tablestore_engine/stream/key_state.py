@@ -1,7 +1,5 @@
 """The newest message of each key since some place of a log: in memory, and behind a number of keys on disk.
 
-Names      KeyState   put, find, forget
-           Entry      what is known of a key: the value of its newest message, where that lies
 Disk       a private SQLite file in the folder that is given, made when it is needed, gone with the state: no journal,
            no waiting for the disk, since a state that is lost is read again from the log (decision 0038)
 INVARIANT  what was put last is found, wherever it lies; memory holds `keys_max` keys and one call's.

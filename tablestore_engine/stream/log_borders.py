@@ -1,7 +1,5 @@
 """Which places of a log a reader may begin at, stand on and end at. Pure.
 
-Names      BorderList        the borders of a log since it was begun (anew)
-           LogStart          where a reader of the log begins: a place, and the snapshots it has already
 Words      border: log/followed_log.py. Base: an exact border at or before a place; with the table at its snapshot, and
            the messages from there on, the table at the place is known.
 INVARIANT  a key has one bucket between two borders, so its messages lie in one partition there, in order: rescaling

@@ -1,6 +1,5 @@
 """A reader's rows out of a table's log: the rows of a snapshot from files, then messages (decision 0038).
 
-Names      LogChanges   a ChangeSource; where it may begin: begin_behind, begin_at_end, find_full_start
 Steps      rows of the snapshot that the reader begins with (stream/change_source.py) → the border of the log behind
            them → a portion of messages → in an upsert log normalized (stream/normalize.py) → chunk
 Order      transactional: snapshot after snapshot, a portion ends at a border or within one snapshot. Eventual: as

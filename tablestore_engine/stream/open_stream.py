@@ -1,10 +1,5 @@
 """Begin a reader: from a stored position, from a consumer's progress, or by a mode; over files or over the log.
 
-Names      StreamRequest   all that can be asked of a reader
-           ReadMode        file: changes come from the table's files; log: from its log
-           open_stream     a table and a request → a TableStream
-           begin_in_files  a table and a mode → where a reader of its files begins
-           NOW             `until`: the newest snapshot when the reader begins
 Steps      position, else progress (unless it is to be ignored), else the start rule → checked against the table
 Source     a position says what it was taken from; else `read_mode`, the table's `streaming-read-mode`, log for an
            eventual log (its changes are there before their snapshot), file for all others (theirs are there with it)

@@ -7,10 +7,6 @@ or, in a log:
     {…, "part": "log", "rows": 1, "log": {"id": "Xq…", "beginning": "0@0:0", "next": {"0": 512, "1": 498}, "after": 0,
      "within": 1}}
 
-Names      Position   so many rows of a snapshot's part were handed out, and everything before it
-           LogPlace   the next message of each part of a log
-           Seen       the snapshot that the position stands on: numbers come again after a rollback
-           encode_position, decode_position   value ⇄ JSON text
 Part       `full`: the rows of the snapshot, which a reader begins with; `changes`: what the snapshot changed; `log`:
            messages of a log behind it: the snapshot is that of the border (log/followed_log.py) that it stands on
 Order      changes of N < rows of N < messages on N < changes of N + 1

@@ -1,7 +1,5 @@
 """A reader that follows a table: an iterator of record batches, which can be stopped, stored and gone on with.
 
-Names      TableStream   iterate; position, commit, stop
-           Pace          how long to wait for the next snapshot, and who does the waiting
 Steps      position → source.read_next → chunks → batches, the position moved with each → nothing there: wait, again
 Bounds     `until` N: it ends behind snapshot N, for which it waits if need be; without: it ends when it is stopped
 INVARIANT  when a batch is handed out, `position` lies exactly behind it: who goes on there, in whatever process, gets

@@ -1,12 +1,5 @@
 """Faults on purpose: a file system that fails before, fails after (lost answer) or tears, and crashes in process.
 
-Names      FaultyFileIO    wraps any FileIO; each fault names an operation, a part of the path and which call
-           Fault, FaultKind
-           DyingFileIO     dies before its n-th change; a tree is removed file by file
-           SimulatedCrash  a BaseException: no `except Exception` and no clean-up for errors sees it as an error
-           crashing        a Runtime that crashes at the n-th hit of a crash point
-           without_checksum, with_new_checksum   bytes whose damage is not seen by their checksum
-           seeded_runtime  clock, ids and randomness from a seed; sleeping takes no time
 INVARIANT  everything is decided by arguments and seeds: a failing test replays exactly.
 """
 

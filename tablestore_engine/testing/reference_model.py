@@ -1,6 +1,5 @@
 """What a table must contain, as plain Python: the oracle of model, crash and concurrency tests.
 
-Names      ModelTable   rows by key, every committed version, and the changelog that turns one into the next
 INVARIANT  no code of the engine is used here: a fault there cannot hide itself.
 """
 

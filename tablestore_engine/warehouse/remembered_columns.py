@@ -1,9 +1,5 @@
 """The columns that a query's remembered rows were made of, in a file beside them.
 
-Names      InputColumns    of each stream that a query reads: id, name and type of its columns, in their order
-           columns_of      what names of a statement mean → InputColumns
-           write_columns   into the folder of a state; read_columns: None where a state has none (an older one)
-           find_mixup      why rows made of these columns cannot be gone on with by those
 Rule       Spark compares what it remembers by place and type, not by name. So a column that took the place of another
            one of its type would get the values of that: which is told here. Whatever changes types or the number of
            columns Spark tells itself (TS1456), and a column that the query does not read changes nothing.

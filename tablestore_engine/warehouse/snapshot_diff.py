@@ -1,10 +1,5 @@
 """Changes between snapshots as rows and as counts.
 
-Names      read_changes_table   changelog rows of (since, until] with _row_kind and _snapshot_id
-           read_change_batches  the same in batches, some of the columns if wanted: a stream with both ends known
-           ChangeCounts, count_changes   net inserted, updated, deleted keys between two states
-           NetKinds             first and last kind of each key
-           count_turns, in_turn which keys are looked at together
 Steps      counts: the first and last row kind of each key decide; a key that came and went counts as nothing
 Memory     keys of PASS_ROWS changed rows at once: more are read again, and counted in turns by the hash of their key
 """

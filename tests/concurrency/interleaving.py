@@ -1,9 +1,5 @@
 """Several processes on one name, switched at each file operation by a seed: any failing run replays exactly.
 
-Names      Turns        lets one actor run at a time, up to its next file operation; a seed picks who, and who dies
-           SteppingIO   a FileIO that gives the turn away before each operation, and between check and link of a claim
-           Actor        one process: random commands on the table; a killed one is started again as a new process
-           World        runs them and judges what is left against a dict
 Judge      the snapshots of the table that has the name at the end, folded over a dict of each commit's rows, give the
            rows of every one of them; each commit is there at most once; one that was acknowledged is missing only if
            a rollback or a drop ran at the same time or later; one that was refused is not there.

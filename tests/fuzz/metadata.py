@@ -1,9 +1,5 @@
 """Metadata files changed at random, one at a time: reading must give the same rows or an error of ours.
 
-Names      World      a small table with every kind of metadata file, and what reading it must give
-           Writer     OURS: files as we write them, which chance changes; OTHER: as somebody else makes them
-           mutate()   one changed version of a file's bytes
-           fuzz()     counts of outcomes for a kind
 Steps      change one file → read everything with a fresh engine → put the file back
 Usage      python -m tests.fuzz.metadata [mutations per kind and writer] [seed]   (make fuzz)
 INVARIANT  an exception that is none of ours fails the run, with the seed that makes it again.

@@ -1,9 +1,5 @@
 """Which of the engine's functions call which, as a small piece of work runs: for the walks and the floors of the house.
 
-Names      traced    a block's calls, of all threads, in order
-           Call      caller and callee as module and function
-           FLOORS    layer → its height, from the import contract
-           climbs    calls that go up
 INVARIANT  the caller is the nearest function of the engine on the stack: what a library, a test or a pool of threads
            stands between is passed over, a thread's first function has no caller.
 """

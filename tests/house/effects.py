@@ -1,7 +1,5 @@
 """What each option changes: the same work done with two or more of its values, looked at from outside.
 
-Names      EFFECTS   key → (values, what is seen of the work under one of them); None is the option left out
-           SHOWN_BY  key → a test elsewhere, for what only another program can show
 Rule       an option belongs here once different values give different observations; an observation is taken from
            files, rows, errors, topics' and clients' configuration, never from the option itself.
 """

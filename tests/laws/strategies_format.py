@@ -1,10 +1,4 @@
-"""Random types and values of the format, for the laws in this directory.
-
-Names      atomic_types     any scalar type, parameters included
-           data_types       any type, nested ones to a small depth
-           values_of        a value (or None) of a scalar type, as format.binary_row takes it
-           typed_rows       (types, rows) with the same types for all rows
-"""
+"""Random types and values of the format, for the laws in this directory."""
 
 # ruff: noqa: DTZ001 — values of TIMESTAMP have no zone
 from __future__ import annotations

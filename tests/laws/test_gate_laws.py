@@ -1,6 +1,5 @@
 """The gate over random graphs of models: what readers see is what the green tests read.
 
-Names      Play   one warehouse in memory: builds, tests, commits by others, publishing with and without crashes
 WHY        a test is a random function of the versions it reads, so that a verdict carried over to other versions
            is wrong half of the time.
 """

@@ -1,7 +1,5 @@
 """What a write did, in the words of run_results.json and of dbt's log line.
 
-Names      TablestoreResponse   dbt's AdapterResponse with row counts, snapshot, changelog and Kafka offsets
-           describe_commit()    a WriteReport -> TablestoreResponse
 INVARIANT  dbt asks for the dict when the model ends, and writes it when the run ends: it is one dict, kept up to date,
            because a staged model is published later, by the last of its tests.
 """

@@ -1,12 +1,4 @@
-"""Rows of dbt's docs catalog, from table metadata alone: no Spark, no query.
-
-Names      CATALOG_COLUMNS   the columns dbt expects, in order
-           catalog_rows()    one relation's columns, each with the facts of the current snapshot
-           read_catalog_rows()   the same, asked of the engine; none, and a warning, for a damaged one
-           read_schema_rows()    of a schema's relations
-           catalog_table()       rows as dbt's table
-           list_last_modified()  when tables were committed to, for source freshness
-"""
+"""Rows of dbt's docs catalog, from table metadata alone: no Spark, no query."""
 
 from __future__ import annotations
 

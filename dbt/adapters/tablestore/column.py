@@ -1,6 +1,5 @@
 """A column as dbt's macros and packages ask for it: by the names of Spark's types.
 
-Names      TablestoreColumn   SparkColumn whose is_integer, is_numeric, is_float and is_string know those names
 WHY        dbt's own lists are PostgreSQL's: there `int` is no integer, `string` no text and `decimal(12,2)` no number.
 """
 

@@ -1,8 +1,5 @@
 """dbt's connections over one engine: statements run eagerly, errors come out short, Ctrl-C stops the work.
 
-Names      TablestoreConnectionManager   opens handles, translates errors
-           TablestoreHandle              a dbt thread's view of the engine, with the versions its reads are pinned to
-           TablestoreCursor              executes statements and holds the rows of the last one
 INVARIANT  a statement has run completely when execute() returns, also a SELECT nobody fetches (hooks).
 INVARIANT  nothing is set on the Spark session here: it is shared by all threads.
 """

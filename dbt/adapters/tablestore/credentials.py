@@ -1,9 +1,5 @@
 """What stands under `outputs:` of a profile with `type: tablestore`.
 
-Names      TablestoreCredentials   three keys suffice: type, warehouse, schema
-           Warehouse              the settings of one engine, comparable, so that threads and runs can share it
-           log_settings()         what the Kafka client gets: the environment wins over the profile
-           locate_warehouse()     a relative path lies beside the project, never beside the shell; locate_scratch() too
 INVARIANT  secrets stand only under `log:`; nothing of `log:` is printed, logged or handed to the manifest.
 """
 

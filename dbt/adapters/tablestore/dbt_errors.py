@@ -1,8 +1,5 @@
 """Errors of the engine in the words of dbt: same text, no stack, the kind that dbt reports well.
 
-Names      to_dbt_error    TablestoreError -> the dbt exception with its whole text
-           RefusedConfig, EngineFailure   dbt's compilation and database errors without a stack of macros
-           as_dbt_errors   a context manager and decorator for everything that macros call
 WHY        dbt prints "Unhandled error" and a stack for exceptions that are not its own.
 """
 

@@ -1,7 +1,4 @@
-"""What `dbt debug` tries, each with one line.
-
-Names      run_checks()   warehouse, Java and Spark, brokers; the first problem raises the engine's error
-"""
+"""What `dbt debug` tries, each with one line."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """One engine per warehouse and process, shared by dbt's threads and by successive runs in one process.
 
-Names      get_engine()   the engine of these settings, opened at the first call
 WHY        an engine owns the Spark session; a JVM holds one, and starting it is most of a small dbt run.
 """
 

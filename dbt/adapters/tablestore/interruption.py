@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM end a dbt run: its Spark jobs are cancelled at once, nothing half-made stays.
 
-Names      stop_threads()     what the connection manager does when dbt cancels its other threads
-           end_on_sigterm()   SIGTERM takes the way of Ctrl-C instead of ending the process in the middle
 Steps      signal → the main thread leaves its wait → dbt cancels connections → the engine stops each thread's work
            → threads end → dbt reports; what does not end in time is left behind with the process
 INVARIANT  leaving a thread behind loses nothing: a commit is one exclusive create, whatever else is unreferenced.

@@ -1,10 +1,5 @@
 """Questions to dbt's graph: who tests a model, what it is built from, who else uses its topic.
 
-Names      list_gates()        the data tests that must be green before a model is published
-           gates_of()          those of them that a policy waits for
-           built_schemas()     where the project's tables lie
-           list_ancestors()    every node a model's rows come from, through views and ephemerals
-           check_topics()      one topic belongs to one model
 INVARIANT  pure: `nodes` is graph.nodes, unique id -> node as a mapping.
 """
 

@@ -1,9 +1,4 @@
-"""Which version of a table a statement reads when it is not the current one.
-
-Names      read_as_of()    the variable tablestore_as_of of a dbt test run -> table name -> version
-           check_as_of_names()   refuses names that are no table: their tests would run on the current rows
-           versions_of()   table -> staged branch, as versions
-"""
+"""Which version of a table a statement reads when it is not the current one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Names of tables in SQL, and the past versions of them that `ref('orders').at(…)` gives.
 
-Names      TablestoreRelation   a dbt relation that may stand for one version of its table
-           parse_version()      what a user writes in `tablestore_as_of`, as a TableVersion
 WHY        the version lies in render(), so that dbt's --empty, --sample and microbatch filters wrap it
            (anything appended after `{{ ref() }}` would end up outside their subquery).
 """

@@ -1,6 +1,5 @@
 """Cut a SQL text into its statements.
 
-Names      split_statements()   text -> statements without the semicolons; empty ones and COMMIT/BEGIN are left out
 WHY        hooks and dbt's default macros send `delete …; insert …;` as one text, and `commit;` although
            nothing here has transactions. Spark takes one statement at a time.
 INVARIANT  a semicolon in a string, a quoted name or a comment does not end a statement.

@@ -1,8 +1,4 @@
-"""Do the brokers and the schema registry of a profile answer: for `dbt debug` and `tablestore doctor`.
-
-Names      check_brokers    ask for metadata, bounded in time
-           check_registry   ask which kinds of schemas it takes
-"""
+"""Do the brokers and the schema registry of a profile answer: for `dbt debug` and `tablestore doctor`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Names of settings that Kafka clients know: librdkafka's, which we hand on, and Java's, which are translated.
-
-Names      KNOWN      librdkafka's settings that are text (integration_tests/kafka/test_client_keys.py asks the library)
-           SAME_AS    other names of the same thing → the one that we hand on; librdkafka's own second names too, so
-                      that of two sources the later one wins under whatever name
-           OF_JAVA    Java's settings that have no counterpart → what to do instead
-           find_nearest()  the known name that looks most like another
-"""
+"""Names of settings that Kafka clients know: librdkafka's, which we hand on, and Java's, which are translated."""
 
 from __future__ import annotations
 

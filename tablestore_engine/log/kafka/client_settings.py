@@ -1,10 +1,6 @@
 """Settings of the clients of Kafka and of a schema registry, which no table names: from the profile, the environment,
 or an explicit flag.
 
-Names      client_settings   the three put together, key by key
-           read_settings     a file of them, as the command line and TABLESTORE_KAFKA_CONFIG name it
-           KAFKA_ENV         brokers: HOST:PORT,…
-           KAFKA_CONFIG_ENV  a file of settings: security, credentials, whatever `log:` of a dbt profile may hold
 Spelling   Java's names are taken too; each source is translated by itself (log/kafka/client_translation.py), so that a
            later one wins under whatever name.
 Order      profile < file of the environment < brokers of the environment < what the caller says (a flag, an argument).

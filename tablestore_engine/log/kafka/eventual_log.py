@@ -1,7 +1,5 @@
 """Publishing an eventual log behind the commit: most rows are there already; what is not right is set right.
 
-Names      publish_eventual()  one call: snapshots P+1 … latest
-           EventualCall        what it is told: the newest snapshot, how to look into the table, what this process sent
 Steps      1 how far is the topic decided 2 are the pending snapshots there, as this process knows (find_trusted)
            3 what else lies there is read: keys of unconfirmed records, a portion at a time 4 snapshots that are not
            there are sent from their changelogs, as a transactional log does 5 unconfirmed keys get what the table says

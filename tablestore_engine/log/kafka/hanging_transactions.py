@@ -1,13 +1,5 @@
 """Is everything in the topics decided? Asked before P is read, for a broker can lose the end of a transaction.
 
-Names      find_undecided()   partitions whose log end lies behind their last stable offset (LSO)
-           await_decided()    until no partition is undecided; else TS1730
-           settle_topics()    the publisher's way: wait, then abort what our own id left open, then wait again
-           drop_hidden()      for a new beginning: abort what no reader sees, and count it
-           take_out()         pure: the newest marker without what it counts and no reader sees
-           check_alone()      before a commit: nothing undecided but its own rows; else TS1730
-           await_visible()    until readers see what was committed
-           check_covered()    no visible row of ours lies behind the newest marker, now or in a moment; else TS1731
 Cause      A broker that is killed between deciding a transaction and writing its control records may, started again,
            call the transaction complete without ever writing them. init_transactions() succeeds, the rows stay behind
            the LSO, P reads one too low; and the next commit of the same producer id ends BOTH copies, because a control

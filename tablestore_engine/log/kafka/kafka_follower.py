@@ -1,6 +1,5 @@
 """A table's topic as those read it who follow the table: the port of log/followed_log.py over a consumer.
 
-Names      KafkaFollower   borders from the marker topic, messages from the data topic
 Steps      read: where the last call ended, the consumer goes on; else it is assigned anew → messages into a queue for
            each partition, a run of them at a time → those up to `until` are given, the others wait for the next call
 Memory     a partition that has reached `until` is paused at QUEUE_MAX messages. Any other is never paused: its whole

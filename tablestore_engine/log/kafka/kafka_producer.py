@@ -1,7 +1,5 @@
 """One transactional producer and its transactions, counting what goes in and what arrives.
 
-Names      LogProducer   init, begin, send, settle, send_marker, commit, abort_leftovers, abandon
-           RowHeaders    what is the same for all rows of one snapshot
 Headers    s snapshot id · c commit user:identifier · k row kind (+I …) · q number of the message within
            (snapshot, topic partition), from 0
 INVARIANT  a transaction is only committed when every message that was handed over has a good delivery report:

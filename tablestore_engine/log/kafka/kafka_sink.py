@@ -1,8 +1,5 @@
 """Kafka as the place of changelogs: the port of log/sink.py, over a topic and its marker topic for each table.
 
-Names      KafkaSystem   the logs of a warehouse on the brokers of its client settings
-           KafkaSink     one table's topics, or one shard of them
-           ShardedSink   a table's topics that several KafkaSinks publish, each its own partitions
 Steps      options and client settings → LogSettings (log/kafka/settings.py) → KafkaLog (log/kafka/kafka_log.py) →
            lifecycle, publisher, reader; a log with Avro in it also asks its schema registry (schema_registry.py)
 INVARIANT  `tablestore.managed-topic` says that the engine made the topic: only such a one goes with its table.

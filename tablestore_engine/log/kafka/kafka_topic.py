@@ -1,15 +1,4 @@
-"""The two topics of a table: creating, checking, deleting.
-
-Names      TopicFacts       id, partitions, replicas of a topic, and what this user may do with it
-           LogTopics        what both topics look like now
-           create_topics()  make what is missing: a data partition for each bucket, one of markers for each shard
-           find_topics()    look at both, bounded in time
-           check_shards()   the marker topic has a partition for each shard
-           check_topics()   right partitions, and the very topic that the markers belong to
-           check_rights(), check_use()   rights; settings too (topic_settings.py): what publishing would meet later
-           reach_partitions() a table that got more buckets: its topic gets as many partitions
-           delete_topics()  for DROP TABLE of a table whose topics the engine made
-"""
+"""The two topics of a table: creating, checking, deleting."""
 
 from __future__ import annotations
 

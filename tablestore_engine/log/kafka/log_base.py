@@ -1,10 +1,5 @@
 """The marker that a log begins with: who writes it, over what, and where it may lie.
 
-Names      Claim            what is known when a beginning is written
-           write_base()     the first marker of each shard that the producer begins
-           newest_marker()  of the log's shard
-           is_left_claim()  pure: a claim of a table that never came to this place
-           place_hash()     pure: where the table lies, as a claim shows it
 Shards     a claim is one transaction over the marker partitions of all shards: a topic is claimed as a whole, or not.
            Who begins anew (reset, take-over) does it for its own shard, by its own transactional id.
 """

@@ -1,10 +1,5 @@
 """Where a table's log begins, and where it stands: claiming a topic, reading progress, starting anew.
 
-Names      prepare_log()    for CREATE TABLE: topics, and the first marker, which claims them for this table
-           reset_log()      for repair: a new beginning behind a chosen snapshot
-           drop_log()       for DROP TABLE of a table whose topics the engine made; plan_drop() says which go
-           open_progress()  the publisher's start: init, everything decided, then P
-           read_progress()  P, from the markers, else from the tail of the data topic
 Claim      the first marker says whose topic it is; it is written under a transactional id made from the TOPIC,
            so of two tables that claim at once one is fenced, reads again, and finds the other's marker. A publisher has
            another id: a claim that does not lie right behind what it was decided on is aborted, else it could land

@@ -1,7 +1,5 @@
 """Where a table's log stands, for people: looked at from outside, without disturbing who publishes.
 
-Names      read_log_state()   LogState of log/sink.py
-           plan_early()       pure: what an eventual log shows that its newest marker does not answer for
 Steps      1 both topics and their settings, then for each shard 2 the newest marker 3 ends as readers see them, and as
            they are 4 the transaction of its publisher
 INVARIANT  no producer is made: an init would fence the publisher that runs. Nothing is written or changed.

@@ -1,8 +1,5 @@
 """Rows that are too large to be sent, found before they are committed.
 
-Names      MessageLimit    what the check needs of a log, frozen and picklable: it goes to Spark tasks, no secret does
-           message_limit() the limit of a log
-           check_sizes()   raise for a row whose message the publisher would refuse
 Steps      1 an upper bound from column lengths: nearly all batches end here 2 only above it, the messages themselves
 Limit      kafka.message.max.bytes, which the client holds against key, value, headers and the head of a record, before
            compression; headers name the commit, which is not known yet, so bytes are kept free for them. The topic's

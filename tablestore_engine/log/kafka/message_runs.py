@@ -1,9 +1,4 @@
-"""A consumer's messages as columns: what it received together, and what their headers say.
-
-Names      MessageRun        messages of one partition, one behind the other, with their offsets
-           to_columns        runs → Messages
-           KIND_OF_HEADER    the row kind that header `k` says
-"""
+"""A consumer's messages as columns: what it received together, and what their headers say."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """A line now and then while publishing takes long: rows a second, done of all, time left.
 
-Names      PublishProgress   told of snapshots and rows of one call; says a line after 2 s, then every 10 s
-           progress_line()   pure: figures → the line
 INVARIANT  says nothing of work that is over within 2 s; asks the clock once for a slice of rows, not for each row.
 """
 

@@ -1,6 +1,5 @@
 """The outbox: committed snapshots → their changelog in Kafka, each exactly once and in order.
 
-Names      Publisher   one per table: `check` before a commit, `publish_pending` after it
 Steps      open     1 brokers answer 2 new producer, init: fences others, decides what was open 3 P from the markers
                     4 topic, owner and history are the ones expected
            publish  for each snapshot P+1 … latest: begin · rows · wait for every report · marker · commit

@@ -1,11 +1,5 @@
 """Reading a table's topic: for tests, the demo, `tablestore changelog` and the hybrid read.
 
-Names      read_messages()      all decided messages from given offsets, partition by partition
-           read_log_markers()   every marker still in the marker topic, oldest first
-           find_tails()         the newest message of ours in each partition
-           fold_messages()      pure: normalise, the last message of each key that is not a tombstone
-           plan_hybrid_start()  pure: where to start behind a snapshot
-           read_after()         the hybrid read's second half: what happened after snapshot S
 Steps      1 the end is the last decided offset (LSO) at the start of the call 2 read up to it, then stop
 INVARIANT  read_after drops rows with header s ≤ S, so any start offset that is early enough is right.
 """

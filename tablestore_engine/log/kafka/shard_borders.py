@@ -1,7 +1,5 @@
 """Markers of the shards of a log → its borders, as those need them who follow the table. Pure.
 
-Names      to_borders()    of a log that one producer publishes
-           merge_shards()  of one that several publish: places that are borders in all shards
 Rule       the log is at snapshot S where each shard is: behind its newest whole marker up to S. That is a border when
            every shard has got so far, since whatever comes behind such a marker is of a later snapshot: each shard
            writes a marker for every snapshot that changed rows, also where none of them are its own.

@@ -1,8 +1,5 @@
 """Why a TLS connection to a broker fails: asked of the broker itself, after the Kafka client gave up.
 
-Names      TlsFinding   trusted, or what is wrong
-           probe_tls()  one connection to one address, with the trust of the client settings
-           parse_addresses()  bootstrap.servers → host and port
 WHY        librdkafka says "certificate verify failed" for an unknown CA, an expired certificate and a wrong name alike,
            and only "transport failure" when one side speaks TLS and the other does not.
 INVARIANT  nothing is sent but the TLS handshake; no secret of the settings is used.

@@ -1,10 +1,5 @@
 """Settings of a table's two topics: what new ones get, what existing ones must have.
 
-Names      data_config(), marker_config()   pure: settings of a new topic
-           find_misfits()    pure: what of a topic's settings would lose or refuse rows
-           check_fit()       refuse misfits
-           settle_settings() before topics are used: the table's log.retention reaches its topic, misfits are refused
-           read_configs()    settings as the brokers apply them, their own defaults included
 Must       data: never compacted, for a reader must see every change
            marker: only compacted, for the newest record of each snapshot stays for ever
            both: as many replicas as min.insync.replicas wants; with three or more of them two must have a row before

@@ -1,6 +1,5 @@
 """A topic that others write, as messages with a position: the port of log/message_source.py over a consumer.
 
-Names      TopicSource   one topic; asks for its id at every start, before messages are given, and now and then
 Position   {"topic_id", "offsets": {partition: next offset}}; a partition that it does not know is one that the topic
            got later, and is read from its beginning
 Steps      check: the topic's id, the first offset of each partition → read: where the last call ended the consumer goes

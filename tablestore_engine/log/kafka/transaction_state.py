@@ -1,9 +1,5 @@
 """Who may write a table's log, as the transaction coordinator keeps it: read from Kafka's own topic of transactions.
 
-Names      TransactionState  producer id, epoch, state and times of one transactional id
-           decode_state()    pure: one record of the topic → TransactionState, None for a record that takes one away
-           partition_of()    pure: where the coordinator keeps an id
-           find_state()      the newest record of an id; None when there is none, or it may not be read
 Steps      1 the partition of the id 2 read back from its end, widening, until a record of the id is seen
 WHY        DescribeTransactions (KIP-664) is not in librdkafka; a producer of the same id would fence the one that runs.
            The records are those of Kafka's TransactionLogKey.json and TransactionLogValue.json, versions 0 and 1, whose

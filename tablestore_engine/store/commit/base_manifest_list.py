@@ -1,6 +1,5 @@
 """The base list of a new snapshot: manifests of the one before, tidied up when it is time (format.md#manifest-lists).
 
-Names      merge_manifests   manifests in order → those of the new base list
 Steps      full merge due → untidy manifests and tidy ones with a file that is gone, written anew behind the rest
            else → small manifests joined, stretch by stretch (format.manifest_compaction decides both)
 INVARIANT  the live files of the result are those of the input; an ADD and its DELETE go only together.

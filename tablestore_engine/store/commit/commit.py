@@ -1,6 +1,5 @@
 """The commit: a plan becomes exactly one snapshot, whoever else writes, whatever answer is lost.
 
-Names      Committer   the loop
 Steps      1 newest snapshot = base  2 committed before under this identity → its report  3 plan, or keep the plan if
            nobody touched its buckets (conflict_rule.can_rebase)  4 write delta files once, base files per base
            5 claim snapshot-(N+1) exclusively (destination)  6 lost → 1, after a jittered pause  7 won → hints, report

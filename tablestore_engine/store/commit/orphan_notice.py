@@ -2,7 +2,6 @@
 
     expire/sweep-<uuid>   names that are going, one a line
 
-Names      Sweeps         check() for who claims; begun() for who deletes
 Rule       who deletes: 1 the names into `expire/`  2 no claim is on its way any more (its temporary file is gone)
            3 what snapshots name, read again  4 delete
            who claims: a temporary file in place  b look for names of his, then for his files  c link

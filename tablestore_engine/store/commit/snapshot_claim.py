@@ -1,10 +1,5 @@
 """Where a commit is claimed: what its loop needs of a place, and the main branch as such a place.
 
-Names      Destination       the place, as a protocol; a staged branch is another one (`staging`)
-           MainDestination   the branch that a table handle was opened on
-           Committed         a snapshot that an identity committed before
-           OvertakenError    the claim is surely lost: its base was rolled back
-           NumberTakenError  the claim is surely lost: its schema number is another schema's
 Steps      claim: schema, when the commit brings one → snapshot, in the folder of this very table, on this very base
 INVARIANT  a claim lands only in the table that it was planned for (`identity`) and never makes a table's folder.
 INVARIANT  a snapshot never stays behind a gap: a rollback deletes first and looks for newcomers then, a claim creates

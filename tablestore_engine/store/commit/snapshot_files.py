@@ -1,8 +1,5 @@
 """From a planned commit to the files of one snapshot: vectors, manifests, lists, and the snapshot value itself.
 
-Names      Planned        what one commit changes, decided on some base
-           DeltaFiles     what was written once for a plan and survives a rebase
-           SnapshotFiles  writes both parts
 Steps      delta part (once per plan): index files → delta manifest and list → changelog manifest and list
            base part (once per base): base list, its manifests merged when it is time → index manifest
 INVARIANT  everything is durable before the snapshot that names it is claimed.

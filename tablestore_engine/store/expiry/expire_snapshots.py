@@ -2,9 +2,6 @@
 
     expire/floor-<N>-<uuid>   snapshots below N do not count, for any reader, from the moment it is there
 
-Names      expire_snapshots   the only entry: rules, and how far the log is → ExpireReport
-           ExpireReport       what went, and why no more
-           delete_files       the one place where files of a table's past are deleted (also by expire_tag)
 Steps      look     1 rules and holds → range [first, end)   2 the files that the range alone names
            hide     3 the floor   4 holds, tags, branches once more: who came before the floor is seen here, who comes
                     behind it finds no snapshot   5 EARLIEST, the floor of other engines

@@ -1,6 +1,5 @@
 """A tag goes, and with it the files that it alone kept: its snapshot has expired.
 
-Names      delete_tag
 Steps      the tag's file → when its snapshot does not count any more: its files, less those of the earliest snapshot
            that does, of other tags and of branches
 INVARIANT  files come once and go once: what a tag and a later snapshot share is in each snapshot between them, so that

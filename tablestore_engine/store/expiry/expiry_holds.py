@@ -1,10 +1,5 @@
 """Who still needs old snapshots of a table, and which files: staged snapshots, consumers, rollbacks; tags, branches.
 
-Names      find_holds     snapshots that must stay, with all after them
-           find_kept      names of files that stay although their snapshot goes
-           list_branches  names of branches
-           has_own_changelog   whether another engine keeps changelogs longer than snapshots here
-           list_idle_consumers   those that nobody has moved for too long: they hold nothing back
 Holds      a staged snapshot's base: publishing compares with it and walks from it to the newest. A consumer's next
            snapshot, and the one before it where its changes are the difference. The target of a rollback that is at
            work.

@@ -1,8 +1,5 @@
 """Which snapshots go: the rules of expiry, over ids and times. Pure.
 
-Names      Hold          a snapshot that has to stay with all after it, and who needs it
-           Choice        which ones go, and why no more of them
-           pick_expired  the choice
 Rules      E earliest, L newest. Those from E on go, up to the first of
            1 L - keep_min + 1: so many always stay   2 the smallest hold   3 E + limit: so many at once
            4 the first one whose successor is younger than `retained`, unless it is older than the newest keep_max

@@ -1,11 +1,5 @@
 """Which partitions are old enough to go: the rules of partition expiry, over values and texts. Pure.
 
-Names      PartitionChoice   those that go, and what stays of those that one would think of
-           partition_time    values of a partition → its time
-           is_expired        (time, rule, now) → whether it goes
-           pick_expired_partitions   the choice among all
-           check_rule        the options fit the table's partition columns
-           shown_partition   values as people write them
 Steps      values → texts of their columns → the pattern filled in → the formatter → a time of UTC, against now
 INVARIANT  no time, no expiry: NULL, a blank text, what the formatter does not read stays for ever, and is counted.
 INVARIANT  a time is its partition's beginning: at exactly `retained` it stays, a millisecond later it goes.

@@ -1,10 +1,5 @@
 """The files that snapshots name: what expiry may take away, and what somebody still needs.
 
-Names      NamedFile, NamedFiles   paths and sizes by name; all of one errand in the order in which they are deleted
-           dropped_data    data files that a range of snapshots removed
-           live_data, changelog_files, metadata_files   of one snapshot
-           needed_names    names of everything that a reader of a snapshot opens
-           mentioned_names   names of everything that what is left of a snapshot speaks of; names_of: of one entry
 INVARIANT  file names are unique in a table (uuid): a name that is needed anywhere is needed everywhere.
 INVARIANT  a manifest that cannot be read is an error and never an empty one: what cannot be known is kept.
            The exception are snapshots that an expiry had begun to take away (`floor`): their data files went before

@@ -1,9 +1,5 @@
 """What one bucket holds, and what one task changes of it: the values that planning, tasks and commits exchange.
 
-Names      BucketId       bytes of its partition, and its number
-           BucketState    all live files of one (partition, bucket) at one snapshot: input of every task
-           BucketChange   files added and removed, changelog, vectors and counts: output of every task
-           empty_bucket   the state of a bucket without files
 INVARIANT  both are immutable: a lost race throws the change away and plans again on a newer state.
 INVARIANT  `deletion_vectors` of a change is the complete map of the bucket, or None when no vector changed;
            the index manifest has exactly one entry per bucket, which holds all of them.

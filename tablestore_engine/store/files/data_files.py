@@ -1,7 +1,5 @@
 """Writing the Parquet files of one bucket: data, changelog and append files with their metadata.
 
-Names      DataFiles     the parts that every file operation needs, and the operations
-           RunRows       sorted rows with their sequence numbers (and kinds), ready to be written
 Steps      key and system columns → rolling_writer: row groups, files of the target size → statistics, key range
 INVARIANT  a file is complete and durable before its metadata exists; its rows are sorted by key, one per key
            (changelog: -U before +U).

@@ -1,9 +1,5 @@
 """What the metadata of one file says of its rows, gathered piece by piece while the file is written.
 
-Names      FactsOf      what is the same for every file of a writer: schema, statistics, level, source, clock
-           KeyedFacts   a data or changelog file of a keyed table
-           AppendFacts  a file of an append-only table
-           Counter      sequence numbers that go on from file to file
 INVARIANT  facts are those of all rows of the file, however they were cut; no rows are kept, but the last one.
 """
 

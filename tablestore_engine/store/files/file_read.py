@@ -1,7 +1,5 @@
 """Reading one stored file with any newer schema of its table: the only way to rows of a file.
 
-Names      FileReader     rows of stored files, with the columns and types of one schema: whole, or in blocks
-           RowBlock       neighbouring rows of a file, and where they begin
 Steps      plan by field id → read the needed columns → old types to new, partition columns as constants →
            drop hidden positions
 INVARIANT  partition columns come from the manifest, never from the file (format.md#evolution).

@@ -1,9 +1,5 @@
 """Reading one Parquet file, checked: what comes out are the rows that were written, or an error that names the file.
 
-Names      ParquetInput   an open file: row group starts, metadata, rows of some groups and columns
-           portions       row groups → neighbours that are read together
-           FooterChecks   footers only: for readers that decode pages themselves (Spark)
-           verify_parquet everything in it, page by page
 Steps      footer → its checksum → checksums of the wanted chunks → decode; page checksums where it has none
 INVARIANT  a flipped bit in a file that we wrote is TS1160 or TS1360, or changes no row.
 LIMIT      files of other engines have page checksums at most: their page headers and footers are taken as they are.

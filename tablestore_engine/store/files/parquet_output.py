@@ -1,8 +1,5 @@
 """Writing one Parquet file with checksums over everything in it.
 
-Names      ParquetOutput   rows in, a file with checksums out
-           chunk_offsets, leaf_count   where column chunks lie; how many an Arrow column has
-           statistics_columns   the columns whose bounds are written
 Steps      row groups go to the sink as they come, each write adds to the running sum → the footer is held back →
            running sums at the borders of column chunks → into the footer → the footer's own sum → sink
 INVARIANT  no byte of a file is without a checksum: pages have Parquet's own (any reader can check them), page headers

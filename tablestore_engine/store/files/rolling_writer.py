@@ -1,7 +1,5 @@
 """Rows in their final order become files of about the target size, while they come: nothing waits but a row group.
 
-Names      RollingWriter   a context manager: `add` rows, then `metas` are the files, in order
-           FileFacts       what a file's metadata says of its rows, gathered as they are written
 Steps      pieces → row groups of the table's size → the open file, which is closed at the target size → its facts
 INVARIANT  files, row groups and metadata do not depend on how the rows were cut into pieces (groups that bytes cut
            short may).

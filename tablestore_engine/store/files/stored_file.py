@@ -1,7 +1,5 @@
 """One Parquet file of a table, as every reader and writer sees it.
 
-Names      StoredFile     where the file lies, its metadata, the schema it was written with, its dead positions
-           visible_mask   row number → is it there
 INVARIANT  a value that can be sent anywhere: reading the file takes nothing else but a file system.
 WHY        one value for all: what plans of a read, states of a bucket and changelogs know of a file is the same.
 """

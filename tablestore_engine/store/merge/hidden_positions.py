@@ -1,6 +1,5 @@
 """Keyed tables without deletion vectors: which positions of a bucket's files a merging reader would drop.
 
-Names      merged_positions   files of one bucket → file name → positions to skip
 Steps      one sorted run without deletes → nothing to do; else key, sequence and kind columns, one key range after the
            other → lsm.merge_on_read
 Memory     a step of those columns (row_budget), and the bitmaps

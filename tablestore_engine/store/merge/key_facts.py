@@ -1,8 +1,5 @@
 """What the keys of stored files really are, for verify: read step by step, held against the metadata.
 
-Names      KeyFacts        order, sequence numbers and retractions of one file; `problems` against its metadata
-           read_key_facts  one file → KeyFacts
-           count_repeats   keys of several files that are visible more than once
 INVARIANT  keys and system columns are read, nothing else, and a step of them is held (row_budget).
 """
 

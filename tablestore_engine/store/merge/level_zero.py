@@ -1,6 +1,5 @@
 """Level 0, the inbox: rows that other writers left there become one batch for the merge.
 
-Names      read_level_zero   files of level 0 → batches, one version per key
 Steps      read rows with kinds and numbers, one key range after the other → incoming_batch.batch_of_stored
 INVARIANT  the order of files does not matter, only the order that the rows carry (format.md#merge-order).
 INVARIANT  a winner keeps its sequence number; the row of a winning delete only takes its key away.

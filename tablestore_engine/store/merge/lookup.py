@@ -1,12 +1,5 @@
 """Find the one visible stored row of each key, and fetch it: what merge-on-write costs.
 
-Names      KeyCache      bounded memory of decoded key columns; files never change, so the path is enough
-           Hits          (incoming row, file, position) of every key that has a visible row
-           FileHits      the same of one file
-           find_hits     key columns only; files and row groups that cannot hold a key are skipped
-           absent_rows   picked rows that no incoming row hits
-           key_columns   comparable keys of a file; key_range: its smallest and largest by its metadata
-           fetch         the stored rows themselves, read from the row groups that were hit
 Steps      1 skip files by key range  2 skip row groups of large files outside of the range of incoming keys
            3 key columns → comparable words  4 binary search (one fixed-width key) or join
            5 drop positions that are already deleted

@@ -1,7 +1,5 @@
 """Which stored rows a batch meets: at once for few rows, one key range after the other for many.
 
-Names      MergeStep    a part of the batch, the hits of its keys, the picked rows of its range that it does not hit
-           find_steps   batches and a bucket → steps in key order
 Steps      few rows: probe the files that can have their keys (lookup) → one step
            many: the batches and the key columns of all files, side by side (lsm.range_merge) → of each range the pairs
            of equal keys; rows that vectors hide are no hits

@@ -1,6 +1,5 @@
 """Rows that a bucket had in another snapshot, as one batch for the merge.
 
-Names      read_visible   files as some snapshot had them → batches, the visible row of each key
 Steps      visible rows, one key range after the other → incoming_batch.batch_of
 INVARIANT  the files hide what their snapshot hid, so a key comes once; values are those of today's schema.
 """

@@ -1,6 +1,5 @@
 """Stored files of one bucket, read side by side: the rows of one key range after the other.
 
-Names      read_ranges   files → of each range the pieces of all files that have rows there
 Steps      files whose key ranges do not meet become one chain → each chain is read in blocks → lsm.range_merge
 INVARIANT  files that lie behind a cut are not opened yet, those before it are closed: one file of each chain is open.
 INVARIANT  when the files together are one step there is one range: everything is read at once, as if nobody had cut.

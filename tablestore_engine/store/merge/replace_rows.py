@@ -1,6 +1,5 @@
 """Replacing rows of an append-only bucket: only what differs is deleted and written.
 
-Names      replace_rows   stored rows that a filter picks give way to the new rows: → BucketChange
 Steps      1 picked positions, file by file  2 picked rows that equal a new row stay where they are  3 for each file
            what is left: nothing → the file goes; most of it → a deletion vector; else → its rows move to a new file
            4 the new rows that found no equal are appended

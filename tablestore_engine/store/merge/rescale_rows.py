@@ -1,6 +1,5 @@
 """Rows of some buckets that belong into one bucket of another layout: the same rows in other files.
 
-Names      rescale_rows   files of a partition → the one run (or the files) of a bucket of the new layout
 Steps      keyed: visible rows of all files, one key range after the other → those of this bucket, in key order → a run
            append-only: file by file, in the order that they have
 INVARIANT  visible rows are the same before and after, by key with their sequence numbers; no changelog, since nothing

@@ -1,14 +1,5 @@
 """Was this commit made before? Answered without reading every snapshot.
 
-Names      following_properties   what each snapshot says of those before it
-           find_pair              the snapshot of a (user, identifier), or None
-           find_row_commit        the commit that made the rows of a snapshot
-           rows_version           the same as text, which the publishing gate compares: `user:identifier`; NO_ROWS
-           commit_of              `user:identifier` of one snapshot
-           find_commit            the number of the snapshot of that commit, from one number on
-           was_committed          whether one of the newer snapshots is of that commit
-           base_of                what a snapshot says of the one that it was planned on
-           follows                whether a snapshot was planned on that base; goes_back_to: or on one after it
 Recent     property `tablestore.recent`: four bytes per earlier snapshot, newest first, of a digest of its (user,
            identifier); up to 255 of them, base64. A digest that is not ours proves that the snapshot is not ours;
            one that is (or one in 2^24 times looks like it) is read. A new user of a table with 10,000 snapshots reads

@@ -1,7 +1,5 @@
 """Consumers of one branch: named readers, and how far each is.
 
-Names      ConsumerStore   find, list, put, delete; those that nobody has moved for long
-           FoundConsumer   one of them, and when it moved
 INVARIANT  a consumer's file is replaced in one step: who looks sees the old progress or the new one.
 PAIMON     other engines overwrite it in place: a file that cannot be read is looked at again, for a moment.
 """

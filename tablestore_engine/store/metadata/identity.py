@@ -1,8 +1,5 @@
 """Which table lies in a folder: a name may be dropped and made anew, a table never becomes another one.
 
-Names      find_identity   the identity of the table at a place, None when there is no table
-           identity_of     the one that a first schema gives
-           TableGuard      lets a claim happen only in the table that it was planned for
 Identity   the digest of the first schema file, which never changes; tables that we make carry a uuid in it
            (`tablestore.table-uuid`), and those of other engines the time of their creation.
 INVARIANT  a claim belongs to an identity: it is looked at when the claim already has its place in the folder

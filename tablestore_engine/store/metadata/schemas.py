@@ -1,7 +1,5 @@
 """Schema files of one table (and branch): find, read, create exclusively; which of them is the table's schema.
 
-Names      SchemaStore     list, get and claim of `schema/schema-<N>`; the schema that counts
-           is_same_schema  equal but for number, time and claim; is_described: and comments
 Rule       The schema of a table is the one that its newest snapshot names. A file that a commit of ours claimed
            (`tablestore.claim`) and that no snapshot names changes nothing for any reader: its commit died or was
            overtaken, and only its number is spent. A newer file without a claim is another engine's ALTER, complete

@@ -1,6 +1,5 @@
 """Snapshot files of one branch: find, read, claim; the two hints beside them.
 
-Names      SnapshotStore   latest, earliest, get, list, by timestamp, claim
 Steps      latest: hint → does it exist, and none after it? → else walk on, else list the folder
 INVARIANT  a snapshot exists if and only if its file exists and no floor lies above it; hints are only hints, and are
            checked when read. A floor is there while expiry takes files away, or died doing it (expire).

@@ -1,11 +1,5 @@
 """How far of its sources a table has got: it stands in the table's own snapshots, and moves with the rows.
 
-Names      PositionStep        how one source moved with a commit: from `before` to `after`
-           positions_of        what a table has of each source, at a snapshot
-           check_steps         a commit's steps against its base, and the properties of its snapshot
-           encode_steps, steps_of   the steps, as a property; they travel with staged snapshots
-           joined_steps        of two commits that become one
-           steps_back          what a restore does to positions: rows of then, read up to then
 Properties `tablestore.positions`   {source: position}, the same in every later snapshot until a commit moves one
            `tablestore.moved`       {source: [before, after]} of this very commit; [after] alone: whatever it was
 Source     whoever reads it gives it a name that means this source and no other, and texts that only he reads

@@ -1,6 +1,5 @@
 """Tags: names for snapshots that expiry leaves alone.
 
-Names      TagStore   create, get, delete, list
 INVARIANT  a tag is a full copy of its snapshot, created exclusively: it never moves.
 INVARIANT  a tag that `create` returned keeps its files: it was there while the snapshot still counted (expire).
 """

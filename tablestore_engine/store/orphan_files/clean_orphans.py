@@ -1,7 +1,5 @@
 """Find and delete the orphan files of a table: files that nothing references, checked twice before a deletion.
 
-Names      clean_orphans   the only entry: looks, and deletes when it is asked to → OrphanReport
-           OrphanRequest, OrphanReport
 Of whom    killed writers, failed writes, discarded or half-made stages, rollbacks, deleted tags, temporary files, empty
            bucket folders. What a stopped expiry left is named until the next one ends it.
 Steps      look    1 all files  2 what is named (referenced_roots)  3 older than the grace and unnamed: the report

@@ -1,9 +1,5 @@
 """What lies in a table's folders: files whose names say what they are, and how old everything is.
 
-Names      TableFile     one file, stage folder or empty bucket folder: path, kind, bytes, age
-           Listing       all of them, and what was passed by, with the reason
-           list_table_files   the only entry
-           newest_in     when a folder was last touched; is_claim: a temporary file that may become a snapshot
 Steps      bucket folders, by the partition columns of the schema → manifest, index, statistics → temporary files of all
            folders, branches too → branches as wholes
 INVARIANT  only a plain file (no link, no device) of a trusted owner counts, and only when its whole name is one that an

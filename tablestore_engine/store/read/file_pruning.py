@@ -1,8 +1,5 @@
 """Which files can hold a row that a condition is true of: from the manifest alone, nothing is opened.
 
-Names      ColumnFacts    what is known of one column in one file
-           may_match      condition and facts → may there be such a row
-           prune          the files that are worth opening
 Steps      partition value → bounds and null count of the statistics → bucket by the hash of the values that the
            condition leaves to the bucket key
 REQUIRES   files of a ScanPlan, whose dead positions are known already: merging looked at all versions before, so

@@ -1,7 +1,5 @@
 """Reading the rows of a plan that fulfil conditions, without the files that cannot have any.
 
-Names      parse_conditions   (column, operator, value) … → one condition, all of them must hold
-           read_matching      its rows
 Steps      spelling and types → files (file_pruning) → columns that are asked for and those that decide → mask
 """
 

@@ -1,6 +1,5 @@
 """The rows of some keys at one state of a keyed table: what a log looks up that has to set keys right.
 
-Names      find_rows   keys → their visible rows
 Steps      keys → their buckets (rows.routing) → sorted, each once → the visible row of each (merge.lookup)
 INVARIANT  a key has at most one visible row; keys without one are simply not in the answer.
 """

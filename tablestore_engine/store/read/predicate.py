@@ -1,10 +1,5 @@
 """What a reader asks of rows, as far as files can be left out by it: conditions as values, and their truth for rows.
 
-Names      Predicate    Compare, OneOf, Prefix, Missing, And, Or; ANYTHING (a condition that is not understood), NOTHING
-           negate       the rows for which a condition is FALSE (not: not TRUE)
-           pinned       the only values that a column can have
-           comparable   a value of a column as what conditions and bounds are compared by
-           matching     truth for each of some rows
 Values     BOOLEAN and integers int · FLOAT, DOUBLE float · DECIMAL Decimal · VARCHAR str · DATE days · TIMESTAMP(_LTZ)
            microseconds since 1970, both int. Other types are never compared.
 INVARIANT  three-valued as in SQL: a row with NULL fulfils no Compare, OneOf or Prefix, nor the negation of one.

@@ -1,9 +1,5 @@
 """Planning a read: a snapshot becomes the list of its live files, each with the row positions to skip.
 
-Names      ScanPlan   what to read; merge-free: dropping `deleted` positions of its files gives the table
-           Scanner    snapshot → plan for readers, snapshot → bucket states for writers
-           bucket_files   files grouped by bucket
-           is_merged      whether rows of a file are visible or not by the other files of its bucket
 Steps      base list, then delta list → manifests → entries merged → partition and bucket filters → vectors attached
            keyed table without vectors (written by others): positions computed from the key columns (hidden_positions)
 INVARIANT  level 0 of a table with deletion vectors is no part of the table yet: readers skip it, writers see it.

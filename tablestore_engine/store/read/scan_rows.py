@@ -1,8 +1,5 @@
 """A scan plan becomes rows: file after file, in plan order, with the columns of the plan's schema.
 
-Names      read_plan      all rows as one Arrow table
-           read_batches   the same as a stream of record batches, a step of rows in memory at a time
-           result_schema  the Arrow schema of a read
 INVARIANT  the order of rows is the order of the plan's files, then of rows in the file: equal for equal plans.
 """
 

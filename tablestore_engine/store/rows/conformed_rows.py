@@ -1,7 +1,5 @@
 """Incoming rows as their table wants them: columns by name, types by safe casts, every rule of a column checked.
 
-Names      conform         rows → rows of the table's Arrow schema, or one clear FixData
-           frame_samples   some rows of the named columns, for messages
 Steps      columns by name → cast that loses nothing → lengths → NOT NULL → keys without null
 INVARIANT  nothing is rounded, cut or wrapped: a value that does not fit stops the whole batch (P7). Floats that
            become DECIMAL or FLOAT are the exception, they have no exact form.

@@ -1,10 +1,5 @@
 """Rows of one bucket become a batch: one version per key, in key order, ready to meet the stored rows.
 
-Names      Batch           that
-           batch_of        rows of a write and their kinds → Batch, or a refusal
-           batch_of_stored rows of level 0 with their numbers → Batch
-           join_batches    neighbouring batches → one; empty_batch: none
-           sequence_of     comparable sequence columns of rows, if the table has a sequence field
 Steps      -U rows that say nothing go (unless the engine combines) → versions in merge order → merge engine
 REQUIRES   rows are checked and have the table's columns (routing.route_rows).
 INVARIANT  the outcome depends on the arrival of rows only where `tablestore.duplicates` = last says so.

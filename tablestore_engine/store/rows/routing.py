@@ -1,8 +1,5 @@
 """Rows on their way to (partition, bucket): one pass, order within a bucket kept.
 
-Names      RoutedRows   rows of one bucket
-           first_values partition values of a row
-           route_rows   rows of one batch → RoutedRows, ordered by partition bytes and bucket
 Steps      conform → partition codes and bucket numbers per row → stable sort by group → slices
 INVARIANT  every rule that rows can break is checked here, before the first file is written (P7), and nowhere again:
            but for repeated keys, which only sorting finds (incoming_batch).

@@ -1,9 +1,5 @@
 """When two rows are the same row: one by one of aligned tables, or as multisets of rows without a key.
 
-Names      rows_identical whether row i of one table is row i of the other
-           RowPool        rows that wait for an equal one
-           numbered_rows  comparable columns, the row number in front, the number of the occurrence at the end
-           comparable_rows   columns in which equal rows are the same rows
 Rule       the k-th occurrence of a row on one side equals the k-th on the other. NULL equals NULL, NaN equals NaN,
            -0.0 differs from 0.0; nested values are compared by their text.
 INVARIANT  what is taken from a pool is gone: two stored rows never stand for one new row.

@@ -1,9 +1,5 @@
 """Which stored rows a write replaces: decided by the store on every base anew, so that a lost race plans again.
 
-Names      EveryRow (EVERY_ROW), Interval, SameKeys, RowPositions   the kinds of choice (RowFilter)
-           picked_rows     the visible rows of one file that are picked, None when it has none
-           check_filter    columns and types, before anything is read or written
-           check_positions the files that positions name are there
 Steps      statistics of the file → the columns that decide, nothing else → a mask of row positions
 INVARIANT  NULL is in no interval and equals no key: such rows stay, as under SQL's WHERE.
 INVARIANT  positions name files of one snapshot; when such a file is gone the write is refused (TS1386), never guessed.

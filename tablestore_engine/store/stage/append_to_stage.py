@@ -3,9 +3,6 @@
     branch/branch-ts_staged_<name>/snapshot/snapshot-<N+1>   the stage: all writes so far as one snapshot
                                   /turn/<uuid>               what takes the place of the stage that has this uuid
 
-Names      More            one more write: its plan, identity and properties
-           write_more      the commit loop for it
-           merged_changes  changes of a table, one after the other, as one; pure
 Steps      1 plan on the staged snapshot, folds too  2 what was staged and what comes → one change of the base
            3 the turn: one exclusive create, named by the snapshot that it replaces; who loses it plans again
            4 what tests said goes, since it is about other rows  5 the turn's content becomes the staged snapshot

@@ -1,9 +1,5 @@
 """A staged snapshot on a newer base: compactions since then changed no row, so what its tests saw is still true.
 
-Names      StagedSnapshot    one staged snapshot with its base and outcomes
-           staged_changes    what it changes of its base
-           publish_rebased   publish it on main's newest snapshot, or say that it has to be planned anew
-           base_moved        TS1308
 Steps      1 everything on main since its base only compacted (or described columns)?
            2 its buckets were left alone → the same data files under new manifests
              a compaction rewrote one of its buckets → its changelog, which is what the tests saw as a difference, is

@@ -1,16 +1,5 @@
 """Which work the buckets of a table need: a snapshot's states, and rows, become tasks. Pure: no file is opened.
 
-Names      plan_bucket        one bucket and its rows → its task: the only place that decides by key or no key
-           plan_write         all tasks of a write: plan_rows, then plan_replaced
-           plan_rows          the tasks of buckets that get rows
-           plan_replaced      the tasks of buckets that get none and lose what the write replaces
-           plan_restore       the tasks that give buckets the rows of another snapshot
-           plan_rescale       the tasks that bring all rows into another number of buckets
-           plan_preparation   keyed, before a write: the folds that are due, then level 0
-           plan_compaction    keyed, when asked for: everything into one run per bucket
-           plan_joins         append-only: which files to join, bucket by bucket
-           plan_small_files   the same for one bucket
-           levels_of          the sorted runs of a bucket
 Steps      a bucket without a free level, with too many runs or mostly dead files is folded first; only then can its
            level 0 be taken in, in a further snapshot
 INVARIANT  equal inputs give equal tasks in equal order, so that planning again on the same base changes nothing.

@@ -1,10 +1,5 @@
 """Performing bucket work: the one place where a task becomes files and a change. Threads, Spark tasks and jobs call it.
 
-Names      FileAccess   what the outside gives: file system, clock and ids, memory of key columns
-           run_task     one task → BucketChange
-           run_and_hand_on   the same, and its changelog rows to whoever gets them before the commit
-           RunTasks     the port: tasks and access → changes in their order. spark/executors.py is the other one
-           run_tasks    the one of this process: a few threads
 Steps      upsert: one row per key → find the visible stored rows → decide → new run, vectors, changelog
 INVARIANT  a change is complete: with it, readers see every key once, and the changelog turns the old rows into the new.
 INVARIANT  nothing is committed here: a change that is thrown away leaves only files that nothing names. A task that

@@ -1,9 +1,5 @@
 """How much work a bucket task is, by metadata alone: what decides where it runs. Pure: no file is opened.
 
-Names      input_bytes    bytes of the stored files that a task reads from end to end
-           carried_bytes  bytes of the rows that travel with the task
-           first_portion  the first tasks of a list up to a size
-           is_tiny        whether a task is mostly Python around small files
 WHY        rows that only look up their keys (Upsert, Append without picks) read pages, not files: they count nothing,
            so that a hundred rows into a large table stay the small write that they are.
 """

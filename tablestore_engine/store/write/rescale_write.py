@@ -1,6 +1,5 @@
 """Another number of buckets: all rows are written anew into them, and nothing changes for readers.
 
-Names      RescaleWrite   the plan on one base, called by the committer until its claim is won
 Steps      schema with the new count → folds and level 0 that are due → the states of all buckets → a task for each new
            bucket (bucket_plan) → one snapshot: all old files go, the new ones come, with the new schema
 INVARIANT  the snapshot is COMPACT: every row is what it was, so statements and verdicts that were computed before stay

@@ -1,6 +1,5 @@
 """A table gets the rows of an earlier snapshot back, by a snapshot that says what changed: history goes on.
 
-Names      RestoreWrite   the plan on one base, called by the committer until its claim is won
 Steps      base unmoved? → folds and level 0 that are due → files of then and now, bucket by bucket → tasks where they
            differ (bucket_plan) → changes: a difference, with an exact changelog (decision 0002)
 INVARIANT  rows that somebody commits meanwhile are not undone unseen: the restore is refused (TS1324).

@@ -1,11 +1,5 @@
 """May this request be written on this base, and with which schema? Asked on every base anew, before a file is written.
 
-Names      check_unmoved        rows that were computed from a snapshot are right on it only
-           target_schema        the schema to write with: the table's, or the one that the request brings
-           check_table_writable what we do not write, and so do not compact either
-           check_picks          the files that row positions name are there
-           check_bucket_count   whether a write rewrites its extent for another bucket count
-           check_log_takes      rows that go need a log that can say so
 INVARIANT  nothing is written here. A refusal on this base may be an agreement on the next one: others commit meanwhile.
 """
 

@@ -1,8 +1,5 @@
 """One write on one base, called by the committer until its claim is won: plan, perform, say what changes.
 
-Names      RowsWrite      rows in the driver
-           ChangesWrite   changes computed elsewhere (Spark tasks)
-           MakeChanges    how those come about
 Steps      schema → routed rows → extent → a step before it, if due (compaction_step) → states → tasks (bucket_plan)
            → changes (TableContext.run) → what the snapshot changes
            keyed: an overwrite is a difference, so that its changelog is exact (decision 0002)

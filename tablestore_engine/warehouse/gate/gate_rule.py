@@ -1,12 +1,5 @@
 """Which staged snapshots may be published: the one rule of dbt, Python and the command line. Pure, no I/O.
 
-Names      Outcome        what one test said, and of which rows
-           Staged         one staged snapshot: what it waits for, what its tests said
-           World          what readers see now, and which of the awaited commits they have seen
-           GateBook       the staged snapshots that are known; every change gives a new book
-           pick_group()   the snapshots that must go out next, together and in this order
-           order_group()  the members of a group, parents first
-           explain()      why one of them is held back, in words
 Terms      a version is `user:identifier` of the commit that made the rows: publishing and folding keep it.
 Rule       1 every gate has an outcome that counts, all of these are green
            2 an outcome counts for a staged snapshot if the test read that very snapshot, or not its table at all;

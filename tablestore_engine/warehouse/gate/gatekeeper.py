@@ -1,8 +1,5 @@
 """Publishing what the gate lets go: reads what lies beside the staged snapshots, asks the rule, performs it.
 
-Names      Gatekeeper        book, world, outcomes, publishing of one warehouse
-           Publication       what became of one staged snapshot: published, pending or refused
-           stage_properties  a staged snapshot's gates, parents and owner, as properties of it
 Steps      publish a group: 1 no member's table has moved, and every log could be sent now
            2 claims, parents first: each is one exclusive create
            3 logs, in the same order  4 branches of what is in table and log are removed  5 what is due expires

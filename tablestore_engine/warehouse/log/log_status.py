@@ -1,9 +1,5 @@
 """How far a table's log is behind its table: snapshots, rows, seconds.
 
-Names      LogStatus   one table's: its newest snapshot, the log's state, what is pending
-           Pending     what the log lacks
-           count_pending()   from the snapshots' metadata; no row is read
-           find_contradiction()  pure: what publishing would say of these two histories
 INVARIANT  unknown is None, never 0: of a log whose progress cannot be told, of a table that was rolled back behind it,
            of changes that are a difference and known only when they are read.
 """

@@ -1,6 +1,5 @@
 """The logs of a warehouse's tables: which table has one, and everything that is done with it.
 
-Names      Logs   check, publish, reset and drop by table; a log for a table to be; size limits of its rows
 INVARIANT  before every commit, and every claim of a staged one, the log is checked; after it the outbox is tried: what
            an earlier process left unpublished goes first, in order; an error behind it says so (PublishPending).
 INVARIANT  a table with a log appears only after its log is there and claimed (P7).

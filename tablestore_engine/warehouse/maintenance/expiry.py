@@ -1,6 +1,5 @@
 """Expiry of the tables of a warehouse: behind each commit what is due, and what somebody asks for.
 
-Names      Expiry   after_commit() when due, run() when asked
 Steps      behind a commit: does the table want it → partitions that are due (a commit) → how far this process knows its
            log to be → store.expiry.expire_snapshots
            when asked: the log is asked how far it is → store.expiry.expire_snapshots

@@ -1,6 +1,5 @@
 """Orphan files of a warehouse: of its tables, also of those that wait for a name, and folders that are no table.
 
-Names      Orphans   of_table, tables, folders
 INVARIANT  nothing of another user is touched, and nothing without `delete`.
 """
 

@@ -1,6 +1,5 @@
 """Expiry of partitions of the tables of a warehouse: behind commits when it is time to look, and when somebody asks.
 
-Names      PartitionExpiry   when_due() behind a commit, run() when asked
 Steps      the log is checked → store.expiry.expire_partitions commits → what was committed is published
 INVARIANT  behind a commit this process looks at once, and then when the interval of the table has passed; a look that
            fails counts as one: the next commit is not made to wait for the same trouble.

@@ -1,7 +1,4 @@
-"""Comments of a table and its columns as one change of its schema.
-
-Names      set_all_comments   pure: schema, comment and column comments -> schema
-"""
+"""Comments of a table and its columns as one change of its schema."""
 
 from __future__ import annotations
 

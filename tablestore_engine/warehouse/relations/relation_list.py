@@ -1,9 +1,5 @@
 """The tables and views of a database, the damaged ones among them.
 
-Names      RelationInfo      one table or view
-           list_relations    what lies in a database; one that cannot be read carries its `problem`
-           DAMAGED           what reading one table's metadata raises when the fault is in that table alone
-           describe_damage   such an error in one line
 INVARIANT  one damaged table is no reason not to see the others, and is never left out in silence.
 """
 

@@ -1,6 +1,5 @@
 """ALTER TABLE as a pure change of the schema.
 
-Names      alter_schema   (schema, action, parsed columns) -> schema
 INVARIANT  rows that are stored mean the same afterwards: no default for old rows, no new NOT NULL, layout stays.
 """
 

@@ -1,7 +1,5 @@
 """Statements about the rows of one table: INSERT, DELETE, UPDATE, MERGE, TRUNCATE, RESTORE.
 
-Names      insert delete update merge truncate restore
-           insert_mode   what INSERT OVERWRITE replaces
 Steps      the table's columns → a query whose rows are the change (spark/dml_queries.py) → one commit
 """
 

@@ -1,7 +1,5 @@
 """One statement that runs: what it reads and changes the warehouse with.
 
-Names      RunningStatement   analyses its queries, looks its table up, hands its rows over
-           StatementResult    columns and rows, or the report of a change
 INVARIANT  UPDATE, DELETE and MERGE hand over the state they were computed from; a table that moved on refuses them.
 """
 

@@ -1,8 +1,4 @@
-"""SHOW and DESCRIBE, answered from our catalog in the columns that Spark uses.
-
-Names      show()       SCHEMAS, TABLES, VIEWS, COLUMNS, TBLPROPERTIES
-           describe()   the columns of a table, and facts when EXTENDED
-"""
+"""SHOW and DESCRIBE, answered from our catalog in the columns that Spark uses."""
 
 from __future__ import annotations
 

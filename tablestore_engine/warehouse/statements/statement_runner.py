@@ -1,7 +1,5 @@
 """A parsed statement -> what happens: queries go to Spark with names resolved, changes of tables become actions.
 
-Names      StatementRunner   run(): one statement, executed now
-           needs_session     whether a statement must wait for Spark: what only drops names works without
 Steps      match the statement → analyse its query through the resolver → one call of the actions
 INVARIANT  nothing but queries and session statements reaches Spark, so Spark's catalog never holds user data.
 """

@@ -1,8 +1,5 @@
 """What a statement does to the tables, views and schemas of a warehouse, once it is understood and checked.
 
-Names      TableActions   one method for each kind of change
-           TableWish      what CREATE TABLE says
-           RowsRequest    what INSERT, UPDATE, DELETE, MERGE say about the rows of a DataFrame
 INVARIANT  CREATE OR REPLACE keeps the history of a table: it is one snapshot with the difference.
 INVARIANT  a statement computed from a state of the table (UPDATE, MERGE, DELETE) commits on that state only.
 """

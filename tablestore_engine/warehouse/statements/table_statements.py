@@ -1,6 +1,5 @@
 """Statements about tables, views and schemas: CREATE, DROP, ALTER, COMMENT.
 
-Names      create_table create_view drop alter comment_on create_schema drop_schema
 INVARIANT  a statement is checked, and its query analysed, before the first action.
 """
 

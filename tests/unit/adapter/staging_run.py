@@ -1,9 +1,4 @@
-"""Drives the publish coordinator as dbt does, over a real engine: no Spark, no dbt.
-
-Names      Run      one dbt invocation: builds models, runs tests
-           NODES    its graph: daily is built from orders, one test reads orders and other
-           latest   what readers see; staged: tables with something staged
-"""
+"""Drives the publish coordinator as dbt does, over a real engine: no Spark, no dbt."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A small warehouse written through Engine.write, and the command line run in this process.
-
-Names      warehouse   demo.orders (keyed, three snapshots), demo.events (append-only, partitioned), view demo.big
-           run         run a command on it: exit status and what it printed
-"""
+"""A small warehouse written through Engine.write, and the command line run in this process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Names that no file system takes, and folders that are closed to us: an own error with path and next step, everywhere.
-
-Names      closed   a warehouse of somebody else, used by a process without rights (root gives its own up)
-"""
+"""Names that no file system takes, and closed folders: an own error with path and next step, everywhere."""
 
 from __future__ import annotations
 

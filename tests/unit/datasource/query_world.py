@@ -1,8 +1,5 @@
 """Spark's side of a stream in plain Python: a checkpoint, a query that can die anywhere, a sink that knows its batches.
 
-Names      Checkpoint   what survives a crash: offsets and commits, as JSON texts
-           Crash        raised where the driver dies
-           run_query    one run of the query, up to `until` batches or until nothing is there
 WHY        Spark's order of calls (measured): newest offset → offset written → commit of the batch before → partitions
            → rows → sink → commit written. A new run plans an offset without a commit again, and asks for an initial one
            where it has no batch before it.

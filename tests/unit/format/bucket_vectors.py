@@ -1,8 +1,4 @@
-"""Bucket hashes computed by Paimon's own Java code (format.md#buckets), as data for every implementation here.
-
-Names      BUCKET_VECTORS   (types, row, hash, bucket of 4, bucket of 7)
-           ROW_BYTES        (types, row, hex of the BinaryRow without arity prefix)
-"""
+"""Bucket hashes computed by Paimon's own Java code (format.md#buckets), as data for every implementation here."""
 
 # ruff: noqa: DTZ001 — values of TIMESTAMP have no zone
 from __future__ import annotations

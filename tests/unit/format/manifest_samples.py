@@ -1,11 +1,4 @@
-"""Data files and manifest entries for tests: small facts, everything overridable.
-
-Names      make_file, make_entry   one value with defaults
-           encode_manifest         bytes of one manifest, however large
-           raw_avro                an Avro file of any schema, as another writer would leave it
-           STATS_FIELDS            Avro fields of SimpleStats (reference 4.3)
-           writer_schema           the schema in the header of Avro bytes
-"""
+"""Data files and manifest entries for tests: small facts, everything overridable."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Reading statistics back, for tests of what is written.
-
-Names      decode_bounds   SimpleStats -> (minimum, maximum) per column, None = unknown
-           mode            text of the option -> StatsMode
-"""
+"""Reading statistics back, for tests of what is written."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """Change messages as the formats' own documentation has them, written without any code of ours.
 
-Names      Event       one change of a source's table: op c, r, u or d, the row before, the row after
-           COLUMNS     name → kind of a column of the sample table
-           ENCODERS    format → (event, columns) → messages [(key, value)]
-           Registry    schemas of Avro by number
 Values     as Python has them: int, str, Decimal, datetime (naive), date, bool, bytes, float
 """
 

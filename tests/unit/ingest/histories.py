@@ -1,11 +1,4 @@
-"""Histories of a source's table, and a source in memory that tells them.
-
-Names      histories      lists of events, for hypothesis
-           fold           the table at the end
-           MemorySource   messages in partitions, as the port wants them
-           Killed         what a crash point raises instead of ending the process
-           ingest         all of a source into a table, by one run
-"""
+"""Histories of a source's table, and a source in memory that tells them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """An eventual log in memory: a topic, its markers, a table that is a dict, and writers that may be stopped anywhere.
 
-Names      World        topic, markers and table; `pause` is called wherever others could act
-           Process      one process: its publisher, what it remembers of its early rows
-           Dead         raised at a pause to end a process there
 WHY        log/kafka/publisher.py, eventual_log, unconfirmed_records and transactional_publish run as they are; only the
            brokers are made of lists. So thousands of interleavings fit into a second.
 """

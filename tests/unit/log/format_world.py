@@ -1,9 +1,4 @@
-"""Tables of every type for tests of formats: columns, random rows, messages, a registry that is a list.
-
-Names      EVERY, rows()    columns of each type, and a strategy of Arrow tables of them with kinds
-           messages_of      EncodedRows → LogMessage
-           Numbers          gives numbers to schemas and finds them again
-"""
+"""Tables of every type for tests of formats: columns, random rows, messages, a registry that is a list."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A disk that is really full: an own error, nothing left behind, what frees room works, and a table that goes on.
-
-Names      small_disk   a file system of 4 MB (tmpfs), where we may mount one
-           full         nothing, or little, is left on it meanwhile
-"""
+"""A disk that is really full: an own error, nothing left behind, what frees room works, and a table that goes on."""
 
 from __future__ import annotations
 

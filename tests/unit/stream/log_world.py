@@ -1,8 +1,4 @@
-"""A log in memory behind the port of log/followed_log.py, beside a real table: its changes are sent, early or not.
-
-Names      MemoryLog    topic, borders; `publish` sends what is pending, `send` rows before their snapshot
-           log_reader   a reader over it
-"""
+"""A log in memory behind the port of log/followed_log.py, beside a real table: its changes are sent, early or not."""
 
 from __future__ import annotations
 

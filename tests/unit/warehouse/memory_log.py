@@ -1,7 +1,4 @@
-"""A log in memory: a second system behind the port of log/sink.py, with which a warehouse is tested without brokers.
-
-Names      MemorySystem   logs by name; `broken` says which calls fail
-"""
+"""A log in memory: a second system behind the port of log/sink.py, with which a warehouse is tested without brokers."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""One name in the warehouse, a table with another key for it, and a file system that ends in the middle.
-
-Names      OLD       what has the name: a view, or a table with the key id; NEW: what `meaning` says of the new table
-           meaning   what a reader of the name gets; leftovers: what a change of places has left behind
-           dying     the file system of a process that is killed; deaths: one at each change, what readers have then
-"""
+"""One name in the warehouse, a table with another key for it, and a file system that ends in the middle."""
 
 from __future__ import annotations
 

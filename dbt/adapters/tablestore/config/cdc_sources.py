@@ -1,7 +1,5 @@
 """Sources of a dbt project that are kept by change messages: `meta.tablestore.cdc` of a source's table.
 
-Names      read_cdc_sources   dbt's source nodes → what to ingest into which table, by unique id
-           CDC_KEYS           what may stand there: the words of IngestSpec, but for the table, which is the source's
 INVARIANT  read completely before anything is ingested; a key that is not known is an error, never ignored.
 """
 

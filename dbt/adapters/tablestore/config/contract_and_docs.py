@@ -1,9 +1,4 @@
-"""What an enforced contract asks of the rows, and what persist_docs asks of the table.
-
-Names      Contract         key, not-null columns and checks, as the write enforces them
-           read_contract()  a model node -> Contract; empty without an enforced contract
-           read_comments()  a model node -> (table comment, column comments), as persist_docs wants them
-"""
+"""What an enforced contract asks of the rows, and what persist_docs asks of the table."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """A key lives in one partition, so the key has to hold the columns that say which one.
 
-Names      check_key_holds_partition()   refuses a model whose rows could be in two partitions under one key
 INVARIANT  pure; asked before anything is written, and every way out that the error names is accepted.
 """
 

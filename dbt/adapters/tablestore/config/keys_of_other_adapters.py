@@ -1,8 +1,5 @@
 """Config keys that dbt-spark, dbt-databricks and warehouse adapters know and this one does not.
 
-Names      IgnoredKeys         warns of them, each once
-           explain_ignored()   key -> why it has no effect here, for the keys that a model sets
-           check_rows_asked()  keys that say which rows are written or seen: refused, not ignored
 WHY        a project that moves here keeps its config; what only lays data out otherwise may be dropped with a word,
            what changes rows must not be.
 """

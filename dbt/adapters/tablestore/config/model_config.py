@@ -1,8 +1,5 @@
 """A model's config, checked once and completely before anything is written.
 
-Names      TablestoreConfig   the keys dbt knows to be ours (declared, so that IDEs and `+key` work)
-           TableSettings      what the config of one model means
-           read_settings()    the only entry: config -> TableSettings, or a TS18xx error
 Steps      1 gather: top level, then meta.tablestore, then aliases  2 spelling and secrets  3 shapes
            4 contradictions  5 what is not built yet  6 the engine's own option check
 INVARIANT  a key means the same at the top level and under meta.tablestore; given at both it must agree.

@@ -1,9 +1,4 @@
-"""Keys of a config that would put a secret where everybody reads it: refused by name.
-
-Names      refuse_secrets       of one model's config
-           refuse_secret_keys   what dbt asks while it parses, before anything of a config is written
-           ALIASES              other names of our keys
-"""
+"""Keys of a config that would put a secret where everybody reads it: refused by name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""materialized='streaming': what a model says of the streams that it follows.
-
-Names      Streaming        how rows are taken
-           read_streaming   from a config; None for other materializations
-"""
+"""materialized='streaming': what a model says of the streams that it follows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Kinds of models that dbt knows and this adapter does not build yet: refused by name, before anything runs.
-
-Names      refuse_unbuilt()   materialized views, Python models
-"""
+"""Kinds of models that dbt knows and this adapter does not build yet: refused by name, before anything runs."""
 
 from __future__ import annotations
 

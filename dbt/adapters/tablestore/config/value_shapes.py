@@ -1,6 +1,5 @@
 """Shapes of config values: what YAML and Jinja may deliver for a column list, a number, a choice, a map.
 
-Names      read_columns  read_text  read_choice  read_mapping  read_bucket_count  read_predicates
 INVARIANT  each either returns the value in its one inner form or raises FixRequest TS1811 naming the model and key.
 """
 

@@ -1,8 +1,5 @@
 """Bounded runs one after the other, until somebody asks to stop or they keep failing. What to do next is decided here.
 
-Names      Rules    how often, and what ends it
-           Round    what one dbt command came to: read_round makes it of dbt's results
-           follow   the loop; dbt, time and the signal come in as arguments
 Steps      a round → its lines → red tests: stop or hold · another failure: wait longer each time, give up at last ·
            success: wait for the interval
 INVARIANT  a round is never cut: who asks to stop waits until it has committed.

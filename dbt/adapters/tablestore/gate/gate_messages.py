@@ -1,10 +1,5 @@
 """What the publish coordinator says: what is held back and why, what of a publication failed, what cannot be replanned.
 
-Names      held_line()   one staged snapshot; summary(): all of a run
-           failed()      a publication of which something failed, as the test's error
-           abstention()  a test that is no gate of a table after all
-           red_again()   a test that was green is red on the rows of somebody else's commit
-           not_ours()    batches of an earlier run cannot be staged once more here
 INVARIANT  pure: says of every table what is true of it, no more and no less.
 """
 

@@ -1,11 +1,5 @@
 """Batches of a gated microbatch: all of them wait in one staged snapshot, those of earlier runs too.
 
-Names      read_batch()    a batch and its column → the interval that a plan needs
-           unit_of()       node and batch: what is planned and written as one
-           span_of()       the interval as text, as it is kept beside the staged snapshot
-           pick_waiting()  the staged snapshot that a further batch joins
-           joined()        gates, parents and batches of both
-           lost_note()     what to do for batches that go with a staged snapshot
 Rule       a batch joins what this invocation has staged, or what an earlier run has left, as long as readers see the
            rows that it was planned on. dbt asks for the newest batches only: a stage that began anew would lose the
            batches of the run before.

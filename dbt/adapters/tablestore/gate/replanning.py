@@ -1,8 +1,5 @@
 """After a lost claim: build the models again on what is there now, and test them again, inside the same dbt run.
 
-Names      Rebuild     how this invocation stages a model once more
-           Recheck     how it runs one of its data tests once more
-           Replanner   which of both it knows, and how often it has tried
 Steps      lost tables with all that was staged from them, parents first → each is built and staged again →
            each of their tests that has run already runs again → the gate decides anew
 WHY        dbt runs each node once; but the model's SQL is compiled and its tests are statements, and both mean

@@ -1,7 +1,5 @@
 """Which staged rows a node of this invocation reads.
 
-Names      branch_of()      the name of what an invocation stages
-           is_test_about()  whether a test reads what an earlier run left staged
 INVARIANT  pure.
 """
 

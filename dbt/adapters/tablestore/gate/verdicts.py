@@ -1,11 +1,4 @@
-"""What a data test of dbt said, for the engine's gate (its rule: tablestore_engine/warehouse/gate/gate_rule.py).
-
-Names      TestOutcome         what it said, and how to ask it again
-           read_outcome()      what dbt hands to post_model_hook -> TestOutcome; None for anything but a data test
-           combine_verdict()   a data test's row and severity -> its verdict
-           said()              the outcome of a test with what it has read
-           project_tables()    tables that dbt builds: only what a test read of these binds it to versions
-"""
+"""What a data test of dbt said, for the engine's gate (its rule: tablestore_engine/warehouse/gate/gate_rule.py)."""
 
 from __future__ import annotations
 

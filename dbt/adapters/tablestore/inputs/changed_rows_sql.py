@@ -1,8 +1,5 @@
 """What rows with `_row_kind` mean in a model made from changes: they are applied, not stored.
 
-Names      applied_select   the model's query → the rows to put and the keys to take away
-           check_order      kinds of more than one input are refused
-           _with_retractions   upserts of the query, deletes from the stream's own changes
 Rule       `_row_kind` and `_snapshot_id` of the query are no columns of the table. Of each key the newest snapshot
            counts; in one snapshot a row that is put (+I, +U) before one that is taken away (-U, -D): the row of a key
            that moved to another key goes, one that stays is written.

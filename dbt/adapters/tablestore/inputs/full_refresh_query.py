@@ -1,7 +1,5 @@
 """The generic test equals_full_refresh: a model's rows against its query over the very states that it was made from.
 
-Names      find_query     the model of a table, and the SQL that its rows were made by
-           difference     rows of one and not of the other, as often as they differ
 Where      the SQL is what dbt has compiled in this command, or in an earlier one (target/compiled): a test cannot
            compile what another node refs. Which one the rows were made by, the digest among the positions says.
 """

@@ -1,6 +1,5 @@
 """Change messages into the tables of sources, each up to now.
 
-Names      ingest_sources   specs by source → a line for each, or an error that names each that failed
 INVARIANT  a source that fails keeps no other one back; the command fails all the same, behind the last.
 """
 

@@ -1,9 +1,4 @@
-"""Runs that read a part of their inputs on purpose, `--empty` and `--sample`: no place moves over what was not read.
-
-Names      is_empty        whether dbt gives every input without rows
-           refuse_sample   of models that remember a place
-           no_keys         SQL of the keys that such a run affects
-"""
+"""Runs that read a part of their inputs on purpose, `--empty` and `--sample`: no place moves over what was not read."""
 
 from __future__ import annotations
 

@@ -1,10 +1,5 @@
 """What a model's commit does to its positions: how far it has read each input, and by which query.
 
-Names      begun        rows that begin: a new table, or all rows that were there give way
-           unread       of a write that replaces all rows: what the table had read counts no more
-           forgotten    inputs that are read no more, or were made anew; left: the same, remembered as left
-           check_left   an input that was left and is read again; check_begin: a table that was made in another way
-           exchanged    what a model says that reads another table
 INVARIANT  a new table has read nothing: who has made it meanwhile wins (TS1471). Only a write that replaces all rows
            sets positions whatever they were.
 """

@@ -1,9 +1,5 @@
 """Streaming models whose SQL needs earlier rows: windows of time, running totals, joins of streams.
 
-Names      StatefulModel   what a model's plan says of it; rows(): one range → rows to write, and the step of its state
-           RangeOfState    where a run begins; StatefulRows: what it made; StateFigures: what it tells
-           plan_stateful   which rows come out, or why Spark cannot stream the query
-           other_query     a state is of one query
 INVARIANT  the state behind a run's rows is named by the commit of these rows (the position `state`): a run that is
            killed, held back, rolled back or repeated goes on from what the table's own snapshot names (decision 0045).
 """

@@ -1,6 +1,5 @@
 """What `dbt compile` says of a streaming model: who runs its query, and what is refused before anything runs.
 
-Names      explain_streams   one line; raises where the query cannot be kept up
 Rule       a query that cannot be analysed yet (an input is not there, an ephemeral model's text comes later) compiles;
            `dbt run` plans it anew.
 """

@@ -1,7 +1,5 @@
 """`{{ stream(ref('orders')) }}` in a model with materialized='streaming': what came behind its last commit.
 
-Names      StreamInputs   of one invocation: what each model follows, the next range of each, and where its commit ends
-           Taken          one range of every stream of a model, for one commit
 Steps      compiling: a name that never changes, `demo__changes_start_to_now.orders` · planning: the query must be one
            that ranges can be asked one after the other (TS1844) · writing: in this commit the name means the range
            behind the position in the model's own table, up to so many snapshots, or to what this run has staged of it

@@ -1,9 +1,4 @@
-"""What a model's YAML and config() say, and the engine's words for it.
-
-Names      ModelSettings   a model's table settings with its contract and comments
-           table_spec()    what its table should be
-           model_spec()    what one write of it does, as planned
-"""
+"""What a model's YAML and config() say, and the engine's words for it."""
 
 from __future__ import annotations
 

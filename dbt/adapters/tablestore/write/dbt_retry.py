@@ -1,7 +1,5 @@
 """`dbt retry` after a commit whose log could not be sent: the same write again, not another one.
 
-Names      PendingWrites   one per adapter: which identity a node's write must have, what was left pending, what runs
-           find_retried    the run that `dbt retry` repeats, as Retried
 Steps      1 a model commits, its log fails (PublishPending): invocation, node and commit user are kept in the target
            folder  2 dbt marks the node as failed  3 `dbt retry` knows the run that it retries by its run_results.json:
            the node writes under the kept identity, the engine finds that commit and only publishes

@@ -1,8 +1,5 @@
 """One run of a dbt snapshot as a write: what its table is, which rows it gets, when it is published.
 
-Names      snapshot_settings()   a snapshot's node → the settings of its table
-           snapshot_job()        its query → the write, and how it is planned again after somebody else's commit
-           no_merge()            a table that MERGE changes in place cannot be staged
 WHY        a snapshot that reads staged rows of the same build is staged with them (decision 0011). It has no gates of
            its own unless its config says `publish`: a state that a red test keeps out of a history is lost for ever.
 """

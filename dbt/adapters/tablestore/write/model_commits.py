@@ -1,6 +1,5 @@
 """One commit of a model: what it reads at which state, what it moves, who it is known by.
 
-Names      ModelCommits   write(): a job's rows → a snapshot, staged or not; versions_but(): what a model reads
 Steps      positions of inputs and streams → the write's spec → rows, of a query with state by its own run → the engine
 INVARIANT  rows, positions and state are one commit.
 """

@@ -1,9 +1,4 @@
-"""One write of a model: what it was planned from, and how it is planned anew after somebody else's commit.
-
-Names      PlannedModel   SQL, context and action of a plan
-           ModelJob       one write; job_of makes it from what the materialization says
-           compiled_for_no_table   the error of one that cannot be planned again
-"""
+"""One write of a model: what it was planned from, and how it is planned anew after somebody else's commit."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Builds one model or seed: checks its config, plans, writes, stages or publishes.
 
-Names      ModelWriter     the engine's user behind the macros; one per invocation
 Steps      read_settings (no I/O) → plan (reads columns) → write (one snapshot, staged or published)
 INVARIANT  nothing is written before read_settings and plan have accepted the whole model.
 """

@@ -1,7 +1,5 @@
 """A new table in the place of a view, or of a table laid out otherwise: complete first, then in its place.
 
-Names      check_view()    a view may only take the place of a table that it does not read
-           must_replace()  whether a table takes the place of something else, and whether it can
 Steps      the engine's `beside`: two renames behind the last row, which any later look finishes; of a gated one
            when its tests are green (decisions 0015, 0049)
 INVARIANT  rows that are refused leave the old table or view as it was.

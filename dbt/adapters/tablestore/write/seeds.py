@@ -1,9 +1,5 @@
 """A seed's CSV as Arrow, value by value: NULLs, quotes, 19-digit integers and decimals arrive unchanged.
 
-Names      infer_type()     the Spark type of an agate column
-           read_decimals_exactly()   for the thread that reads the CSV
-           arrow_type()     Spark type text -> Arrow type
-           seed_to_arrow()  agate table and column_types -> Arrow table; a header that was not cut is refused
 WHY        SQL literals lose on the way: dbt-spark turns NULL into the text 'None' and 2**53+1 into a float.
 INVARIANT  a value that does not fit its column's type is an error that names the column and the value.
 """

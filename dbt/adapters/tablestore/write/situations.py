@@ -1,7 +1,4 @@
-"""What is there when a model's run is planned.
-
-Names      read_situation   the model's query and context, and its table as it is → Situation
-"""
+"""What is there when a model's run is planned."""
 
 from __future__ import annotations
 
