@@ -115,10 +115,15 @@ class Changes:
     models: Sequence[str]
     rows: dict[str, dict[Key, Row]]
     gone: dict[str, list[Row]] = field(default_factory=dict)
+    filters: dict[str, str] = field(default_factory=dict)  # view → its text now, if it is not the first
 
     def round(self) -> tuple[Step, ...]:
         """One to three commits; at times not all models are run afterwards."""
         steps = [step for _ in range(self.rng.choice((1, 1, 2, 2, 3))) for step in self._steps()]
+        if (
+            self.views and self.rng.random() < 0.2
+        ):  # among the other changes a switch comes once in ten histories
+            steps += self._view()
         if self.rng.random() < 0.3:
             steps.append(Skip(tuple(one for one in self.models if self.rng.random() < 0.4)))
         if self.rng.random() < 0.1:
@@ -130,7 +135,7 @@ class Changes:
         if rng.random() < 0.8:
             return (self._keyed(table) if table.key else self._appended(table),)
         maker: Callable[[TableDef], tuple[Step, ...]] = rng.choice(
-            (self._swap_columns, self._read_column, self._widen, self._add_column, self._view, self._view,
+            (self._swap_columns, self._read_column, self._widen, self._add_column,
              self._past, self._past, self._recreate, self._overwrite, self._compact,
              self._rewrite, self._empty, self._and_back, self._related, self._related, self._related, self._related)
         )  # fmt: skip
@@ -335,11 +340,12 @@ class Changes:
             Alter(table.name, "add column", (f"alter table <<{table.name}>> add column {name} int",), column),
         )
 
-    def _view(self, table: TableDef) -> tuple[Step, ...]:
-        if not self.views:
-            return self._past(table)
+    def _view(self) -> tuple[Step, ...]:
         view = self.rng.choice(self.views)
-        return (SwitchView(view.name, self.rng.choice(view.texts)),)
+        now = self.filters.get(view.name, view.texts[0])
+        text = self.rng.choice([one for one in view.texts if one != now])
+        self.filters[view.name] = text
+        return (SwitchView(view.name, text),)
 
     def _past(self, table: TableDef) -> tuple[Step, ...]:
         """Back, and at times other rows under the same snapshot ids."""
