@@ -184,7 +184,7 @@ class TracedQuery:
         except (PySparkException, Py4JError) as error:
             check_connected()
             told = spark_errors.translate(error)
-            return AffectedKeys(None, 0, f"its affected keys cannot be computed: {told.what}: {told.why}")
+            return AffectedKeys(None, 0, f"affected keys that Spark cannot compute: {told.what}: {told.why}")
 
     def _ids(self, key: Sequence[str]) -> list[int]:
         ids = () if self._plan is None else output_ids(self._plan.root)
@@ -240,7 +240,7 @@ class TracedQuery:
         found = self._resolver.prune(reduce(DataFrame.union, frames).distinct().limit(KEYS_MAX + 1))
         keys: pa.Table = found.toArrow()
         if keys.num_rows > KEYS_MAX:
-            return AffectedKeys(None, keys.num_rows, f"changes affect more than {KEYS_MAX:,} keys")
+            return AffectedKeys(None, keys.num_rows, f"changes that affect more than {KEYS_MAX:,} keys")
         session.createDataFrame(keys, schema=found.schema).createOrReplaceTempView(view)
         nullable = frozenset(name for name in keys.column_names if keys.column(name).null_count)
         return AffectedKeys(view, keys.num_rows, nullable=nullable)

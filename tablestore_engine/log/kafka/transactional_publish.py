@@ -278,7 +278,8 @@ def _slices(batches: Iterable[ChangelogRows], settings: LogSettings) -> Iterator
                 "TS1723",
                 f"topic {settings.topic} does not fit {settings.table}",
                 why=f"bucket {batch.bucket} has no topic partition: there are {settings.partitions}",
-                fix="a table whose buckets were rescaled needs a new topic with as many partitions",
+                fix=f"run `tablestore publish {settings.table}`: a publication that begins after a rescale adds the "
+                "partitions",
             )
         if batch.bucket >= 0 and not settings.has_partition(batch.bucket):
             continue
