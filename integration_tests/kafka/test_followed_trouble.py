@@ -145,10 +145,10 @@ def test_the_topic_goes(engine: Engine, broker: BrokerInfo, *, is_made_anew: boo
     settings = settings_of_table(engine, "d.t", broker.url)
     position, live = _position(table), ended(table)
     changes(live)
-    admin = make_admin(settings.client, settings.topic)
-    _delete(admin, settings, [settings.topic])
+    log = KafkaLog(settings).connected()
+    _delete(log, [settings.topic])
     if is_made_anew:
-        [future] = admin.create_topics([NewTopic(settings.topic, 2, 1)]).values()
+        [future] = log.admin.create_topics([NewTopic(settings.topic, 2, 1)]).values()
         future.result(30)
     code = "TS1706" if is_made_anew else "TS1705"
     for reader in (lambda: table.stream(position=position), lambda: ended(table)):
