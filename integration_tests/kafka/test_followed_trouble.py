@@ -15,6 +15,7 @@ from integration_tests.kafka.eventual import open_engine, settings_of_table
 from integration_tests.kafka.followed import BOTH, Change, changes, ended, expire, folded, made, rows, stored
 from integration_tests.kafka.secure import LoggedTable, Realm
 from integration_tests.kafka.source import with_timeout
+from integration_tests.kafka.topics import topics_left
 from tablestore_engine.api import Engine, Table, TableStream, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
@@ -147,9 +148,12 @@ def test_the_topic_goes(engine: Engine, broker: BrokerInfo, *, is_made_anew: boo
     changes(live)
     log = KafkaLog(settings).connected()
     _delete(log, [settings.topic])
+    marker = {settings.marker_topic}
+    assert topics_left(log.admin, settings.topic, marker) == marker
     if is_made_anew:
         [future] = log.admin.create_topics([NewTopic(settings.topic, 2, 1)]).values()
         future.result(30)
+        assert topics_left(log.admin, settings.topic, both := {settings.topic, *marker}) == both
     code = "TS1706" if is_made_anew else "TS1705"
     for reader in (lambda: table.stream(position=position), lambda: ended(table)):
         with pytest.raises(TablestoreError, match=code):
