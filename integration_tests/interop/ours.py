@@ -101,7 +101,7 @@ class Ours:
             start=parse_request(mode, **start) if mode or start else None, until=NOW, **words
         )
         found: list[tuple[int, list[Change]]] = []
-        for batch in open_stream(self.store(location).parts, request):
+        for batch in open_stream(self.store(location).context, request):
             rows = pa.Table.from_batches([batch])
             [snapshot] = set(rows.column("_snapshot_id").to_pylist())
             if not found or found[-1][0] != snapshot:

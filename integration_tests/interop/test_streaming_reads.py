@@ -38,7 +38,7 @@ def begun(
     """A reader of ours that ends at the newest snapshot."""
     start = None if mode is None else parse_request(mode, snapshot_id=snapshot_id)
     request = StreamRequest(start=start, until="now", **words)  # type: ignore[arg-type]
-    return open_stream(Ours().store(location).parts, request)
+    return open_stream(Ours().store(location).context, request)
 
 
 def as_inserts(batches: BATCHES, snapshot: int) -> BATCHES:
