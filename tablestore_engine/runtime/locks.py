@@ -1,7 +1,8 @@
 """The one order in which this process takes its locks, so that two threads can never wait for each other.
 
-Names      OrderedLock   a re-entrant lock with a rank: who holds one may only take locks of a higher rank
-           Rank          all ranks, outermost first; ARCHITECTURE.md says what each guards
+Names      OrderedLock        a re-entrant lock with a rank: who holds one may only take locks of a higher rank
+           OrderedCondition   the same, to wait on: it is let go meanwhile
+           Rank               all ranks, outermost first; ARCHITECTURE.md says what each guards
 INVARIANT  ranks rise along every chain of held locks, checked at each acquire: a wrong order is an EngineBug in the
            first test that takes it, not a hang in the one run where two threads meet.
 INVARIANT  threading.Lock and RLock are made nowhere else, neither in the engine nor in the adapter
@@ -11,6 +12,7 @@ INVARIANT  threading.Lock and RLock are made nowhere else, neither in the engine
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Self
 
@@ -21,7 +23,7 @@ class Rank(IntEnum):
     """Outermost first. A lock of one rank may be held while one of a higher rank is taken, never the reverse."""
 
     PUBLISH_COORDINATOR = (
-        2  # the adapter's book of staged snapshots: while a group is published, or built and tested again
+        2  # the adapter's gate state: while it is read or replaced; who holds another may not wait
     )
     ENGINES = 4  # the adapter's engines by profile: while one is made
     ENGINE_SPARK = 10  # one engine's first use of Spark
@@ -61,6 +63,22 @@ class OrderedLock:
     def __exit__(self, *_: object) -> None:
         _held().pop()
         self._lock.release()
+
+
+class OrderedCondition(OrderedLock):
+    """What it guards changes by other threads: a thread that waits lets the lock go."""
+
+    def __init__(self, name: str, rank: Rank) -> None:
+        super().__init__(name, rank)
+        self._condition = threading.Condition(self._lock)
+
+    def notify_all(self) -> None:
+        """Something has changed; the caller holds the lock."""
+        self._condition.notify_all()
+
+    def wait_for(self, is_true: Callable[[], bool]) -> None:
+        """Until it is; the caller holds the lock, and has it again behind this."""
+        self._condition.wait_for(is_true)
 
 
 def _held() -> list[OrderedLock]:

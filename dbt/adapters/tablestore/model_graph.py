@@ -4,6 +4,7 @@ Names      list_gates()        the data tests that must be green before a model 
            gates_of()          those of them that a policy waits for
            built_schemas()     where the project's tables lie
            list_ancestors()    every node a model's rows come from, through views and ephemerals
+           list_sources()      the nodes whose rows a query of a node reads
            check_topics()      one topic belongs to one model
 INVARIANT  pure: `nodes` is graph.nodes, unique id -> node as a mapping.
 """
@@ -59,6 +60,20 @@ def list_ancestors(nodes: Nodes, model_id: str) -> frozenset[str]:
         if node_id not in found:
             found.add(node_id)
             open_ids.extend(_parents(nodes.get(node_id, {})))
+    return frozenset(found)
+
+
+def list_sources(nodes: Nodes, node_id: str) -> frozenset[str]:
+    """What lies right above a node, with what lies above views and ephemerals."""
+    found: set[str] = set()
+    open_ids = list(_parents(nodes.get(node_id, {})))
+    while open_ids:
+        above = open_ids.pop()
+        if above not in found:
+            found.add(above)
+            config = nodes.get(above, {}).get("config") or {}
+            if config.get("materialized") in ("view", "ephemeral"):
+                open_ids.extend(_parents(nodes[above]))
     return frozenset(found)
 
 

@@ -1,10 +1,5 @@
 """What the publish coordinator says: what is held back and why, what of a publication failed, what cannot be replanned.
 
-Names      held_line()   one staged snapshot; summary(): all of a run
-           failed()      a publication of which something failed, as the test's error
-           abstention()  a test that is no gate of a table after all
-           red_again()   a test that was green is red on the rows of somebody else's commit
-           not_ours()    batches of an earlier run cannot be staged once more here
 INVARIANT  pure: says of every table what is true of it, no more and no less.
 """
 
@@ -33,6 +28,20 @@ def not_ours(item: Staged) -> RetryError:
         why="somebody else committed rows, and batches of an earlier run are staged with those of this one",
         fix=f"dbt build --select {item.owner.split('.')[-1]}{lost_note(item.batches)}",
     )
+
+
+def joined_line(item: Staged) -> str:
+    """Batches of this run go out with those of an earlier one."""
+    return (
+        f"{item.table}: batches of an earlier run wait in staged snapshot {item.name}; "
+        "those of this run join them, and all are published together"
+    )
+
+
+def dropped(item: Staged, root: Staged, why: str) -> str:
+    """What goes, since `root` does: that is the same, or what it was built from."""
+    reason = why if item.key == root.key else "goes with it: it was built from it"
+    return f"staged snapshot {item.snapshot} of {item.table}, which was waiting, {reason}{lost_note(item.batches)}"
 
 
 def held_line(item: Staged, reason: str) -> str:
