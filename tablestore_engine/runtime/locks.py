@@ -9,6 +9,7 @@ INVARIANT  threading.Lock and RLock are made nowhere else, neither in the engine
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Self
 
@@ -19,7 +20,7 @@ class Rank(IntEnum):
     """Outermost first. A lock of one rank may be held while one of a higher rank is taken, never the reverse."""
 
     PUBLISH_COORDINATOR = (
-        2  # the adapter's book of staged snapshots: while a group is published, or built and tested again
+        2  # the adapter's gate state: while it is read or replaced; who holds another may not wait
     )
     ENGINES = 4  # the adapter's engines by profile: while one is made
     ENGINE_SPARK = 10  # one engine's first use of Spark
@@ -59,6 +60,22 @@ class OrderedLock:
     def __exit__(self, *_: object) -> None:
         _held().pop()
         self._lock.release()
+
+
+class OrderedCondition(OrderedLock):
+    """What it guards changes by other threads: a thread that waits lets the lock go."""
+
+    def __init__(self, name: str, rank: Rank) -> None:
+        super().__init__(name, rank)
+        self._condition = threading.Condition(self._lock)
+
+    def notify_all(self) -> None:
+        """Something has changed; the caller holds the lock."""
+        self._condition.notify_all()
+
+    def wait_for(self, is_true: Callable[[], bool]) -> None:
+        """Until it is; the caller holds the lock, and has it again behind this."""
+        self._condition.wait_for(is_true)
 
 
 def _held() -> list[OrderedLock]:

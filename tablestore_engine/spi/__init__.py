@@ -32,7 +32,7 @@ from tablestore_engine.options import MERGE_ENGINES, OPTIONS, Scope, check_optio
 from tablestore_engine.postgres.connect_rest import ConnectInfo, ConnectorStatus, connector_status
 from tablestore_engine.postgres.database_source import DatabaseSource, parse_source
 from tablestore_engine.runtime.interrupts import stopped_by_signals
-from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.runtime.locks import OrderedCondition, OrderedLock, Rank
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.retractions import Retractions
 from tablestore_engine.spark.stateful_query import OutputMode
@@ -102,6 +102,7 @@ __all__ = [
     "Gatekeeper",
     "LogPosition",
     "LogWriter",
+    "OrderedCondition",
     "OrderedLock",
     "OrphanFolder",
     "OrphanReport",

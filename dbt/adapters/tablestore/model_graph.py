@@ -57,6 +57,20 @@ def list_ancestors(nodes: Nodes, model_id: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def list_sources(nodes: Nodes, node_id: str) -> frozenset[str]:
+    """What lies right above a node, with what lies above views and ephemerals."""
+    found: set[str] = set()
+    open_ids = list(_parents(nodes.get(node_id, {})))
+    while open_ids:
+        above = open_ids.pop()
+        if above not in found:
+            found.add(above)
+            config = nodes.get(above, {}).get("config") or {}
+            if config.get("materialized") in ("view", "ephemeral"):
+                open_ids.extend(_parents(nodes[above]))
+    return frozenset(found)
+
+
 def built_schemas(nodes: Mapping[str, Any], own: str) -> tuple[str, ...]:
     """Schemas of models, seeds and snapshots, and the target's `own`; sorted. `nodes` are dbt's objects here."""
     built = (one for one in nodes.values() if str(one.resource_type) in ("model", "seed", "snapshot"))

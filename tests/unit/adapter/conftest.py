@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.tablestore.gate import publish_coordinator
+from dbt.adapters.tablestore.messages import TerminalMessages
 from tablestore_engine.api import Engine
 
 
@@ -23,5 +23,5 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the publish coordinator says in dbt's log."""
     lines: list[str] = []
     for level in ("info", "warning"):
-        monkeypatch.setattr(publish_coordinator.logger, level, lines.append)
+        monkeypatch.setattr(TerminalMessages, level, lambda _self, text: lines.append(text))
     return lines

@@ -35,6 +35,7 @@ class Run:
         """With a limit models and tests can run again; a test is red for an id above it."""
         self.engine, self.invocation, self.limit = engine, invocation, limit
         self.after_check: Callable[[], None] = lambda: None
+        self.before_rebuild: Callable[[], None] = lambda: None
         self.coordinator = PublishCoordinator(lambda: engine)
         self.coordinator.start(invocation)
         self.responses: dict[str, TablestoreResponse] = {}
@@ -82,7 +83,12 @@ class Run:
 
     def again(self, table: str, value: int, plan: StagePlan) -> Callable[[int], None]:
         """How to stage it once more."""
-        return lambda number: self.write(table, value, self.coordinator.plan_again(plan), number)
+
+        def rebuild(number: int) -> None:
+            self.before_rebuild()
+            self.write(table, value, self.coordinator.plan_again(plan), number)
+
+        return rebuild
 
     def test(self, test: str, verdict: Verdict = Verdict.GREEN) -> tuple[str, ...]:
         """A test reads what the coordinator gives it, and says something."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from tablestore_engine.errors import EngineBug
-from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.runtime.locks import OrderedCondition, OrderedLock, Rank
 
 
 def test_ranks_must_rise() -> None:
@@ -20,4 +22,22 @@ def test_ranks_must_rise() -> None:
         with pytest.raises(EngineBug, match="TS1990"), other:
             pass
     with names, tables:  # a refused one is not counted as held
+        pass
+
+
+def test_a_condition_is_let_go_by_who_waits() -> None:
+    """The other thread takes it, changes what it guards, and the first one goes on; the order of ranks holds."""
+    changed, seen = OrderedCondition("changes", Rank.PUBLISH_COORDINATOR), []
+
+    def change() -> None:
+        with changed:
+            seen.append(1)
+            changed.notify_all()
+
+    with changed:
+        thread = threading.Thread(target=change)
+        thread.start()
+        changed.wait_for(lambda: bool(seen))
+    thread.join()
+    with OrderedLock("names", Rank.SESSION_NAMES), pytest.raises(EngineBug, match="TS1990"), changed:
         pass

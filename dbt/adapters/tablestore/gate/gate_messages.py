@@ -30,6 +30,20 @@ def not_ours(item: Staged) -> RetryError:
     )
 
 
+def joined_line(item: Staged) -> str:
+    """Batches of this run go out with those of an earlier one."""
+    return (
+        f"{item.table}: batches of an earlier run wait in staged snapshot {item.name}; "
+        "those of this run join them, and all are published together"
+    )
+
+
+def dropped(item: Staged, root: Staged, why: str) -> str:
+    """What goes, since `root` does: that is the same, or what it was built from."""
+    reason = why if item.key == root.key else "goes with it: it was built from it"
+    return f"staged snapshot {item.snapshot} of {item.table}, which was waiting, {reason}{lost_note(item.batches)}"
+
+
 def held_line(item: Staged, reason: str) -> str:
     """What is held back, why, and where its rows can be looked at."""
     if item.is_out:

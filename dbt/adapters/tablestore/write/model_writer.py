@@ -20,9 +20,9 @@ from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.config.model_config import read_settings
 from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
+from dbt.adapters.tablestore.gate.gate_state import Rebuild
 from dbt.adapters.tablestore.gate.microbatches import unit_of
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator, StagePlan
-from dbt.adapters.tablestore.gate.replanning import Rebuild
 from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
@@ -362,6 +362,7 @@ class ModelWriter:
             self._databases(),
             elsewhere=frozenset(self._as_of),
             recheck=recheck,
+            nodes=nodes,
         )
 
     def publish(self, nodes: frozenset[str]) -> tuple[str, ...]:

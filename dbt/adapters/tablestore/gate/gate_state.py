@@ -1,0 +1,158 @@
+"""What one dbt invocation knows of its staged snapshots, and what its threads do with them at this moment.
+
+Steps      an event happens → state.apply(event) → a new state, and what is to be done next, as data
+INVARIANT  pure and frozen: no lock, no thread, no I/O. Who reads, writes or runs something does so between two events.
+INVARIANT  a table belongs to one thread at a time (Lease): no other one publishes, rebuilds or drops what is staged.
+INVARIANT  a thread that has a lease never waits for another one, so no two threads wait for each other.
+CRASH      nothing to keep: all that counts lies beside the staged snapshots, and the next process reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from dbt.adapters.tablestore.gate.staged_reads import is_test_about
+from tablestore_engine.spi import GateBook, Outcome, Staged
+
+Key = tuple[str, str]  # table and name of a staged snapshot
+Rebuild = Callable[[int], None]  # stages a model once more; number of the attempt, from 1
+Recheck = Callable[[], Outcome]  # runs a data test once more
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Staged snapshots in progress: published, built again or dropped by the thread `holder`.
+
+    `also`: tables that must stay as they are meanwhile. `is_lost`: refused, since somebody else's rows came first; kept
+    until it is decided whether they are planned again.
+    """
+
+    holder: int
+    items: tuple[Staged, ...] = ()
+    also: frozenset[str] = frozenset()
+    is_lost: bool = False
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """That nobody else touches."""
+        return self.also | {item.table for item in self.items}
+
+
+class GateAction(Protocol):
+    """What the executor does next: frozen data. It may carry callables of the executor, which no event calls."""
+
+
+class GateEvent(Protocol):
+    """Something that happened, or that a thread wants to do."""
+
+    def change(self, state: GateState) -> GateStep:
+        """The state behind it."""
+
+
+@dataclass(frozen=True)
+class GateStep:
+    """What an event makes of a state."""
+
+    state: GateState
+    actions: tuple[GateAction, ...] = ()
+
+
+@dataclass(frozen=True)
+class GateState:
+    """`mine`: staged by this invocation or, `adopted`, by one that it continues; `joined`: of an earlier run, and has
+    batches of this one; `told`: what the end of the run has named; `loaded`: databases of which all is known.
+    """
+
+    branch: str = "dbt"
+    is_begun: bool = False
+    book: GateBook = field(default_factory=GateBook)
+    mine: frozenset[Key] = frozenset()
+    adopted: frozenset[Key] = frozenset()
+    joined: frozenset[Key] = frozenset()
+    told: frozenset[Key] = frozenset()
+    loaded: frozenset[str] = frozenset()
+    rebuilds: Mapping[str, Rebuild] = field(default_factory=dict)
+    rechecks: Mapping[str, Recheck] = field(default_factory=dict)
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    leases: tuple[Lease, ...] = ()
+
+    def apply(self, event: GateEvent) -> GateStep:
+        """The state behind an event, and what to do next."""
+        return event.change(self)
+
+    # who does what -------------------------------------------------------------------------------
+
+    def others(self, holder: int) -> tuple[Lease, ...]:
+        """What other threads have in progress."""
+        return tuple(one for one in self.leases if one.holder != holder)
+
+    def taken(self, holder: int) -> frozenset[str]:
+        """Tables that other threads have in progress."""
+        return frozenset(table for one in self.others(holder) for table in one.tables)
+
+    def is_holder(self, holder: int) -> bool:
+        """Whether it has something in progress: then it must not wait."""
+        return any(one.holder == holder for one in self.leases)
+
+    def is_moving(self, holder: int, nodes: Collection[str]) -> bool:
+        """Whether another thread publishes, rebuilds or drops what one of these nodes has staged."""
+        return any(item.owner in nodes for one in self.others(holder) for item in one.items)
+
+    def with_lease(self, lease: Lease) -> GateState:
+        """One more in progress."""
+        return replace(self, leases=(*self.leases, lease))
+
+    def without_lease(self, *leases: Lease) -> GateState:
+        """These are done."""
+        return replace(self, leases=tuple(one for one in self.leases if one not in leases))
+
+    # what is staged ------------------------------------------------------------------------------
+
+    def own(self, table: str) -> tuple[Staged, ...]:
+        """Of this invocation."""
+        return tuple(item for item in self.book.of_table(table) if item.key in self.mine)
+
+    def pending(self, table: str) -> tuple[Staged, ...]:
+        """What is in the table, and not in its log."""
+        return tuple(item for item in self.book.of_table(table) if item.is_out)
+
+    def gated_by(self, test: str) -> tuple[Staged, ...]:
+        """What waits for this test, or has."""
+        return tuple(item for item in self.book.staged if test in item.gates)
+
+    def parents_of(
+        self, table: str, owners: Collection[str], read: Collection[tuple[str, str]]
+    ) -> tuple[Staged, ...]:
+        """What a build of `table` is made from: staged here by `owners`, or `read` by a name that is no ref."""
+        return tuple(
+            item
+            for item in self.book.staged
+            if item.key in self.mine and item.table != table
+            if item.owner in owners or (item.table, item.version) in read
+        )
+
+    def left(self) -> frozenset[str]:
+        """Tables of which earlier runs have left something staged."""
+        return frozenset(
+            item.table for item in self.book.staged if not item.is_out and item.key not in self.mine
+        )
+
+    def seen_by(self, node: str, rowless: Collection[str]) -> Mapping[str, str]:
+        """table -> branch that reads of `node` should see. `rowless`: tables without published rows."""
+        is_test = node.startswith("test.")
+        return {
+            item.table: item.name
+            for item in self.book.staged
+            if not item.is_out
+            if self._is_own_of(item, node) or (is_test and self._is_left_for(item, node, rowless))
+        }
+
+    def _is_own_of(self, item: Staged, node: str) -> bool:
+        """A node that is retried does not read what it had staged."""
+        return item.key in self.mine and not (item.key in self.adopted and item.owner == node)
+
+    def _is_left_for(self, item: Staged, test: str, rowless: Collection[str]) -> bool:
+        """Of what earlier runs left: also what has no other rows yet."""
+        return is_test_about(item, test, self.book, self.mine) or item.table in rowless

@@ -1,0 +1,144 @@
+"""Publishes what is free, builds again what was overtaken, and says what became of it: performs publish_decisions.py.
+
+Steps      read what readers see → Next → publish a group, build and test again, or wait → Next → … → report
+INVARIANT  no lock is held meanwhile; what is in progress stands in the state, so that other threads leave it alone.
+INVARIANT  a publication that failed is an error of the test that asked for it: no run ends well with pending work.
+CRASH      branches and outcomes stay, also between two claims or before a log: the next test or build goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from dbt.adapters.tablestore.gate.gate_events import Gone, Left, Said, Wait
+from dbt.adapters.tablestore.gate.gate_messages import abstention, failed, red_again
+from dbt.adapters.tablestore.gate.gate_state import GateAction, Lease
+from dbt.adapters.tablestore.gate.publish_decisions import (
+    Ask,
+    Next,
+    Publish,
+    Published,
+    Rechecks,
+    Replan,
+    RunAgain,
+    StartOver,
+)
+from dbt.adapters.tablestore.gate.replanning import again_line
+from dbt.adapters.tablestore.gate.shared_state import SharedGateState, me
+from dbt.adapters.tablestore.messages import TerminalMessages
+from tablestore_engine.api import Engine, NotFound, TablestoreError
+from tablestore_engine.spi import PUBLISHED, REFUSED, Outcome, Publication, short_name
+
+logger = TerminalMessages("Tablestore")
+
+
+class GroupPublisher:
+    """Of one invocation; any of its threads may call it."""
+
+    def __init__(self, engine: Callable[[], Engine], shared: SharedGateState) -> None:
+        self._engine = engine
+        self._shared = shared
+
+    def publish(self, ask: Ask) -> tuple[str, ...]:
+        """All that is free. Lines for the log. Raises RetryError TS1876 when something could not be published."""
+        done: list[Publication] = []  # of earlier rounds
+        results: tuple[Publication, ...] = ()  # of this one: a round ends when something is built again
+        with self._shared.work():
+            while action := self._decide(ask, results):
+                match action:
+                    case Publish():
+                        results += self._publish(action)
+                    case Wait():
+                        self._shared.wait(action)
+                    case StartOver():
+                        done += _published(results)
+                        results = ()
+                        self._shared.wait(Wait(action.tables))
+                    case Replan():
+                        done += _published(results)
+                        results = ()
+                        if (refused := self._replan(action)) is not None:
+                            return report([*done, *refused])
+        return report([*done, *results])
+
+    def _decide(self, ask: Ask, results: tuple[Publication, ...]) -> GateAction | None:
+        """On what readers see now."""
+        book = self._shared.state.book
+        world = self._engine().gate.see(book)
+        return next(iter(self._shared.apply(Next(ask, book, world, results))), None)
+
+    def _publish(self, action: Publish) -> tuple[Publication, ...]:
+        results = self._engine().gate.publish(action.lease.items)
+        self._shared.conclude(results, Published(action.lease, results))
+        return results
+
+    def publish_pending(self, table: str) -> bool:
+        """What is in a table, and not in its log. Whether there was something. Raises RetryError TS1876."""
+        waiting = self._shared.state.pending(table)
+        for item in waiting:
+            results = self._engine().gate.publish((item,))
+            self._shared.conclude(results, Published(Lease(me(), (item,)), results))
+            report(results)
+        return bool(waiting)
+
+    # building again ------------------------------------------------------------------------------
+
+    def _replan(self, action: Replan) -> tuple[Publication, ...] | None:
+        """None when all is staged on the new rows; else what stays, and why."""
+        try:
+            self._build_again(action)
+        except TablestoreError as error:
+            refused = tuple(Publication(item, REFUSED, error=error) for item in action.lease.items)
+            self._shared.conclude(refused, Left(action.lease.holder))
+            return refused
+        return None
+
+    def _build_again(self, action: Replan) -> None:
+        """Raises RetryError TS1878 when a test that was green is red on the new rows."""
+        for item, rebuild, number in action.builds:
+            logger.info(again_line(item, number))
+            rebuild(number)
+        book = self._shared.state.book
+        new = {one.table: one for item in action.lease.items for one in book.of_table(item.table)}
+        red, done = list[str](), frozenset[str]()
+        while todo := self._shared.apply(Rechecks(action.lease, done)):
+            tests = [one for each in todo if isinstance(each, RunAgain) for one in each.tests]
+            for outcome in tuple(recheck() for _, recheck in tests):
+                self.keep(outcome)
+                if outcome.holds_back([one for one in new.values() if outcome.test in one.gates]):
+                    red.append(short_name(outcome.test))
+            if red:
+                raise red_again(new, red)
+            done |= {test for test, _ in tests}
+
+    def keep(self, outcome: Outcome, elsewhere: Collection[str] = ()) -> bool:
+        """Beside every staged snapshot that asks for it; whether there is one."""
+        asked = self._shared.state.gated_by(outcome.test)
+        for item in asked:
+            if item.table in elsewhere or item.is_out:
+                continue
+            try:
+                self._engine().gate.record(item, outcome)
+            except NotFound:  # another process has published or dropped it meanwhile
+                logger.debug(f"staged snapshot {item.name} of {item.table} is gone")
+                self._shared.apply(Gone(item))
+                continue
+            self._shared.apply(Said(item.key, outcome))
+            if item.takes(outcome) and outcome.abstains_from(item):
+                logger.info(abstention(item, outcome))
+        return bool(asked)
+
+
+def _published(results: Iterable[Publication]) -> list[Publication]:
+    """What is in its table; the rest is asked for again."""
+    return [one for one in results if one.report is not None]
+
+
+def report(done: Collection[Publication]) -> tuple[str, ...]:
+    """Lines for the log; raises when something failed."""
+    lines = tuple(one.line() for one in done)
+    if all(one.state == PUBLISHED for one in done):
+        return lines
+    for line in lines:
+        logger.warning(line)
+    raise failed(done)
