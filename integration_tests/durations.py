@@ -36,6 +36,8 @@ def keep(path: Path, suites: Mapping[str, tuple[float, Mapping[str, float]]]) ->
         kept = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         kept = {}
+    if not isinstance(kept, dict):
+        kept = {}
     for name, (seconds, tests) in suites.items():
         slow_first = dict(sorted(tests.items(), key=lambda one: -one[1]))
         kept[name] = {"seconds": round(seconds, 1), "tests": slow_first}
@@ -44,8 +46,10 @@ def keep(path: Path, suites: Mapping[str, tuple[float, Mapping[str, float]]]) ->
 
 
 def order_of(names: tuple[str, ...], kept: Mapping[str, float]) -> tuple[str, ...]:
-    """Suites that took longest first; one without a figure stays at its place among the first."""
-    return tuple(sorted(names, key=lambda name: -kept.get(name, float("inf"))))
+    """Suites that took longest first; as they are while one has no figure, for example after a run of some."""
+    if any(name not in kept for name in names):
+        return names
+    return tuple(sorted(names, key=lambda name: -kept[name]))
 
 
 def slowest(tests: Mapping[str, float]) -> list[str]:

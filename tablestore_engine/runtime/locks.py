@@ -63,7 +63,7 @@ class OrderedLock:
 
 
 class OrderedCondition(OrderedLock):
-    """What it guards changes by other threads: a thread that waits lets the lock go."""
+    """A ranked condition variable: a thread that waits releases the lock, so that others can change the state."""
 
     def __init__(self, name: str, rank: Rank) -> None:
         super().__init__(name, rank)

@@ -25,7 +25,7 @@ from tablestore_engine.runtime.ownership import USERS, Users, check_owner
 
 PREFIX = "spark-"
 _OWNER = "owner"
-_ATTEMPTS, _PAUSE = 20, 0.05  # seconds; a statement that a signal interrupts makes its files in less
+_ATTEMPTS, _PAUSE = 20, 0.05  # seconds: at most one in all, and only while something is left
 _HELD: dict[Path, int] = {}
 
 

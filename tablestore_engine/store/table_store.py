@@ -47,7 +47,7 @@ from tablestore_engine.store.stage.staging import (
     Staging,
     find_staged,
     staged_branch,
-    staged_parts,
+    staged_context,
 )
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
@@ -174,7 +174,7 @@ class TableStore:
 
     def on_staged(self, name: str) -> TableStore:
         """A handle that reads a staged snapshot as if it were the newest. Raises NotFound TS1317."""
-        staged_parts(self.context, name)
+        staged_context(self.context, name)
         return replace(self, branch=staged_branch(name))
 
     @property

@@ -120,9 +120,7 @@ class Changes:
     def round(self) -> tuple[Step, ...]:
         """One to three commits; at times not all models are run afterwards."""
         steps = [step for _ in range(self.rng.choice((1, 1, 2, 2, 3))) for step in self._steps()]
-        if (
-            self.views and self.rng.random() < 0.2
-        ):  # among the other changes a switch comes once in ten histories
+        if self.views and self.rng.random() < 0.2:  # among the other changes it hardly ever came
             steps += self._view()
         if self.rng.random() < 0.3:
             steps.append(Skip(tuple(one for one in self.models if self.rng.random() < 0.4)))

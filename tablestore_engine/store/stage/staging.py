@@ -324,7 +324,7 @@ def _based_path(layout: TableLayout) -> str:
     return f"{layout.root}/based"
 
 
-def staged_parts(context: TableContext, name: str) -> TableContext:
+def staged_context(context: TableContext, name: str) -> TableContext:
     """The branch's stores, to read it. Raises NotFound TS1317."""
     if find_staged(context, name) is None:
         raise StagedVersionMissing(

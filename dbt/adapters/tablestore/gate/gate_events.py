@@ -1,6 +1,6 @@
 """What happens to the staged snapshots of an invocation, besides publishing (gate/publish_decisions.py).
 
-INVARIANT  pure: change() tells what an event makes of a state, and what the executor does next.
+INVARIANT  pure: change() returns the new state and the actions of the executor.
 INVARIANT  an event that comes late changes nothing: what it is about is looked up by its version.
 """
 
@@ -164,7 +164,7 @@ class Gone:
     item: Staged
 
     def change(self, state: GateState) -> GateStep:
-        """One that was staged anew under the same name stays."""
+        """A later staged snapshot of the same name stays."""
         same = (
             one for one in state.book.staged if (one.key, one.version) == (self.item.key, self.item.version)
         )
@@ -190,7 +190,7 @@ class Take:
 
 @dataclass(frozen=True)
 class Left:
-    """A thread ends its work, whatever became of it; it goes on with what it had `before`."""
+    """A thread ends its work, after success or an error; it keeps the leases that it had `before`."""
 
     holder: int
     before: tuple[Lease, ...] = ()
@@ -235,7 +235,7 @@ class DropWaiting:
 
 @dataclass(frozen=True)
 class Ended:
-    """The run ends: what of this invocation stays unpublished is told, once nobody publishes any more."""
+    """The run ends: its unpublished staged snapshots are reported, after all other threads have published."""
 
     holder: int
 

@@ -48,7 +48,7 @@ class GateEvent(Protocol):
     """Something that happened, or that a thread wants to do."""
 
     def change(self, state: GateState) -> GateStep:
-        """The state behind it."""
+        """The state after the event."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Steps      read what readers see → Next → publish a group, build and test again, or wait → Next → … → report
 INVARIANT  no lock is held meanwhile; what is in progress stands in the state, so that other threads leave it alone.
 INVARIANT  a publication that failed is an error of the test that asked for it: no run ends well with pending work.
-CRASH      branches and outcomes stay, also between two claims or before a log: the next test or build goes on.
+CRASH      branches and outcomes stay, also between two claims or before a log: the next test or build resumes.
 """
 
 from __future__ import annotations

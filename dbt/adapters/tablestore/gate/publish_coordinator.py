@@ -7,7 +7,7 @@ INVARIANT  the book in memory and what lies beside the staged branches say the s
 INVARIANT  decisions are pure (gate/gate_state.py); here they are performed, under no lock. A thread waits for another
            one only where its own result depends on it: it reads, replaces or publishes what that one has in progress.
 INVARIANT  a publication that failed is an error of the test that asked for it: no run ends well with pending work.
-CRASH      branches and outcomes stay, also between two claims or before a log: the next test or build goes on.
+CRASH      branches and outcomes stay, also between two claims or before a log: the next test or build resumes.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def _needs(group: Collection[Staged]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Concludes:
-    """A test was the last one of some gates: it is about to be kept, and then what it has let go is published."""
+    """A test outcome completes some gates: it is recorded next, then their staged snapshots are published."""
 
     holder: int
     outcome: Outcome

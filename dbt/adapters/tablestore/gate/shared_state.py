@@ -74,7 +74,7 @@ class SharedGateState:
 
     @contextmanager
     def work(self) -> Iterator[int]:
-        """Whatever this thread begins inside is over behind it, also after an error or an interruption."""
+        """The leases that this thread takes inside end with the block, also after an error or an interruption."""
         holder = me()
         before = tuple(one for one in self.state.leases if one.holder == holder)
         try:
@@ -85,7 +85,7 @@ class SharedGateState:
     # what dbt hears ------------------------------------------------------------------------------
 
     def conclude(self, done: Iterable[Publication], event: GateEvent) -> None:
-        """What became of staged snapshots is told in the moment in which others see it."""
+        """Mark the responses of published staged snapshots and replace the state, in one step."""
         with self._changed:
             for one in done:
                 response = self._responses.get(one.staged.table)

@@ -1,4 +1,4 @@
-"""One write of a model: what it was planned from, and how it is planned anew after somebody else's commit."""
+"""One write of a model: what it was planned from, and how it is planned again after another writer's commit."""
 
 from __future__ import annotations
 
