@@ -23,6 +23,7 @@ from dbt.adapters.tablestore.dbt_errors import to_dbt_error
 from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.interruption import stop_threads
 from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.pinned_reads import retry_published
 from dbt.adapters.tablestore.statements import split_statements
 from tablestore_engine.api import Engine, SqlResult, TablestoreError, TableVersion
 from tablestore_engine.spi import (
@@ -117,13 +118,12 @@ def show_value(value: Any) -> Any:  # noqa: ANN401 - whatever Spark delivers
 
 
 class TablestoreHandle:
-    """What a dbt thread holds; `versions` pins table names to past or staged snapshots for its reads."""
+    """What a dbt thread holds; `pin` says which table names mean past or staged snapshots now."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.versions: Mapping[str, TableVersion] = {}
         self.reads: ReadLog | None = None
-        self.pin: Callable[[], Mapping[str, TableVersion]] = lambda: self.versions
+        self.pin: Callable[[], Mapping[str, TableVersion]] = dict
 
     def run(self, statement: str) -> SqlResult:
         """Execute one statement completely.
@@ -131,13 +131,12 @@ class TablestoreHandle:
         A test of another thread may publish a table in the place of the one that this test reads: then once more.
         """
         if self.reads is None:
-            return self.engine.sql(statement, versions=self.versions)
+            return retry_published(self.pin, partial(self.engine.sql, statement))
         first = ReadLog()
         try:
-            result = self.engine.sql(statement, versions=self.versions, reads=first)
+            result = self.engine.sql(statement, versions=self.pin(), reads=first)
         except (DataFileGone, StagedVersionMissing):
-            self.versions = self.pin()
-            return self.engine.sql(statement, versions=self.versions, reads=self.reads)
+            return self.engine.sql(statement, versions=self.pin(), reads=self.reads)
         except TablestoreError:
             self.reads.add(first)
             raise
@@ -169,7 +168,6 @@ class TablestoreConnectionManager(SQLConnectionManager):
         connection = self.get_thread_connection()
         if self.versions_for is not None:
             connection.handle.pin = partial(self.versions_for, connection.name or "")
-            connection.handle.versions = connection.handle.pin()
         is_test = (connection.name or "").startswith("test.")
         connection.handle.reads = (
             self.reads_for(connection.name or "") if is_test and self.reads_for else None

@@ -84,8 +84,8 @@ class TablestoreAdapter(ModelReports):
         self._warehouse = describe_warehouse(config.credentials, config.credentials.project_root)
         self._schemas: tuple[int, tuple[str, ...]] | None = None  # number of nodes, and what came of them
         self.writer = ModelWriter(lambda: self.engine, config, self._project_schemas)
-        self.connections.versions_for = self.writer.versions_for
-        self.connections.reads_for = self.writer.start_test
+        self.connections.versions_for = self.writer.pinned.of
+        self.connections.reads_for = self.writer.tests.start
 
     @classmethod
     def type(cls) -> str:
@@ -152,7 +152,7 @@ class TablestoreAdapter(ModelReports):
 
     def _is_staged(self, relation: BaseRelation) -> bool:
         """Whether this thread's node reads another state than readers; of a view only its tables tell."""
-        pins = self.writer.versions_for(self.nice_connection_name())
+        pins = self.writer.pinned.of(self.nice_connection_name())
         name = f"{relation.schema}.{relation.identifier}"
         return name in pins or (bool(pins) and self.engine.find_view(name) is not None)
 
@@ -163,8 +163,7 @@ class TablestoreAdapter(ModelReports):
         *headers, query = split_statements(sql)
         for header in headers:
             self.execute(header)
-        versions = self.writer.versions_for(self.nice_connection_name())
-        found = self.engine.query_columns(query, versions=versions, reads=reads)
+        found = self.writer.pinned.query_columns(self.nice_connection_name(), query, reads)
         return [TablestoreColumn(column=info.name, dtype=info.type_text) for info in found]
 
     # --- dbt docs and freshness ---
@@ -201,7 +200,7 @@ class TablestoreAdapter(ModelReports):
 
     def set_relations_cache(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - dbt's signature
         """Before the first node: a wrong tablestore_as_of ends the command here."""
-        self.writer.check_as_of()
+        self.writer.pinned.check_as_of()
         super().set_relations_cache(*args, **kwargs)
 
     # --- models ---
@@ -243,8 +242,9 @@ class TablestoreAdapter(ModelReports):
     @as_dbt_errors()
     def tablestore_check_view(self, relation: TablestoreRelation, sql: str) -> None:
         """Before a view takes a table's place: its query can be analysed, and does not read that table."""
-        versions = self.writer.versions_for(self.nice_connection_name())
-        check_view(relation.table_name, self.engine.query_names(sql, versions=versions))
+        node, ask = self.nice_connection_name(), self.engine.query_names
+        reads = self.writer.pinned.read(node, lambda *, versions: ask(sql, versions=versions))
+        check_view(relation.table_name, reads)
 
     @available.parse_none
     @as_dbt_errors()
@@ -318,7 +318,7 @@ class TablestoreAdapter(ModelReports):
     @as_dbt_errors()
     def tablestore_full_refresh_difference(self, relation: TablestoreRelation, test: str) -> str:
         """SQL of the rows that a model's table and its query do not share."""
-        return self.writer.full_refresh_difference(self._macro_resolver, relation, test)
+        return self.writer.tests.full_refresh_difference(self._macro_resolver, relation, test)
 
     @available.parse_none
     def tablestore_read_decimals_exactly(self) -> None:
@@ -374,7 +374,7 @@ class TablestoreAdapter(ModelReports):
         outcome = read_outcome(config)
         if outcome is not None:
             with as_dbt_errors():
-                for line in self.writer.record(outcome, config["graph"]["nodes"]):
+                for line in self.writer.tests.record(outcome, config["graph"]["nodes"]):
                     logger.info(line)
 
     def cleanup_connections(self) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.relation import parse_version
 from tablestore_engine.api import Engine, FixRequest, NotFound, TableVersion
+from tablestore_engine.spi import StagedVersionMissing
+
+Done_co = TypeVar("Done_co", covariant=True)
 
 
 @as_dbt_errors()
@@ -53,3 +56,25 @@ def check_as_of_names(as_of: Mapping[str, TableVersion], engine: Engine) -> None
 def versions_of(branches: Mapping[str, str]) -> dict[str, TableVersion]:
     """Staged branches by table."""
     return {table: TableVersion(branch=branch) for table, branch in branches.items()}
+
+
+class PinnedRead(Protocol[Done_co]):
+    """Reads tables at versions; may be called again."""
+
+    def __call__(self, *, versions: Mapping[str, TableVersion]) -> Done_co:
+        """What it reads."""
+
+
+def retry_published(versions: Callable[[], Mapping[str, TableVersion]], read: PinnedRead[Done_co]) -> Done_co:
+    """Once more when another thread has published, since `versions` was asked, what is to be read.
+
+    Raises StagedVersionMissing TS1317 when a staged snapshot is gone, and the versions are the same.
+    """
+    pins = versions()
+    while True:
+        try:
+            return read(versions=pins)
+        except StagedVersionMissing:
+            before, pins = pins, versions()
+            if pins == before:
+                raise

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dbt.adapters.tablestore.gate.gate_events import (
+    BatchBegan,
+    BatchEnded,
     Built,
     Continued,
     DropStaged,
@@ -237,6 +239,37 @@ def test_what_others_have_in_progress_is_not_dropped(waiting: GateState) -> None
     holding = taken(A, holder=ME, state=busy)
     assert holding.apply(DropWaiting(ME, "d.a", "mine")).actions == (DropStaged(OLD, OLD),)
     assert busy.apply(DropWaiting(ME, "d.o")).actions == ()
+
+
+# batches -------------------------------------------------------------------------------------------
+
+
+def test_batches_of_a_table_are_written_at_once(waiting: GateState) -> None:
+    """Each thread ends its own; who publishes the table is waited for."""
+    both = after(BatchBegan(ME, "d.a"), BatchBegan(OTHER, "d.a"))
+    assert both.written(ME) == both.written(OTHER) == {"d.a"}
+    mine = after(BatchEnded(OTHER, "d.a"), state=both)
+    assert (mine.written(ME), mine.written(OTHER)) == (frozenset(), {"d.a"})
+    busy = taken(A, state=waiting)
+    assert busy.apply(BatchBegan(ME, "d.a")).actions == (Wait(frozenset({"d.a"})),)
+    assert busy.apply(BatchBegan(ME, "d.a")).state == busy
+
+
+def test_a_wait_for_batches_ends_with_the_last_one() -> None:
+    """Another one waits for who has the table in progress alone."""
+    state = after(BatchBegan(OTHER, "d.a"))
+    tables = frozenset({"d.a"})
+    assert not Wait(tables, and_batches=True).is_over(ME, state)
+    assert Wait(tables).is_over(ME, state)
+    assert Wait(tables, and_batches=True).is_over(OTHER, state)
+    assert not Wait(tables).is_over(ME, taken(A))
+
+
+def test_a_batch_that_is_out_drops_no_other_batches(waiting: GateState) -> None:
+    """Of this run, wherever they are staged; what earlier runs left, and no batch has joined, goes."""
+    drop = DropWaiting(ME, "d.a", for_batch=True)
+    assert waiting.apply(drop).actions == (DropStaged(OLD, OLD), DropStaged(OLD_CHILD, OLD))
+    assert after(Joined(OLD), state=waiting).apply(drop).actions == ()
 
 
 # the end -------------------------------------------------------------------------------------------

@@ -22,11 +22,12 @@ class OneFailure:
         self.error = error
         self.pins: list[Mapping[str, TableVersion]] = []
 
-    def sql(self, text: str, *, versions: Mapping[str, TableVersion], reads: ReadLog) -> Any:
+    def sql(self, text: str, *, versions: Mapping[str, TableVersion], reads: ReadLog | None = None) -> Any:
         """`me:1` is read first, then `me:2`."""
         self.pins.append(versions)
         number = len(self.pins)
-        reads.note(TableRead("d.t", f"me:{number}", number))
+        if reads is not None:
+            reads.note(TableRead("d.t", f"me:{number}", number))
         if number == 1:
             raise self.error
         return text
@@ -36,7 +37,8 @@ def handle(error: TablestoreError) -> tuple[TablestoreHandle, OneFailure]:
     """Of a test, with pins that have changed since."""
     engine = OneFailure(error)
     made = TablestoreHandle(engine)  # type: ignore[arg-type]
-    made.versions, made.reads, made.pin = STAGED, ReadLog(), lambda: NEW
+    pins = iter((STAGED, NEW))
+    made.reads, made.pin = ReadLog(), lambda: next(pins)
     return made, engine
 
 
@@ -50,6 +52,35 @@ def test_a_table_that_was_replaced_is_read_again(kind: TablestoreError) -> None:
     assert engine.pins == [STAGED, NEW]
     assert made.reads is not None
     assert [read.version for read in made.reads.reads()] == ["me:2"]
+
+
+GONE = StagedVersionMissing("TS1317", "", why="", fix="")
+
+
+def test_a_model_reads_again_what_was_published_meanwhile() -> None:
+    """Its statement had asked where the parent's rows are, and another thread's test let them go."""
+    made, engine = handle(GONE)
+    made.reads = None
+    assert made.run("select 1") == "select 1"
+    assert engine.pins == [STAGED, NEW]
+
+
+def test_what_somebody_else_removed_is_told() -> None:
+    """The versions are the same: another process has the staged snapshot published or dropped."""
+    made, engine = handle(GONE)
+    made.reads, made.pin = None, lambda: STAGED
+    with pytest.raises(StagedVersionMissing):
+        made.run("select 1")
+    assert engine.pins == [STAGED]
+
+
+def test_a_model_does_not_run_again_after_another_error() -> None:
+    """Its statement may have written."""
+    made, engine = handle(DataFileGone("TS1562", "", why="", fix=""))
+    made.reads = None
+    with pytest.raises(DataFileGone):
+        made.run("select 1")
+    assert engine.pins == [STAGED]
 
 
 def test_any_other_error_is_told_at_once() -> None:

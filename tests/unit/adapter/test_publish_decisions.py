@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dbt.adapters.tablestore.gate.gate_events import Built, Ran, Rebuildable, Said, Wait
+from dbt.adapters.tablestore.gate.gate_events import BatchBegan, Built, Ran, Rebuildable, Said, Wait
 from dbt.adapters.tablestore.gate.gate_state import GateEvent, GateState, Lease
 from dbt.adapters.tablestore.gate.publish_decisions import (
     Ask,
@@ -104,6 +104,13 @@ def test_what_is_green_goes_out_and_is_in_progress() -> None:
     assert step.actions == (Publish(Lease(ME, (READY_A,))),)
     assert step.state.leases == (Lease(ME, (READY_A,)),)
     assert decide(step.state, Ask(OTHER, test="test.x")) is None
+
+
+def test_who_writes_a_batch_publishes_the_table() -> None:
+    """Others leave it to him, and do not wait."""
+    state = after(BatchBegan(OTHER, "d.a"), state=READY)
+    assert decide(state) is None
+    assert decide(state, Ask(OTHER, table="d.a")) == Publish(Lease(OTHER, (READY_A,)))
 
 
 def test_red_and_manual_stay() -> None:

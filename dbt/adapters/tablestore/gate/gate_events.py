@@ -17,9 +17,15 @@ from tablestore_engine.spi import GateBook, Outcome, Staged
 
 @dataclass(frozen=True)
 class Wait:
-    """Until no other thread has these tables in progress; then ask again."""
+    """Until no other thread has these tables in progress, nor writes a batch of them, `and_batches`; then ask again."""
 
     tables: frozenset[str]
+    and_batches: bool = False
+
+    def is_over(self, holder: int, state: GateState) -> bool:
+        """For the thread that waits."""
+        busy = state.taken(holder) | (state.written(holder) if self.and_batches else frozenset())
+        return not self.tables & busy
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,33 @@ class Continued:
             return GateStep(state)
         adopted = frozenset(item.key for item in state.book.staged if item.name in self.names)
         return GateStep(replace(state, is_begun=True, adopted=adopted, mine=state.mine | adopted))
+
+
+@dataclass(frozen=True)
+class BatchBegan:
+    """A thread plans a batch on what is staged and published now."""
+
+    holder: int
+    table: str
+
+    def change(self, state: GateState) -> GateStep:
+        """Behind what is in progress; until BatchEnded no other thread publishes the table, or builds it again."""
+        if self.table in state.taken(self.holder):
+            return GateStep(state, (Wait(frozenset({self.table})),))
+        return GateStep(replace(state, batches=(*state.batches, (self.holder, self.table))))
+
+
+@dataclass(frozen=True)
+class BatchEnded:
+    """It is in the staged snapshot, published, or has failed; the thread looks for what is free next."""
+
+    holder: int
+    table: str
+
+    def change(self, state: GateState) -> GateStep:
+        """A thread writes one batch at a time."""
+        left = tuple(one for one in state.batches if one != (self.holder, self.table))
+        return GateStep(replace(state, batches=left))
 
 
 @dataclass(frozen=True)
@@ -203,11 +236,15 @@ class Left:
 
 @dataclass(frozen=True)
 class DropWaiting:
-    """What waits for a table must go, but for the staged snapshot `keep`; what was built from it goes with it."""
+    """What waits for a table must go, but for the staged snapshot `keep`; what was built from it goes with it.
+
+    `for_batch`: nor goes what other batches of this invocation are staged in.
+    """
 
     holder: int
     table: str
     keep: str | None = None
+    for_batch: bool = False
 
     def change(self, state: GateState) -> GateStep:
         """Waits for what others have in progress; who must not wait leaves that to them."""
@@ -222,8 +259,9 @@ class DropWaiting:
     def _list(self, state: GateState) -> list[DropStaged]:
         found: list[DropStaged] = []
         book = state.book
+        kept = (state.mine - state.adopted) | state.joined if self.for_batch else frozenset()
         for old in state.book.of_table(self.table):
-            if old.name == self.keep or old.is_out:
+            if old.name == self.keep or old.is_out or old.key in kept:
                 continue
             for item in book.with_children(old):
                 if item.key in state.mine - state.adopted and item.table != self.table:

@@ -3,6 +3,7 @@
 Steps      an event happens → state.apply(event) → a new state, and what is to be done next, as data
 INVARIANT  pure and frozen: no lock, no thread, no I/O. Who reads, writes or runs something does so between two events.
 INVARIANT  a table belongs to one thread at a time (Lease): no other one publishes, rebuilds or drops what is staged.
+INVARIANT  several threads may write batches of one table at once: meanwhile no other thread publishes it.
 INVARIANT  a thread that has a lease never waits for another one, so no two threads wait for each other.
 CRASH      nothing to keep: all that counts lies beside the staged snapshots, and the next process reads it.
 """
@@ -77,6 +78,7 @@ class GateState:
     rechecks: Mapping[str, Recheck] = field(default_factory=dict)
     attempts: Mapping[str, int] = field(default_factory=dict)
     leases: tuple[Lease, ...] = ()
+    batches: tuple[tuple[int, str], ...] = ()  # thread and table, while it plans, writes and enters a batch
 
     def apply(self, event: GateEvent) -> GateStep:
         """The state behind an event, and what to do next."""
@@ -91,6 +93,10 @@ class GateState:
     def taken(self, holder: int) -> frozenset[str]:
         """Tables that other threads have in progress."""
         return frozenset(table for one in self.others(holder) for table in one.tables)
+
+    def written(self, holder: int) -> frozenset[str]:
+        """Tables that other threads write batches of."""
+        return frozenset(table for thread, table in self.batches if thread != holder)
 
     def is_holder(self, holder: int) -> bool:
         """Whether it has something in progress: then it must not wait."""

@@ -53,7 +53,7 @@ class GroupPublisher:
                     case StartOver():
                         done += _published(results)
                         results = ()
-                        self._shared.wait(Wait(action.tables))
+                        self._shared.wait(Wait(action.tables, and_batches=True))
                     case Replan():
                         done += _published(results)
                         results = ()

@@ -12,11 +12,14 @@ CRASH      branches and outcomes stay, also between two claims or before a log: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
 from dbt.adapters.tablestore.gate.gate_events import (
+    BatchBegan,
+    BatchEnded,
     Built,
     Continued,
     DropStaged,
@@ -132,6 +135,15 @@ class PublishCoordinator:
                 logger.info(joined_line(action.item))
         return joined(made, waiting, nodes)
 
+    @contextmanager
+    def batch(self, table: str) -> Iterator[None]:
+        """While a microbatch is planned, written and added nobody publishes the table; publish_free() comes next."""
+        self._shared.demand(BatchBegan(me(), table))
+        try:
+            yield
+        finally:
+            self._shared.apply(BatchEnded(me(), table))
+
     def begin_again(self, table: str) -> None:
         """Before all batches of this invocation are staged once more. Raises RetryError TS1887."""
         state = self._shared.state
@@ -183,10 +195,14 @@ class PublishCoordinator:
         """By this invocation, and not published yet."""
         return bool(self._shared.state.own(table))
 
-    def forget(self, table: str, *, is_unchanged: bool = False) -> None:
-        """A node was published at once, or `is_unchanged`: older staged snapshots of it are void."""
+    def forget(self, table: str, *, is_unchanged: bool = False, is_batch: bool = False) -> None:
+        """A node was published at once, or `is_unchanged`: older staged snapshots of it are void.
+
+        `is_batch`: one batch was; others of this invocation may be staged, since their parent waited then.
+        """
         self._load([database_of(table)])
-        self._drop_waiting(table, UNCHANGED if is_unchanged else "is dropped: this run publishes at once")
+        why = UNCHANGED if is_unchanged else "is dropped: this run publishes at once"
+        self._drop_waiting(table, why, for_batch=is_batch)
 
     def clear_unpublished(self, table: str, plan: StagePlan | None) -> None:
         """Before a new build of a table that nobody ever saw: its rejected rows must not fix key and columns."""
@@ -202,9 +218,11 @@ class PublishCoordinator:
             self._engine().gate.finish_replacement(table)
             return self._publisher.publish_pending(table)
 
-    def _drop_waiting(self, table: str, why: str, keep: str | None = None) -> None:
+    def _drop_waiting(
+        self, table: str, why: str, keep: str | None = None, *, for_batch: bool = False
+    ) -> None:
         with self._shared.work() as holder:
-            for action in self._shared.demand(DropWaiting(holder, table, keep)):
+            for action in self._shared.demand(DropWaiting(holder, table, keep, for_batch)):
                 if isinstance(action, DropStaged):
                     tell = logger.warning if action.item.batches else logger.info
                     tell(dropped(action.item, action.root, why))

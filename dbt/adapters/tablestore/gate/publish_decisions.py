@@ -54,7 +54,7 @@ class Replan:
 
 @dataclass(frozen=True)
 class StartOver:
-    """What was lost belongs to others now: Wait, then publish again without what is known of it."""
+    """What was lost belongs to others now, or gets a batch: Wait, then publish again without what is known of it."""
 
     tables: frozenset[str]
 
@@ -129,9 +129,9 @@ class Next:
         return _tables(one.staged for one in self.results if one.state != PUBLISHED)
 
     def _pick(self, state: GateState) -> tuple[Staged, ...]:
-        """The next free group that nobody else is at."""
+        """The next free group that nobody else is at. Who writes a batch of it publishes it behind the batch."""
         taken = state.taken(self.ask.holder)
-        refused = self._refused() | taken | self.ask.beyond(state)
+        refused = self._refused() | taken | state.written(self.ask.holder) | self.ask.beyond(state)
         while group := pick_group(state.book, self.world, asked=self.ask.wanted, refused=refused):
             if not _needs(group) & taken:
                 return group
@@ -161,8 +161,8 @@ class Next:
 def _replan(state: GateState, holder: int, again: tuple[Staged, ...]) -> GateStep:
     """From now on nobody else touches these, nor what they are built from."""
     lease = Lease(holder, again, also=_needs(again))
-    if taken := lease.tables & state.taken(holder):
-        return GateStep(state, (StartOver(taken),))
+    if busy := lease.tables & (state.taken(holder) | state.written(holder)):
+        return GateStep(state, (StartOver(busy),))
     numbers = {item.table: state.attempts.get(item.table, 0) + 1 for item in again}
     builds = tuple((item, state.rebuilds[item.table], numbers[item.table]) for item in again)
     state = replace(state.with_lease(lease), attempts={**state.attempts, **numbers})

@@ -49,10 +49,10 @@ class SharedGateState:
             self.wait(waits[0])
 
     def wait(self, wanted: Wait) -> None:
-        """Until no other thread has these tables in progress."""
+        """Until that is so."""
         holder = me()
         with self._changed:
-            self._changed.wait_for(lambda: not wanted.tables & self._state.taken(holder))
+            self._changed.wait_for(lambda: wanted.is_over(holder, self._state))
 
     def settled(self, nodes: Callable[[], Iterable[str]], table: str = "") -> GateState:
         """The state in which no other thread moves what these nodes have staged, or the table.

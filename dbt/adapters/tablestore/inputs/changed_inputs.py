@@ -209,17 +209,27 @@ class ChangedInputs:
         return {} if followed is None else dict(followed[1].pins)
 
     def planned_again(self, node: str, sql: str) -> str:
-        """The model's SQL over what its inputs have now that others were staged again."""
-        with self._lock:
-            asked = dict(self._asked.get(node, {}))
-        for name, one in asked.items():
-            if one.found.between.branch is None:
-                continue
-            fresh = self._plan(node, one.relation, self._engine().table(name), one.position)
+        """The model's SQL over what its inputs have now that others were staged again, or published."""
+        for name, (one, fresh) in self._staged_again(node).items():
             sql = sql.replace(one.rendered, fresh.rendered)
             with self._lock:
                 self._asked[node][name] = fresh
         return sql
+
+    def shown_now(self, node: str, sql: str) -> str:
+        """The same for who only looks at the query: its ranges stay as they are."""
+        for one, fresh in self._staged_again(node).values():
+            sql = sql.replace(one.rendered, fresh.rendered)
+        return sql
+
+    def _staged_again(self, node: str) -> dict[str, tuple[_Asked, _Asked]]:
+        with self._lock:
+            asked = dict(self._asked.get(node, {}))
+        return {
+            name: (one, self._plan(node, one.relation, self._engine().table(name), one.position))
+            for name, one in asked.items()
+            if one.found.between.branch is not None
+        }
 
     def _plan(self, node: str, relation: TablestoreRelation, table: Table, position: str | None) -> _Asked:
         pinned = self._versions_for(node).get(relation.table_name)

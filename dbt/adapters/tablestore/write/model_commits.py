@@ -6,18 +6,17 @@ INVARIANT  rows, positions and state are one commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
-from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty
 from dbt.adapters.tablestore.inputs.position_steps import unread
-from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work
+from dbt.adapters.tablestore.write.pinned_versions import PinnedVersions
 from tablestore_engine.api import Engine, PublishPending, TableVersion, WriteReport
 
 
@@ -29,19 +28,15 @@ class ModelCommits:
         engine: Callable[[], Engine],
         config: Any,  # noqa: ANN401 - dbt's untyped config
         pending: PendingWrites,
-        versions_for: Callable[[str], Mapping[str, TableVersion]],
+        pinned: PinnedVersions,
     ) -> None:
         self._engine, self._config, self._pending = engine, config, pending
-        self._versions_for = versions_for
-        self.inputs = ChangedInputs(engine, versions_for)
-        self.streams = StreamInputs(engine, versions_for)
+        self._pinned, self._inputs, self._streams = pinned, pinned.inputs, pinned.streams
 
     def versions_but(self, node: str, relation: TablestoreRelation) -> dict[str, TableVersion]:
         """What the model reads; its own table as others see it, not as it was staged before."""
         return {
-            table: version
-            for table, version in self._versions_for(node).items()
-            if table != relation.table_name
+            table: version for table, version in self._pinned.of(node).items() if table != relation.table_name
         }
 
     def write(
@@ -54,8 +49,8 @@ class ModelCommits:
         name = job.relation.table_name
         taken, steps = None, unread(self._engine().find_table(name), replaces=action.replaces)
         if not is_empty(self._config):
-            taken = self.streams.take(node, name, action, whole=staged is not None)
-            steps |= self.inputs.steps(node, name, action) if taken is None else taken.steps
+            taken = self._streams.take(node, name, action, whole=staged is not None)
+            steps |= self._inputs.steps(node, name, action) if taken is None else taken.steps
         spec = replace(
             spec,
             stage=None if staged is None else staged.name,
@@ -69,12 +64,12 @@ class ModelCommits:
         versions = (
             self.versions_but(node, job.relation)
             if job.batch is None
-            else self._versions_for(node)  # a batch sees the batches before it
+            else self._pinned.of(node)  # a batch sees the batches before it
         )
-        versions = {**versions, **self.inputs.pins(node), **({} if taken is None else taken.versions)}
+        versions = {**versions, **self._inputs.pins(node), **({} if taken is None else taken.versions)}
         key = job.settings.table.primary_key
         try:
-            with self.streams.stated(node, name, rows, versions, key) as (rows, moved):
+            with self._streams.stated(node, name, rows, versions, key) as (rows, moved):
                 spec = replace(spec, positions={**steps, **moved})
                 return self._engine().write(name, rows, spec, versions=versions)
         except PublishPending:

@@ -7,7 +7,9 @@ INVARIANT  nothing is written before read_settings and plan have accepted the wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +21,15 @@ from dbt.adapters.tablestore.config.contract_and_docs import read_comments, read
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.config.model_config import read_settings
 from dbt.adapters.tablestore.credentials import log_settings
-from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.gate.gate_state import Rebuild
 from dbt.adapters.tablestore.gate.microbatches import unit_of
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator, StagePlan
-from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
-from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty, no_keys, refuse_sample
 from dbt.adapters.tablestore.inputs.stream_explanation import NamedType, explain_streams
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import check_topics
-from dbt.adapters.tablestore.pinned_reads import check_as_of_names, read_as_of, versions_of
+from dbt.adapters.tablestore.pinned_reads import retry_published
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Columns, plan_build
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, table_spec
 from dbt.adapters.tablestore.plan.run_context import (
@@ -42,22 +41,24 @@ from dbt.adapters.tablestore.plan.run_context import (
 )
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.changed_keys_models import ChangedKeysModels
+from dbt.adapters.tablestore.write.data_tests import DataTests
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
 from dbt.adapters.tablestore.write.dbt_snapshots import no_merge, snapshot_job, snapshot_settings
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
 from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, compiled_for_no_table, job_of
+from dbt.adapters.tablestore.write.pinned_versions import PinnedVersions
 from dbt.adapters.tablestore.write.replacement import must_replace
 from dbt.adapters.tablestore.write.seeds import seed_to_arrow
 from dbt.adapters.tablestore.write.situations import read_situation
-from tablestore_engine.api import Engine, OnSchemaChange, WriteMode, WriteSpec
+from tablestore_engine.api import Engine, OnSchemaChange, TablestoreError, WriteMode, WriteSpec
 from tablestore_engine.spi import (
     BROKERS,
     OrderedLock,
-    Outcome,
     Rank,
     ReadLog,
     StagedSnapshotClosed,
     StagedSnapshotMissing,
+    StagedVersionMissing,
 )
 
 logger = TerminalMessages("Tablestore")
@@ -77,17 +78,20 @@ class ModelWriter:
         self._databases = databases
         self._coordinator = PublishCoordinator(engine)
         target = Path(getattr(config, "project_target_path", "target"))
-        self._target, self._pending = target, PendingWrites(target, find_retried(target))
-        self._is_as_of_checked = False
+        self._pending = PendingWrites(target, find_retried(target))
         self._ignored = IgnoredKeys()
         self._reads: dict[str, ReadLog] = {}
         self._plans: dict[str, PlannedModel] = {}
         self._jobs: dict[str, list[ModelJob]] = {}
         self._lock = OrderedLock("models of this run", Rank.PROCESS)
-        self._commits = ModelCommits(engine, config, self._pending, self.versions_for)
-        self.inputs, self.streams = self._commits.inputs, self._commits.streams
+        self.pinned = PinnedVersions(engine, config, self._coordinator, databases, self._adopt)
+        self.inputs, self.streams = self.pinned.inputs, self.pinned.streams
+        self.tests = DataTests(engine, target, self._coordinator, self.pinned, databases)
+        self._commits = ModelCommits(engine, config, self._pending, self.pinned)
         self.changed_keys = ChangedKeysModels(engine, self.inputs)
-        self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
+
+    def _adopt(self) -> None:
+        self._coordinator.adopt(lambda: self._pending.retried_runs(get_invocation_id()), self._databases)
 
     # --- config and plan ---
 
@@ -118,6 +122,16 @@ class ModelWriter:
         context: PlanContext,
     ) -> BuildPlan:
         """Decide what the run does. `columns`: of the query."""
+        return self.pinned.retry(settings.node, lambda: self._plan(relation, settings, sql, columns, context))
+
+    def _plan(
+        self,
+        relation: TablestoreRelation,
+        settings: ModelSettings,
+        sql: str,
+        columns: Columns,
+        context: PlanContext,
+    ) -> BuildPlan:
         query, own = sql, columns
         follows = self.inputs.has_inputs(settings.node) or self.streams.follows(settings.node)
         if follows or settings.table.affected is not None:
@@ -204,8 +218,9 @@ class ModelWriter:
         if known.action is Action.CREATE:
             raise compiled_for_no_table(relation.table_name, settings.node)
         sql = self.inputs.planned_again(settings.node, known.sql)
-        found = self._engine().query_columns(
-            sql, versions=self._commits.versions_but(settings.node, relation)
+        found = retry_published(
+            partial(self._commits.versions_but, settings.node, relation),
+            partial(self._engine().query_columns, sql),
         )
         columns = tuple((column.name, column.type_text) for column in found)
         return self.plan(relation, settings, sql, columns, known.context)
@@ -235,44 +250,74 @@ class ModelWriter:
         return self._commit(job_of(relation, settings, plan, work, lambda: work, context.run), context.run)
 
     def _commit(self, job: ModelJob, context: RunContext) -> TablestoreResponse:
-        """One snapshot, staged or published."""
+        """One snapshot, staged or published; what waited for this write goes out behind it."""
         name = job.relation.table_name
+        try:
+            with nullcontext() if job.batch is None else self._coordinator.batch(name):
+                response = self._write(job, context)
+        except TablestoreError:  # others' batches may wait for this one, and need it no more
+            with suppress(TablestoreError):  # told already, of each table
+                self._publish_free(name)
+            raise
+        self._publish_free(name)
+        return response
+
+    def _publish_free(self, table: str) -> None:
+        for line in self._coordinator.publish_free(table):
+            logger.info(line)
+
+    def _write(self, job: ModelJob, context: RunContext) -> TablestoreResponse:
+        name, node = job.relation.table_name, job.settings.node
         staged = self._plan_staged(name, job.settings, job, context)
         self._coordinator.finish_pending(name)
         self._coordinator.clear_unpublished(name, staged)
-        existing = context.existing
-        is_view = existing is not None and bool(existing.is_view)
-        replaces = must_replace(
-            self._engine(),
-            job.settings,
-            name,
-            job.plan,
-            is_view=is_view,
-            is_staged=staged is not None,
-            is_batch=job.batch is not None,
-        )
+        replaces = self._replaces(job, context, is_staged=staged is not None)
         try:
-            response = describe_commit(self._commits.write(job, staged, job.work, replaces=replaces))
+            report = self.pinned.retry(
+                node, lambda: self._commits.write(job, staged, job.work, replaces=replaces)
+            )
         except (StagedSnapshotMissing, StagedSnapshotClosed):
             if job.batch is None or staged is None:
                 raise
-            return self._commit(
+            return self._write(
                 replace(job, work=job.again()), context
             )  # it was published meanwhile: no test waits
+        except StagedVersionMissing:  # the query names staged changes, which another thread has published
+            if job.plan.action is Action.CREATE:
+                raise
+            return self._write(replace(job, work=job.again()), context)
+        response = describe_commit(report)
+        self._tell(response, job)
+        if staged is None or response.staged is None:  # nothing changed: there is nothing to hold back
+            if staged is None or job.batch is None:  # other batches may wait, or come
+                self._coordinator.forget(
+                    name, is_unchanged=staged is not None, is_batch=job.batch is not None
+                )
+            return response
+        self._coordinator.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
+        return response
+
+    def _replaces(self, job: ModelJob, context: RunContext, *, is_staged: bool) -> bool:
+        """Whether a new table takes the place of what is there."""
+        existing = context.existing
+        return must_replace(
+            self._engine(),
+            job.settings,
+            job.relation.table_name,
+            job.plan,
+            is_view=existing is not None and bool(existing.is_view),
+            is_staged=is_staged,
+            is_batch=job.batch is not None,
+        )
+
+    def _tell(self, response: TablestoreResponse, job: ModelJob) -> None:
+        """What run_results.json says besides."""
         self.changed_keys.tell_evaluated(response, job.settings.node, job.plan)
         taken = self.streams.taken(job.settings.node)
         if taken is not None:
             response.tell_ranges(taken.ranges, taken.rows, str(taken))
             if taken.figures is not None:
                 response.tell_state(taken.figures.late, taken.figures.state_rows, taken.figures.state_bytes)
-        if staged is None or response.staged is None:  # nothing changed: there is nothing to hold back
-            if staged is None or job.batch is None:  # other batches may wait, or come
-                self._coordinator.forget(name, is_unchanged=staged is not None)
-            return response
-        self._coordinator.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
-        for line in self._coordinator.publish_free(name):
-            logger.info(line)
-        return response
 
     def _plan_staged(
         self, name: str, settings: ModelSettings, job: ModelJob | None, context: RunContext
@@ -321,14 +366,6 @@ class ModelWriter:
         if planned is not None:
             raise no_merge(planned.staged)
 
-    def full_refresh_difference(self, manifest: Any, relation: TablestoreRelation, test: str) -> str:  # noqa: ANN401
-        """SQL of the rows that a model's table and its query do not share. Raises FixRequest TS1840."""
-        table, target, version = relation.table_name, self._target, self._as_of.get(relation.table_name)
-        node, query = find_query(manifest, target, table, self.inputs.digest(table, version))
-        self.inputs.pin_test(test, node, table, query, version)
-        self.inputs.check_context(table, query, self.inputs.test_pins(test), version)
-        return difference(query, table, [one.name for one in self._engine().columns(table)])
-
     # --- publishing ---
 
     def is_staged(self, table: str) -> bool:
@@ -340,31 +377,6 @@ class ModelWriter:
         with self._lock:
             self._reads[unit_of(node, batch)] = reads
 
-    def start_test(self, test: str) -> ReadLog:
-        """What its statements read goes here."""
-        with self._lock:
-            return self._reads.setdefault(test, ReadLog())
-
-    def record(self, outcome: TestOutcome, nodes: Mapping[str, Any]) -> tuple[str, ...]:
-        """Outcome of a data test; lines for the log. Raises RetryError TS1876."""
-        built = project_tables(nodes)
-        with self._lock:
-            log = self._reads.pop(outcome.test, None) or ReadLog()
-
-        def recheck() -> Outcome:
-            fresh = ReadLog()
-            versions = self.versions_for(outcome.test)
-            rows = self._engine().sql(outcome.statement(), versions=versions, reads=fresh).rows
-            return said(outcome.test, outcome.judge(rows), fresh, built)
-
-        return self._coordinator.record(
-            said(outcome.test, outcome.verdict, log, built),
-            self._databases(),
-            elsewhere=frozenset(self._as_of),
-            recheck=recheck,
-            nodes=nodes,
-        )
-
     def publish(self, nodes: frozenset[str]) -> tuple[str, ...]:
         """Let manual ones go."""
         return self._coordinator.publish_asked(nodes, self._databases())
@@ -372,22 +384,3 @@ class ModelWriter:
     def take_held_back(self) -> tuple[str, ...]:
         """Lines about what stays unpublished; a second call has nothing to say."""
         return self._coordinator.take_held_back()
-
-    def versions_for(self, node: str) -> Mapping[str, Any]:
-        """table -> version that statements of this node read instead of the current one."""
-        self._coordinator.adopt(lambda: self._pending.retried_runs(get_invocation_id()), self._databases)
-        pins = versions_of(self._coordinator.branches_for(node, self._databases()))
-        if not node.startswith("test."):
-            return {**pins, **self.streams.staged(node, pins)}
-        self.check_as_of()
-        own = self.inputs.test_pins(
-            node
-        )  # what rows were made from stays so, whatever state a test is asked for
-        return {**own, **pins, **{name: at for name, at in self._as_of.items() if name not in own}}
-
-    @as_dbt_errors()
-    def check_as_of(self) -> None:
-        """Once per invocation, before anything runs. Raises TS1875 for a name that is no table."""
-        if not self._is_as_of_checked:
-            check_as_of_names(self._as_of, self._engine())
-            self._is_as_of_checked = True

@@ -1,0 +1,69 @@
+"""A model's data tests: what their statements read, what they say, and what goes out behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
+from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
+from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
+from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.write.pinned_versions import PinnedVersions
+from tablestore_engine.api import Engine
+from tablestore_engine.spi import OrderedLock, Outcome, Rank, ReadLog
+
+
+class DataTests:
+    """Of one invocation; `target` is dbt's folder of compiled files."""
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        target: Path,
+        coordinator: PublishCoordinator,
+        pinned: PinnedVersions,
+        databases: Callable[[], tuple[str, ...]],
+    ) -> None:
+        self._engine, self._target, self._databases = engine, target, databases
+        self._coordinator, self._pinned, self._inputs = coordinator, pinned, pinned.inputs
+        self._reads: dict[str, ReadLog] = {}
+        self._lock = OrderedLock("tests of this run", Rank.PROCESS)
+
+    def start(self, test: str) -> ReadLog:
+        """What its statements read goes here."""
+        with self._lock:
+            return self._reads.setdefault(test, ReadLog())
+
+    def record(self, outcome: TestOutcome, nodes: Mapping[str, Any]) -> tuple[str, ...]:
+        """Outcome of a data test; lines for the log. Raises RetryError TS1876."""
+        built = project_tables(nodes)
+        with self._lock:
+            log = self._reads.pop(outcome.test, None) or ReadLog()
+
+        def recheck() -> Outcome:
+            fresh = ReadLog()
+            versions = self._pinned.of(outcome.test)
+            rows = self._engine().sql(outcome.statement(), versions=versions, reads=fresh).rows
+            return said(outcome.test, outcome.judge(rows), fresh, built)
+
+        return self._coordinator.record(
+            said(outcome.test, outcome.verdict, log, built),
+            self._databases(),
+            elsewhere=frozenset(self._pinned.as_of),
+            recheck=recheck,
+            nodes=nodes,
+        )
+
+    def full_refresh_difference(self, manifest: Any, relation: TablestoreRelation, test: str) -> str:  # noqa: ANN401
+        """SQL of the rows that a model's table and its query do not share. Raises FixRequest TS1840."""
+        table, target, version = (
+            relation.table_name,
+            self._target,
+            self._pinned.as_of.get(relation.table_name),
+        )
+        node, query = find_query(manifest, target, table, self._inputs.digest(table, version))
+        self._inputs.pin_test(test, node, table, query, version)
+        self._inputs.check_context(table, query, self._inputs.test_pins(test), version)
+        return difference(query, table, [one.name for one in self._engine().columns(table)])

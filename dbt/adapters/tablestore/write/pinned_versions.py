@@ -1,0 +1,84 @@
+"""At which versions the statements of a node read: what this run has staged, a test's own pins, tablestore_as_of.
+
+INVARIANT  asked anew for each statement: what is staged at one moment is published a moment later, by another thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
+from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
+from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
+from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
+from dbt.adapters.tablestore.pinned_reads import (
+    Done_co,
+    PinnedRead,
+    check_as_of_names,
+    read_as_of,
+    retry_published,
+    versions_of,
+)
+from tablestore_engine.api import ColumnInfo, Engine, TableVersion
+from tablestore_engine.spi import ReadLog
+
+
+class PinnedVersions:
+    """Of one invocation; `config` is dbt's, `adopt` takes over what the runs that it continues have staged."""
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        config: Any,  # noqa: ANN401 - dbt's untyped config
+        coordinator: PublishCoordinator,
+        databases: Callable[[], tuple[str, ...]],
+        adopt: Callable[[], None],
+    ) -> None:
+        self._engine, self._coordinator = engine, coordinator
+        self._databases, self._adopt = databases, adopt
+        self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
+        self._is_as_of_checked = False
+        self.inputs = ChangedInputs(engine, self.of)
+        self.streams = StreamInputs(engine, self.of)
+
+    @property
+    def as_of(self) -> Mapping[str, TableVersion]:
+        """Tables that tests read at another version by the user's wish."""
+        return self._as_of
+
+    def of(self, node: str) -> Mapping[str, TableVersion]:
+        """table -> version that statements of this node read instead of the current one."""
+        self._adopt()
+        pins = versions_of(self._coordinator.branches_for(node, self._databases()))
+        if not node.startswith("test."):
+            return {**pins, **self.streams.staged(node, pins)}
+        self.check_as_of()
+        own = self.inputs.test_pins(
+            node
+        )  # what rows were made from stays so, whatever state a test is asked for
+        return {**own, **pins, **{name: at for name, at in self._as_of.items() if name not in own}}
+
+    def read(self, node: str, read: PinnedRead[Done_co]) -> Done_co:
+        """Once more when another thread has published what the node was about to read. Raises NotFound TS1317."""
+        return retry_published(lambda: self.of(node), read)
+
+    def retry(self, node: str, work: Callable[[], Done_co]) -> Done_co:
+        """The same for work that asks for the versions itself."""
+        return retry_published(lambda: self.of(node), lambda **_: work())
+
+    def query_columns(self, node: str, sql: str, reads: ReadLog | None = None) -> tuple[ColumnInfo, ...]:
+        """Of a query of the node, also when it names staged changes that are published by now."""
+
+        def ask(*, versions: Mapping[str, TableVersion]) -> tuple[ColumnInfo, ...]:
+            text = self.inputs.shown_now(node, sql)
+            return self._engine().query_columns(text, versions=versions, reads=reads)
+
+        return self.read(node, ask)
+
+    @as_dbt_errors()
+    def check_as_of(self) -> None:
+        """Once per invocation, before anything runs. Raises TS1875 for a name that is no table."""
+        if not self._is_as_of_checked:
+            check_as_of_names(self._as_of, self._engine())
+            self._is_as_of_checked = True
