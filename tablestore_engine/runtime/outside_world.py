@@ -26,6 +26,7 @@ CRASH_POINTS: Mapping[str, str] = {
     "commit.schema": "the new schema is claimed, the snapshot that names it is not",
     "commit.claimed": "snapshot-N exists, the LATEST hint is not written",
     "commit.done": "snapshot and hint exist, nothing is published",
+    "stage.made": "the branch has its base, the staged snapshot does not exist: nothing counts as staged",
     "stage.claimed": "the staged snapshot exists in its branch, main is untouched",
     "stage.published": "main's snapshot-N exists, the staged branch is not removed yet",
     "replace.moved": "the old table has left its name, the new one is not there yet: the next look-up finishes it",

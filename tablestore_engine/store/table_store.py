@@ -23,7 +23,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.store.alter import SchemaChange, alter_table
 from tablestore_engine.store.commit.commit import CommitIdentity, CommitReport, Committer, Plan
-from tablestore_engine.store.commit.snapshot_claim import MainDestination
+from tablestore_engine.store.commit.snapshot_claim import MainDestination, StageExistsError
 from tablestore_engine.store.commit.snapshot_files import SnapshotFiles
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport, expire_partitions
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport, expire_snapshots
@@ -288,21 +288,29 @@ def _commit(
     def retries_max() -> int:
         return TableTraits(context.latest_schema()).retries_max
 
+    def append(name: str) -> CommitReport:
+        plan = write_on(context.on_branch(staged_branch(name)), None)
+        return write_more(More(context, committer, name, plan, identity, request.properties, retries_max()))
+
     if stage is not None and request.builds_on_stage and find_staged(context, stage) is not None:
-        plan = write_on(context.on_branch(staged_branch(stage)), None)
-        return write_more(More(context, committer, stage, plan, identity, request.properties, retries_max()))
+        return append(stage)
     early = request.early if stage is None else None  # what waits for tests is not visible
-    return committer.commit(
-        write_on(
-            context, None if early is None else with_commit(early, f"{identity.user}:{identity.identifier}")
-        ),
-        identity,
-        destination=None
+    destination = (
+        None
         if stage is None
-        else StagedDestination(context, stage, committer.main, takes_more=request.builds_on_stage),
-        properties=request.properties,
-        retries_max=retries_max,
+        else StagedDestination(context, stage, committer.main, takes_more=request.builds_on_stage)
     )
+    receiver = None if early is None else with_commit(early, f"{identity.user}:{identity.identifier}")
+    try:
+        return committer.commit(
+            write_on(context, receiver),
+            identity,
+            destination=destination,
+            properties=request.properties,
+            retries_max=retries_max,
+        )
+    except StageExistsError:
+        return append(str(stage))
 
 
 def committer_of(context: TableContext) -> Committer:

@@ -36,6 +36,7 @@ from tablestore_engine.store.commit.snapshot_claim import (
     MainDestination,
     NumberTakenError,
     OvertakenError,
+    StageExistsError,
 )
 from tablestore_engine.store.commit.snapshot_files import DeltaFiles, Planned, SnapshotFiles
 from tablestore_engine.store.metadata.commit_history import following_properties
@@ -74,7 +75,8 @@ class Committer:
     ) -> CommitReport:
         """Run `plan` until its snapshot is claimed; `retries_max` is asked once somebody was quicker.
 
-        Raises RetryError TS1305, TS1365, TS1471, OutcomeUnknown TS1306, StorageError, FixRequest TS1470.
+        Raises RetryError TS1305, TS1365, TS1471, OutcomeUnknown TS1306, StorageError, FixRequest TS1470,
+        StageExistsError.
         """
         attempt = _Attempt(self, plan, identity, destination or self.main, properties or {})
         try:
@@ -112,7 +114,7 @@ class Committer:
     def claim(self, destination: Destination, snapshot: Snapshot, schema: TableSchema | None) -> bool:
         """Claim and resolve a lost answer by reading back.
 
-        Raises OutcomeUnknown TS1306, RetryError TS1365, NumberTakenError.
+        Raises OutcomeUnknown TS1306, RetryError TS1365, NumberTakenError, StageExistsError.
         """
         problem: BaseException | None = None
         for turn in range(_READ_BACKS):
@@ -269,7 +271,12 @@ class _Attempt:
         try:
             self.claimed_schema |= planned.claims_schema
             won = committer.claim(target, snapshot, planned.schema if planned.claims_schema else None)
-        except (RetryError, StorageError, NumberTakenError) as refused:  # no snapshot was claimed
+        except (
+            RetryError,
+            StorageError,
+            NumberTakenError,
+            StageExistsError,
+        ) as refused:  # no snapshot was claimed
             committer.delete(base_paths)
             self.give_up()
             if not isinstance(refused, NumberTakenError):

@@ -38,6 +38,10 @@ class NumberTakenError(Exception):
     """The number of the new schema is another schema's; no snapshot was claimed."""
 
 
+class StageExistsError(Exception):
+    """Another writer has begun the stage that the rows belong into; nothing was claimed."""
+
+
 @dataclass(frozen=True)
 class Committed:
     """`staged`: the name under which it waits; None when it is a snapshot of the table."""
@@ -57,7 +61,7 @@ class Destination(Protocol):
     def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
         """Create the snapshot exclusively, its new schema (if any) right before; False when somebody was first.
 
-        Raises OvertakenError, NumberTakenError, RetryError TS1365, TS1328.
+        Raises OvertakenError, NumberTakenError, StageExistsError, RetryError TS1365, TS1328.
         """
 
     def find_claimed(self, snapshot_id: int) -> Snapshot | None:

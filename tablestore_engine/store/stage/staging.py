@@ -16,6 +16,8 @@ INVARIANT  nothing in main's snapshot folder changes before publishing (folds be
 INVARIANT  a schema that a staged snapshot brings counts for nobody before main's snapshot names it (schemas).
 INVARIANT  a branch counts as staged while both its snapshots are there. What they need is written before them and
            deleted after them, the base before the staged one: a process that dies half-way leaves nothing that counts.
+INVARIANT  of several writers that begin a stage which takes more, one claims its snapshot and the others write into
+           it: none of them removes what another one may be making, but what counts for nothing.
 CRASH      staged, not published: the branch waits. Published, branch still there: publishing again sees the same
            (user, identifier) in main and only removes the branch.
 """
@@ -40,7 +42,12 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitIdentity, CommitReport, report_of
-from tablestore_engine.store.commit.snapshot_claim import Committed, MainDestination, NumberTakenError
+from tablestore_engine.store.commit.snapshot_claim import (
+    Committed,
+    MainDestination,
+    NumberTakenError,
+    StageExistsError,
+)
 from tablestore_engine.store.metadata.commit_history import find_pair
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, publish_rebased
 from tablestore_engine.store.table_context import TableContext
@@ -110,9 +117,9 @@ class StagedDestination:
         return Committed(staged.snapshot, self.name) if is_ours else None
 
     def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
-        """A new branch with base and staged snapshot; an older one of that name is dropped.
+        """A new branch with base and staged snapshot; an older one of that name is dropped, unless it takes more.
 
-        False when main moved since the plan was made: then it is not worth testing.
+        False when main moved since the plan was made: then it is not worth testing. Raises StageExistsError.
         """
         newest = self.main.snapshots.find_latest()
         if (0 if newest is None else newest.id) != snapshot.id - 1:
@@ -125,20 +132,50 @@ class StagedDestination:
 
         if branch.snapshots.find(snapshot.id) != snapshot:
             check()
-            _remove(branch)
-            branch.fileio.mkdirs(branch.layout.schema_dir)
-            branch.snapshots.make_folder(check)
-            for known in self._schemas_of(snapshot):
-                branch.schemas.claim(known, check)
-            if schema is not None:
-                branch.schemas.claim_or_find(schema, check)
-            if self.takes_more:
-                branch.fileio.mkdirs(turn_folder(branch.layout))
-            if newest is not None and newest.id == 1:
-                branch.fileio.write(_based_path(branch.layout), b"")
-            if newest is not None:
-                branch.snapshots.claim(newest, check)
-        return branch.snapshots.claim(snapshot, check_files)
+            self._make_way(newest)
+            self._make_branch(snapshot, schema, newest)
+            self.main.runtime.crash_point("stage.made")
+        won = branch.snapshots.claim(snapshot, check_files)
+        if won and newest is not None and branch.snapshots.find(newest.id) is None:
+            branch.snapshots.delete_own(snapshot)  # somebody has removed the branch meanwhile
+            return False
+        return won
+
+    def _make_way(self, newest: Snapshot | None) -> None:
+        """Remove what is there. Who takes more removes what counts for nothing; another writer may be at work there."""
+        branch = self.branch
+        if self.takes_more:
+            ids = (
+                branch.snapshots.list_ids()
+            )  # before the look at the stage: what comes later is a live writer's
+            if find_staged(self.main, self.name) is not None:
+                raise StageExistsError
+            base = None if newest is None else branch.snapshots.find(newest.id)
+            is_live = not ids or (newest is not None and ids == (newest.id,) and base == newest)
+            if is_live and self._has_schemas_of_main():
+                branch.fileio.delete_tree(_audit_folder(self.main.layout, self.name))
+                return
+        _remove(branch)
+
+    def _has_schemas_of_main(self) -> bool:
+        branch, main = self.branch.schemas, self.main.schemas
+        ids, known = branch.list_ids(), main.list_ids()
+        return all(number in known and branch.get(number) == main.get(number) for number in ids)
+
+    def _make_branch(self, snapshot: Snapshot, schema: TableSchema | None, newest: Snapshot | None) -> None:
+        branch, check = self.branch, self.main.guard.check
+        branch.fileio.mkdirs(branch.layout.schema_dir)
+        branch.snapshots.make_folder(check)
+        for known in self._schemas_of(snapshot):
+            branch.schemas.claim(known, check)
+        if schema is not None and not branch.schemas.claim_or_find(schema, check):
+            raise NumberTakenError
+        if self.takes_more:
+            branch.fileio.mkdirs(turn_folder(branch.layout))
+        if newest is not None and newest.id == 1:
+            branch.fileio.replace(_based_path(branch.layout), b"")
+        if newest is not None:
+            branch.snapshots.claim(newest, check)
 
     def _schemas_of(self, snapshot: Snapshot) -> list[TableSchema]:
         """Main's schemas that count: files may be written with any of them."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,105 @@ def test_two_batches_at_once_are_both_in_the_stage(tmp_path: Path, shape: str, p
         assert {name for name in files if name.startswith("data-")} == live
     assert rows_of(store) == [row(n, n) for n in (1, 2, 3, 4, 5)]
     assert store.verify() == ()
+
+
+@pytest.mark.parametrize("has_rows", [True, False])
+@pytest.mark.parametrize("point", ["write.data_files", "commit.manifests", "stage.made"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_two_first_batches_at_once_are_both_in_the_stage(
+    tmp_path: Path, shape: str, point: str, has_rows: bool
+) -> None:
+    """Both found no stage: who comes second writes into that of the first, and what tests said of it is void."""
+    store = make_table(tmp_path, columns=COLUMNS, **SHAPES[shape])
+    before = [row(1, 1)] if has_rows else []
+    put(store, *before)
+
+    def other() -> None:
+        batch(store, 3, row(3, 3))
+        store.staging.record_outcome("s", "unique", "green")
+
+    report = batch(open_table(tmp_path, runtime=acting(point, other)), 2, row(2, 2))
+    assert (report.staged, report.inserted) == ("s", 1)
+    assert rows_of(store.on_staged("s")) == [*before, row(2, 2), row(3, 3)]
+    assert store.staging.read_outcomes("s") == ()
+    store.staging.publish("s")
+    assert rows_of(store) == [*before, row(2, 2), row(3, 3)]
+    assert store.verify() == ()
+    live = {
+        e.file.file_name for s in store.snapshots.list_all() for e in store.context.scanner.live_entries(s)
+    }
+    assert {path.name for path in (tmp_path / "demo.db/t").rglob("data-*.parquet")} == live
+
+
+def test_threads_that_begin_a_stage_lose_no_batch(tmp_path: Path) -> None:
+    """Three at once, with and without rows in the table, also where a stage of that name was dropped before."""
+    for number in range(16):
+        root = tmp_path / str(number)
+        root.mkdir()
+        store = make_table(root, columns=COLUMNS, **SHAPES["append" if number % 2 else "keyed"])
+        before = [row(0, 0)] if number % 4 < 2 else []
+        put(store, *before)
+        if number % 8 < 4:
+            batch(store, 9, row(9, 9))
+            store.staging.discard("s")
+        begin = threading.Barrier(3)
+
+        def write(day: int, root: Path = root, begin: threading.Barrier = begin) -> CommitReport:
+            begin.wait()
+            return batch(open_table(root), day, row(day, day))
+
+        with ThreadPoolExecutor(3) as threads:
+            assert [one.inserted for one in threads.map(write, (1, 2, 3))] == [1, 1, 1]
+        assert rows_of(store.on_staged("s")) == [*before, row(1, 1), row(2, 2), row(3, 3)]
+        store.staging.publish("s")
+        assert store.verify() == ()
+
+
+@pytest.mark.parametrize("died", ["stage.made", "commit.manifests"])
+def test_what_a_first_batch_left_that_died_is_no_stage(tmp_path: Path, died: str) -> None:
+    """Nor in the way of the next one, on the same base and on a newer one."""
+    store = make_table(tmp_path, columns=COLUMNS, **SHAPES["append"])
+    put(store, row(1, 1))
+    for number in (2, 3):
+        with pytest.raises(SimulatedCrash):
+            batch(open_table(tmp_path, runtime=crashing(seeded_runtime(5), died)), 9, row(9, 9))
+        assert store.staging.list_all() == ()
+        batch(store, number, row(number, number))
+        store.staging.publish("s")
+    with pytest.raises(SimulatedCrash):
+        batch(open_table(tmp_path, runtime=crashing(seeded_runtime(5), died)), 9, row(9, 9))
+    put(store, row(4, 4))
+    batch(store, 5, row(5, 5))
+    store.staging.publish("s")
+    assert rows_of(store) == [row(n, n) for n in range(1, 6)]
+    assert store.verify() == ()
+
+
+def test_a_first_batch_whose_table_moves_is_planned_again(tmp_path: Path) -> None:
+    """A commit between its look at the table and its stage: the stage of another batch on the new rows takes it in."""
+    store = make_table(tmp_path, columns=COLUMNS, **SHAPES["append"])
+    put(store, row(1, 1))
+
+    def others() -> None:
+        put(store, row(4, 4))
+        batch(store, 3, row(3, 3))
+
+    batch(open_table(tmp_path, runtime=acting("stage.made", others)), 2, row(2, 2))
+    assert rows_of(store.on_staged("s")) == [row(n, n) for n in (1, 2, 3, 4)]
+    store.staging.publish("s")
+    assert rows_of(store) == [row(n, n) for n in (1, 2, 3, 4)]
+    assert store.verify() == ()
+
+
+def test_a_half_removed_stage_does_not_come_back(tmp_path: Path) -> None:
+    """Its base is gone already: a batch after that begins anew."""
+    store = make_table(tmp_path, columns=COLUMNS, **SHAPES["append"])
+    put(store, row(1, 1))
+    batch(store, 2, row(2, 2, "red"))
+    (tmp_path / "demo.db/t/branch/branch-ts_staged_s/snapshot/snapshot-1").unlink()
+    assert store.staging.list_all() == ()
+    batch(store, 3, row(3, 3))
+    assert rows_of(store.on_staged("s")) == [row(1, 1), row(3, 3)]
 
 
 def test_a_stage_that_is_published_meanwhile_takes_no_further_batch(tmp_path: Path) -> None:
