@@ -10,7 +10,7 @@ from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from dbt.adapters.tablestore.write.pinned_versions import PinnedVersions
+from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from tablestore_engine.api import Engine
 from tablestore_engine.spi import OrderedLock, Outcome, Rank, ReadLog
 
@@ -23,7 +23,7 @@ class DataTests:
         engine: Callable[[], Engine],
         target: Path,
         coordinator: PublishCoordinator,
-        pinned: PinnedVersions,
+        pinned: NodeVersions,
         databases: Callable[[], tuple[str, ...]],
     ) -> None:
         self._engine, self._target, self._databases = engine, target, databases

@@ -16,7 +16,7 @@ from dbt.adapters.tablestore.inputs.position_steps import unread
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work
-from dbt.adapters.tablestore.write.pinned_versions import PinnedVersions
+from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from tablestore_engine.api import Engine, PublishPending, TableVersion, WriteReport
 
 
@@ -28,7 +28,7 @@ class ModelCommits:
         engine: Callable[[], Engine],
         config: Any,  # noqa: ANN401 - dbt's untyped config
         pending: PendingWrites,
-        pinned: PinnedVersions,
+        pinned: NodeVersions,
     ) -> None:
         self._engine, self._config, self._pending = engine, config, pending
         self._pinned, self._inputs, self._streams = pinned, pinned.inputs, pinned.streams

@@ -46,7 +46,7 @@ from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
 from dbt.adapters.tablestore.write.dbt_snapshots import no_merge, snapshot_job, snapshot_settings
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
 from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, compiled_for_no_table, job_of
-from dbt.adapters.tablestore.write.pinned_versions import PinnedVersions
+from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from dbt.adapters.tablestore.write.replacement import must_replace
 from dbt.adapters.tablestore.write.seeds import seed_to_arrow
 from dbt.adapters.tablestore.write.situations import read_situation
@@ -84,7 +84,7 @@ class ModelWriter:
         self._plans: dict[str, PlannedModel] = {}
         self._jobs: dict[str, list[ModelJob]] = {}
         self._lock = OrderedLock("models of this run", Rank.PROCESS)
-        self.pinned = PinnedVersions(engine, config, self._coordinator, databases, self._adopt)
+        self.pinned = NodeVersions(engine, config, self._coordinator, databases, self._adopt)
         self.inputs, self.streams = self.pinned.inputs, self.pinned.streams
         self.tests = DataTests(engine, target, self._coordinator, self.pinned, databases)
         self._commits = ModelCommits(engine, config, self._pending, self.pinned)

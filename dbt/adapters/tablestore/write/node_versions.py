@@ -24,7 +24,7 @@ from tablestore_engine.api import ColumnInfo, Engine, TableVersion
 from tablestore_engine.spi import ReadLog
 
 
-class PinnedVersions:
+class NodeVersions:
     """Of one invocation; `config` is dbt's, `adopt` takes over what the runs that it continues have staged."""
 
     def __init__(
