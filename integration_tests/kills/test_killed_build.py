@@ -33,6 +33,7 @@ POINTS = {
     "write.data_files": GATED,
     "commit.manifests": GATED,
     "commit.schema": AT_ONCE,
+    "stage.made": GATED,
     "stage.claimed": GATED,
     "stage.published": GATED,
     "commit.claimed": AT_ONCE,
