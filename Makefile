@@ -77,7 +77,7 @@ spelling: $(READY) ## Develop: codespell, over pages and code
 	@$(BIN)/codespell
 
 unit: $(READY) ## Develop: unit, law and house tests; they need no service
-	@$(BIN)/python -m pytest tests/unit tests/laws tests/house tests/macros -m "not slow" -n auto --dist worksteal
+	@$(BIN)/python -m pytest tests/unit tests/laws tests/house tests/macros -m "not slow and not nightly" -n auto --dist worksteal
 
 test: $(READY) ## Test: everything (broker, Spark, dbt, real Paimon readers)
 	@$(BIN)/python -m integration_tests.run

@@ -39,21 +39,24 @@ CHECKS: dict[str, list[str]] = {
 # after the path is pytest's.
 SUITES: dict[str, list[str]] = {
     "conformance": ["integration_tests/conformance", "-m", "not whole"],
-    "kafka a-f": ["integration_tests/kafka", "--ignore-glob=*/test_[g-z]*.py"],
-    "kafka g-z": ["integration_tests/kafka", "--ignore-glob=*/test_[a-f]*.py"],
-    "interop": ["integration_tests/interop"],
-    "adapter": ["integration_tests/adapter"],
-    "unit": ["tests"],
+    "kafka a-f": ["integration_tests/kafka", "--ignore-glob=*/test_[g-z]*.py", "-m", "not nightly"],
+    "kafka g-z": ["integration_tests/kafka", "--ignore-glob=*/test_[a-f]*.py", "-m", "not nightly"],
+    "interop": ["integration_tests/interop", "-m", "not nightly"],
+    "adapter": ["integration_tests/adapter", "-m", "not nightly"],
+    "unit": ["tests", "-m", "not nightly"],
     "spark": ["integration_tests/spark", "-m", "not nightly"],
     "ingest": ["integration_tests/ingest", "-m", "not nightly"],
     "kills": ["integration_tests/kills", "-m", "not whole and not nightly"],
     "soak": ["integration_tests/soak", "-m", "not nightly"],
-    "docs": ["integration_tests/docs"],
-    "demo": ["integration_tests/demo"],
+    "docs": ["integration_tests/docs", "-m", "not nightly"],
+    "demo": ["integration_tests/demo", "-m", "not nightly"],
 }
 NIGHTLY: dict[str, list[str]] = {
     "kills": ["integration_tests/kills", "-m", "whole or nightly"],
-    "spark": ["integration_tests/spark", "-m", "nightly"],
+    **{
+        name: [f"integration_tests/{name}", "-m", "nightly"]
+        for name in ("kafka", "interop", "adapter", "spark", "docs", "demo")
+    },
     "ingest": ["integration_tests/ingest"],
     "soak": ["integration_tests/soak"],
     "unit": ["tests"],

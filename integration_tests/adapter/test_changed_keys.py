@@ -134,6 +134,7 @@ def test_the_generic_test_sees_a_wrong_row(feed: Shop) -> None:
     assert "TS1840" in feed.log
 
 
+@pytest.mark.nightly
 def test_random_batches(tmp_path: Path) -> None:
     """Puts, moves and deletes of both inputs in any order: always the full refresh, and what Python computes."""
     counts = random_batches(20261124, 8, tmp_path)

@@ -162,7 +162,10 @@ def _is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-@pytest.mark.parametrize(("number", "is_there"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
+@pytest.mark.parametrize(
+    ("number", "is_there"),
+    [(signal.SIGINT, False), pytest.param(signal.SIGTERM, True, marks=pytest.mark.nightly)],
+)
 def test_a_signal_in_a_query_ends_dbt(
     number: signal.Signals, is_there: bool, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
@@ -195,7 +198,7 @@ def test_a_signal_in_a_query_ends_dbt(
     assert list(run.warehouse.glob("demo.db/slow/branch/*")) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM])
 def test_signal_in_an_analysis_ends_dbt(number: signal.Signals, tmp_path: Path) -> None:
     """The JVM cannot be told to end an analysis: dbt ends without waiting for it, and the JVM ends with it."""
     make_deep_views(tmp_path / "warehouse")
@@ -214,7 +217,9 @@ def test_signal_in_an_analysis_ends_dbt(number: signal.Signals, tmp_path: Path) 
     assert Engine(str(run.warehouse)).find_relation("demo.slow") is None
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.nightly)]
+)
 def test_signal_in_an_analysis_ends_the_sql_command(
     number: signal.Signals, status: int, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from tablestore_demo.project_folder import BROKER
 from tablestore_demo.stream_command import end_left_servers
 from tablestore_engine.devservers.kafka_broker import stop_broker
 
+pytestmark = pytest.mark.nightly  # test_demo.py runs the short demo
 COMMAND = [
     str(Path(sys.executable).parent / "tablestore"),
     "demo",

@@ -19,6 +19,7 @@ from tablestore_engine.devservers.kafka_broker import BrokerInfo, stop_broker
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WITH_CODE = [page for page in PAGES if read_snippets(page)]
+LONG_PAGES = {"commands.md", "changes-as-input.md", "spark-streaming.md"}  # a minute each: nightly
 RUN_LANGUAGES = {"bash", "python", "sql", "yaml"}
 
 
@@ -91,7 +92,11 @@ def test_nothing_of_sparks_stays_where_commands_run(project: Project) -> None:
     assert [path for path in project.folder.rglob("*") if path.name in ours] == []
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=[page.name for page in WITH_CODE])
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.nightly if page.name in LONG_PAGES else ()) for page in WITH_CODE],
+    ids=[page.name for page in WITH_CODE],
+)
 def test_everything_on_the_page_runs(page: Path, project: Project, broker_folder: Path) -> None:
     """Each command, query and program of the page does what it says: it ends with success."""
     project.forget_pages()

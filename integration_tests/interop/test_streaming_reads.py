@@ -80,7 +80,10 @@ def test_a_reader_gets_what_javas_stream_gets(
         assert_same_batches(theirs, mine, f"{name} from {snapshot}")
 
 
-@pytest.mark.parametrize("name", THEIRS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.nightly if name.endswith("_lookup") else ()) for name in THEIRS],
+)
 def test_a_reader_gets_what_javas_stream_gets_of_javas_tables(
     golden: Callable[[str], Golden], java: JavaPaimon, name: str
 ) -> None:

@@ -166,8 +166,14 @@ def _run(command: list[str], crash: str = "") -> subprocess.CompletedProcess[str
 @pytest.mark.parametrize(
     "crash",
     [
-        *("log.early:1", "log.early:2", "write.data_files:1", "commit.manifests:1", "commit.claimed:1"),
-        *("commit.done:1", "log.marker:1", "log.early:3", "commit.manifests:2"),
+        *("log.early:2", "commit.claimed:1", "log.marker:1"),
+        *(
+            pytest.param(one, marks=pytest.mark.nightly)
+            for one in (
+                *("log.early:1", "write.data_files:1", "commit.manifests:1", "commit.done:1", "log.early:3"),
+                "commit.manifests:2",
+            )
+        ),
     ],
 )
 def test_killed_between_every_two_steps(
@@ -188,7 +194,13 @@ def test_killed_between_every_two_steps(
     assert [one for one in identities if one[0] == "w"] == [("w", 0), ("w", 1)]
 
 
-@pytest.mark.parametrize("point", ["log.repairs:1", "log.marker:1", "log.committed:1"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        "log.marker:1",
+        *(pytest.param(one, marks=pytest.mark.nightly) for one in ("log.repairs:1", "log.committed:1")),
+    ],
+)
 def test_killed_while_setting_right(engine: Engine, broker: BrokerInfo, tmp_path: Path, point: str) -> None:
     """A process that dies while it repairs what another one left: nothing of it is visible, the next one does it."""
     settings = _new_table(engine, broker.url)

@@ -119,7 +119,13 @@ def test_the_driver_sends_all_shards(engine: Engine, broker: BrokerInfo) -> None
     assert len(read_log_markers(KafkaLog(settings))) == SHARDS * 7
 
 
-@pytest.mark.parametrize("point", ["log.rows:5", "log.committed:1", "log.committed:7"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        "log.rows:5",
+        *(pytest.param(one, marks=pytest.mark.nightly) for one in ("log.committed:1", "log.committed:7")),
+    ],
+)
 def test_killed_between_shards(engine: Engine, broker: BrokerInfo, tmp_path: Path, point: str) -> None:
     """Wherever the driver dies: the log is where its last shard is, and the next publication sends what is missing."""
     settings = new_table(engine, broker.url)
@@ -242,7 +248,10 @@ def test_a_worker_without_a_client_of_the_log(
 
 @pytest.mark.parametrize(
     ("point", "master", "is_done"),
-    [("log.committed:1", "local[2,9]", True), ("log.rows:1", "local[2,2]", False)],
+    [
+        pytest.param("log.committed:1", "local[2,9]", True, marks=pytest.mark.nightly),
+        ("log.rows:1", "local[2,2]", False),
+    ],
 )
 def test_killed_tasks(
     engine: Engine, broker: BrokerInfo, tmp_path: Path, point: str, master: str, is_done: bool

@@ -58,9 +58,9 @@ EXPIRING = {
     "snapshot.num-retained.max": "1",
     "tablestore.expire-grace": "0 s",
 }
-# A commit, a gate, the log; `make test-kills` and the nightly run try all. The engine alone is killed at every point in
+# Between snapshot and log; `make test-kills` and the nightly run try all. The engine alone is killed at every point in
 # make test (tests/crash and integration_tests/kafka).
-OF_MAKE_TEST = {"commit.claimed", "stage.published", "log.rows"}
+OF_MAKE_TEST = {"log.rows"}
 
 
 @dataclass(frozen=True)

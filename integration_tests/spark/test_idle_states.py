@@ -44,6 +44,7 @@ def held(engine: Engine) -> int:
     return tables + sum(1 for place in ("files", "words", "changes") for _ in (scratch / place).glob("*"))
 
 
+@pytest.mark.nightly
 def test_states_that_were_read_go(engine: Engine) -> None:
     """After a hundred commits, each read, with changes and past states, no more is held than after sixty; rows are
     right all the time, and a frame that somebody has still reads its state.

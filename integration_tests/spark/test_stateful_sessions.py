@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableSpec, TableVersion, WriteSpec
@@ -24,6 +25,7 @@ def listeners(spark: SparkSession) -> list[str]:
     return sorted(found.get(n).getClass().getSimpleName() for n in range(found.size()))
 
 
+@pytest.mark.nightly
 def test_what_is_remembered_does_not_grow_with_each_run(spark: SparkSession, tmp_path: Path) -> None:
     """Spark merges its state once a minute, which a run of a second never sees: each left two files more, for ever, and
     the next one read them all.

@@ -53,8 +53,8 @@ def test_every_nightly_test_is_in_a_nightly_suite() -> None:
 def test_suites_by_name_get_the_seed() -> None:
     """Names pick among the suites of their own run; order and examples come from its seed."""
     seeds = ["--randomly-seed=7", "--hypothesis-seed=7"]
-    assert set(pick_suites(["kills", "demo"], "7", is_nightly=False)) == {"kills", "demo"}
-    assert list(pick_suites(["kills", "demo"], "7", is_nightly=True)) == ["kills"]
+    assert set(pick_suites(["kills", "conformance"], "7", is_nightly=False)) == {"kills", "conformance"}
+    assert list(pick_suites(["kills", "conformance"], "7", is_nightly=True)) == ["kills"]
     assert pick_suites([], "7", is_nightly=True) == {name: [*one, *seeds] for name, one in NIGHTLY.items()}
 
 

@@ -21,6 +21,7 @@ from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import make_table, put
 from tests.unit.stream.stream_world import fold, state_of
 
+OF_MAKE_TEST = {"keyed, partitioned", "keyed, written by others", "no key"}
 MODES = {"latest-full": {}, "earliest": {}, "latest": {}, "from-snapshot": {"scan.snapshot-id": "1"}}
 RUNS = st.lists(
     st.tuples(STEPS, st.sampled_from(POINTS), st.integers(0, 2), st.none() | st.integers(1, 2)), max_size=4
@@ -35,7 +36,9 @@ LIMITS = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape", [pytest.param(one, marks=() if one in OF_MAKE_TEST else pytest.mark.nightly) for one in SHAPES]
+)
 @given(first=STEPS, rows=VALUES, mode=st.sampled_from(sorted(MODES)), limits=LIMITS, runs=RUNS)
 @settings(max_examples=25)
 def test_each_change_comes_once_whatever_dies(

@@ -116,6 +116,7 @@ def test_paths_and_positions_that_mean_nothing(engine: Engine, folder: Path) -> 
         engine.ingest(spec_of(folder))
 
 
+@pytest.mark.nightly
 @given(
     pieces=st.lists(st.integers(1, 60), max_size=8),
     rows_max=st.integers(1, 5),
