@@ -145,9 +145,8 @@ class StagedDestination:
         """Remove what is there. Who takes more removes what counts for nothing; another writer may be at work there."""
         branch = self.branch
         if self.takes_more:
-            ids = (
-                branch.snapshots.list_ids()
-            )  # before the look at the stage: what comes later is a live writer's
+            # before find_staged: an id that appears later belongs to a live writer
+            ids = branch.snapshots.list_ids()
             if find_staged(self.main, self.name) is not None:
                 raise StageExistsError
             base = None if newest is None else branch.snapshots.find(newest.id)

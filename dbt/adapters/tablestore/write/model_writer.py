@@ -250,7 +250,7 @@ class ModelWriter:
         return self._commit(job_of(relation, settings, plan, work, lambda: work, context.run), context.run)
 
     def _commit(self, job: ModelJob, context: RunContext) -> TablestoreResponse:
-        """One snapshot, staged or published; what waited for this write goes out behind it."""
+        """One snapshot, staged or published; then publish the staged snapshots that waited for this write."""
         name = job.relation.table_name
         try:
             with nullcontext() if job.batch is None else self._coordinator.batch(name):

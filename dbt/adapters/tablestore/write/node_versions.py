@@ -1,6 +1,6 @@
 """At which versions the statements of a node read: what this run has staged, a test's own pins, tablestore_as_of.
 
-INVARIANT  asked anew for each statement: what is staged at one moment is published a moment later, by another thread.
+INVARIANT  looked up again for each statement: another thread may publish a staged snapshot between two statements.
 """
 
 from __future__ import annotations
