@@ -36,8 +36,8 @@ from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
 
-OWNER, POLICY, GATES, PARENTS, BATCHES = (
-    f"tablestore.stage.{key}" for key in ("owner", "publish", "gates", "parents", "batches")
+NAME, OWNER, POLICY, GATES, PARENTS, BATCHES = (
+    f"tablestore.stage.{key}" for key in ("name", "owner", "publish", "gates", "parents", "batches")
 )
 PUBLISHED, PENDING, REFUSED = "published", "pending", "refused"
 
@@ -76,6 +76,7 @@ class Publication:
 def stage_properties(item: Staged) -> dict[str, str]:
     """What is kept with the staged snapshot."""
     made = {
+        NAME: item.name,
         OWNER: item.owner,
         POLICY: item.policy,
         GATES: json.dumps(list(item.gates)),
@@ -145,6 +146,15 @@ class Gatekeeper:
         if store is None or staged is None:
             return False
         return rows_version(store.snapshots, store.latest()) == _base_version(store, staged)
+
+    def was_published(self, table: str, name: str, *, since: int) -> bool:
+        """Whether a snapshot of the table, from the id `since` on, was the staged one of that name."""
+        store = self._warehouse.stores.find(Identifier.parse(table))
+        if store is None:
+            return False
+        ids = (number for number in store.snapshots.list_ids() if number >= since)
+        found = (store.snapshots.find(number) for number in ids)
+        return any(one is not None and (one.properties or {}).get(NAME) == name for one in found)
 
     def record(self, item: Staged, outcome: Outcome) -> None:
         """Keep what a test said beside the staged snapshot, if it matters there. Raises NotFound TS1316."""

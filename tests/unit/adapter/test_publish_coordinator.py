@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
+from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
 from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.errors import RetryError, TablestoreError
 from tablestore_engine.spi import Verdict
@@ -346,3 +348,46 @@ def test_retried_model_replaces_what_the_retried_run_has_staged(engine: Engine) 
     retry.coordinator.adopt(lambda: ["a"], lambda: ["demo"])
     retry.build("orders", 2)
     assert staged(engine) == ["demo.orders"]
+
+
+def test_staged_rows_that_another_process_dropped_are_an_error(engine: Engine) -> None:
+    """Between their write and their entry in the book: a model without its rows is never reported as published."""
+    Run(engine, "a").build("orders", policy="always")
+    run = Run(engine, "b")
+    plan, response = written(run, 2)
+    engine.gate.drop(engine.gate.read_book("demo.orders").staged[0])
+    with pytest.raises(RetryError, match="TS1890"):
+        run.coordinator.add(plan, response)
+    assert response.published is not True
+    assert latest(engine, "orders") == 1
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_staged_rows_that_another_process_published_are_published(engine: Engine, is_compacted: bool) -> None:
+    """Also when they went on top of a compaction, as a later snapshot."""
+    Run(engine, "a").build("orders", policy="always")
+    Run(engine, "b").build("orders", 2, policy="always")
+    run = Run(engine, "c")
+    plan, response = written(run, 3)
+    if is_compacted:
+        engine.table("demo.orders").compact(full=True)
+    engine.gate.publish(engine.gate.read_book("demo.orders").staged)
+    run.coordinator.add(plan, response)
+    assert response.published is True
+    assert latest(engine, "orders") == (4 if is_compacted else 3)
+
+
+def written(run: Run, value: int) -> tuple[StagePlan, TablestoreResponse]:
+    """orders, staged and not entered in the run's book yet."""
+    plan = run.coordinator.plan_staged(
+        node="model.p.orders", table="demo.orders", policy="auto", nodes=NODES, selected=ALL
+    )
+    assert plan is not None
+    spec = WriteSpec(
+        table=SPEC,
+        stage=plan.name,
+        commit_user=run.invocation,
+        commit_identifier=1,
+        properties=plan.properties,
+    )
+    return plan, describe_commit(run.engine.write("demo.orders", pa.table({"id": [value]}), spec))

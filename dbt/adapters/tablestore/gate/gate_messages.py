@@ -30,6 +30,16 @@ def not_ours(item: Staged) -> RetryError:
     )
 
 
+def vanished(item: Staged) -> RetryError:
+    """TS1890: what this run wrote is neither staged nor published any more."""
+    return RetryError(
+        "TS1890",
+        f"the rows that this run wrote to {item.table} are gone: nothing of them is published",
+        why=f"another process dropped staged snapshot {item.name} after they were written",
+        fix=f"dbt build --select {item.owner.split('.')[-1]}{lost_note(item.batches)}",
+    )
+
+
 def joined_line(item: Staged) -> str:
     """Batches of this run go out with those of an earlier one."""
     return (

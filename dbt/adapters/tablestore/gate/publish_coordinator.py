@@ -35,7 +35,14 @@ from dbt.adapters.tablestore.gate.gate_events import (
     Started,
     Take,
 )
-from dbt.adapters.tablestore.gate.gate_messages import dropped, held_line, joined_line, not_ours, summary
+from dbt.adapters.tablestore.gate.gate_messages import (
+    dropped,
+    held_line,
+    joined_line,
+    not_ours,
+    summary,
+    vanished,
+)
 from dbt.adapters.tablestore.gate.gate_state import Rebuild, Recheck
 from dbt.adapters.tablestore.gate.group_publisher import GroupPublisher
 from dbt.adapters.tablestore.gate.microbatches import joined, pick_waiting
@@ -164,7 +171,10 @@ class PublishCoordinator:
         return StagePlan(replace(plan.staged, parents=parents))
 
     def add(self, plan: StagePlan, response: TablestoreResponse, rebuild: Rebuild | None = None) -> None:
-        """The staged snapshot exists: from now on this invocation's reads see it. `rebuild` stages it once more."""
+        """The staged snapshot exists: from now on this invocation's reads see it. `rebuild` stages it once more.
+
+        Raises RetryError TS1890 when another process has dropped it meanwhile.
+        """
         table = plan.staged.table
         if rebuild is not None:
             self._shared.apply(Rebuildable(table, rebuild))
@@ -182,7 +192,9 @@ class PublishCoordinator:
     def _enter(self, plan: StagePlan, response: TablestoreResponse) -> None:
         gate, table = self._engine().gate, plan.staged.table
         found = [one for one in gate.read_book(table).of_table(table) if one.name == plan.name]
-        if not found:  # a batch that changed nothing, and the others are published already
+        if not found:  # another process published it, or dropped it, since this run wrote it
+            if not gate.was_published(table, plan.name, since=response.snapshot_id or 1):
+                raise vanished(plan.staged)
             response.mark(published=True)
             return
         item = replace(found[0], gates=plan.staged.gates)  # of a batch without changes nothing was written
