@@ -1,8 +1,10 @@
 """`make test` and `make test-nightly`: every suite, each in a process of its own, then one closing line.
 
-Steps      1 the checks of `make check`   2 the suites below, two at a time where cores and memory allow, longest first
+Steps      1 the checks of `make check`   2 the suites below, one more at a time than cores, as far as memory allows
            3 a table of results, each failed test with its error, and `N passed, N failed, N skipped`
 INVARIANT  a suite that runs no test has failed; a JVM belongs to one suite, so memory is given back after it.
+INVARIANT  the tests' folders lie in memory where there is room (SHARED_MEMORY), and go when the run ends: nothing
+           here loses power, and a tenth of the processor time went into the disk.
 INVARIANT  what a suite prints stands together: side by side, it is shown when the suite is done.
 INVARIANT  one seed decides the order of tests, the examples of Hypothesis and the random histories: a fixed one in
            `make test`, that of the day with `--nightly`, and TABLESTORE_SEED where it is set.
@@ -13,18 +15,21 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from integration_tests import durations
+from tests.doses import NIGHTLY_VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,20 +40,20 @@ CHECKS: dict[str, list[str]] = {
     "layers": ["python", "-m", "tests.house.layers"],
     "spelling": ["codespell"],
 }
-# Longest first, so that the last ones to run side by side are short; once durations are kept, by them. What stands
-# after the path is pytest's.
+# Longest first, with one that waits for brokers beside two that compute; once durations are kept, by them. What
+# stands after the path is pytest's.
 SUITES: dict[str, list[str]] = {
-    "conformance": ["integration_tests/conformance", "-m", "not whole"],
-    "kafka a-f": ["integration_tests/kafka", "--ignore-glob=*/test_[g-z]*.py", "-m", "not nightly"],
     "kafka g-z": ["integration_tests/kafka", "--ignore-glob=*/test_[a-f]*.py", "-m", "not nightly"],
-    "interop": ["integration_tests/interop", "-m", "not nightly"],
     "adapter": ["integration_tests/adapter", "-m", "not nightly"],
-    "unit": ["tests", "-m", "not nightly"],
     "spark": ["integration_tests/spark", "-m", "not nightly"],
-    "ingest": ["integration_tests/ingest", "-m", "not nightly"],
-    "kills": ["integration_tests/kills", "-m", "not whole and not nightly"],
-    "soak": ["integration_tests/soak", "-m", "not nightly"],
+    "unit": ["tests", "-m", "not nightly"],
+    "kafka a-f": ["integration_tests/kafka", "--ignore-glob=*/test_[g-z]*.py", "-m", "not nightly"],
     "docs": ["integration_tests/docs", "-m", "not nightly"],
+    "interop": ["integration_tests/interop", "-m", "not nightly"],
+    "ingest": ["integration_tests/ingest", "-m", "not nightly"],
+    "soak": ["integration_tests/soak", "-m", "not nightly"],
+    "conformance": ["integration_tests/conformance", "-m", "not whole"],
+    "kills": ["integration_tests/kills", "-m", "not whole and not nightly"],
     "demo": ["integration_tests/demo", "-m", "not nightly"],
 }
 NIGHTLY: dict[str, list[str]] = {
@@ -63,7 +68,10 @@ NIGHTLY: dict[str, list[str]] = {
 }
 SEED_VARIABLE, FIXED_SEED = "TABLESTORE_SEED", "20261125"
 KEPT = ROOT / "build" / "test-durations.json"
+JOBS_MAX = 4
 MEMORY_PER_JOB = 5 << 30  # a driver of 2 GiB, its workers, a broker and two readers in Java
+SHARED_MEMORY, FOLDERS_MEMORY = Path("/dev/shm"), 6 << 30
+TEMPORARY_ROOT = "PYTEST_DEBUG_TEMPROOT"  # pytest's name
 _SHOW = threading.Lock()
 
 
@@ -95,10 +103,28 @@ def _run_check(name: str, command: list[str]) -> Outcome:
 
 
 def pick_jobs(asked: str | None, cores: int, memory: int) -> int:
-    """Suites at a time: what was asked for, else two where two have a core and MEMORY_PER_JOB bytes each."""
+    """Suites at a time: what was asked for, else one more than `cores`, since the suites with brokers mostly wait.
+
+    At most JOBS_MAX, each with MEMORY_PER_JOB bytes; one on a single core.
+    """
     if asked:
         return max(1, int(asked))
-    return 2 if cores >= 2 and memory >= 2 * MEMORY_PER_JOB else 1
+    return max(1, min(cores + 1, JOBS_MAX, memory // MEMORY_PER_JOB)) if cores > 1 else 1
+
+
+@contextmanager
+def _folders(jobs: int, memory: int) -> Iterator[None]:
+    """pytest's folders in memory while the suites run, unless the user has named a place for them."""
+    has_room = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free >= FOLDERS_MEMORY
+    if not has_room or memory < jobs * MEMORY_PER_JOB + FOLDERS_MEMORY or TEMPORARY_ROOT in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory(dir=SHARED_MEMORY, ignore_cleanup_errors=True) as folder:
+        os.environ[TEMPORARY_ROOT] = folder
+        try:
+            yield
+        finally:
+            del os.environ[TEMPORARY_ROOT]
 
 
 def _run_suite(name: str, arguments: list[str], together: bool) -> Outcome:
@@ -181,6 +207,8 @@ def _settle_seed(*, is_nightly: bool) -> str:
 def main(arguments: list[str]) -> int:
     """Run everything, or the named suites; 0 when nothing failed."""
     is_nightly = "--nightly" in arguments
+    if is_nightly:
+        os.environ[NIGHTLY_VARIABLE] = "1"
     wanted = [one for one in arguments if one != "--nightly"]
     outcomes: list[Outcome] = []
     for name, command in CHECKS.items():
@@ -190,7 +218,8 @@ def main(arguments: list[str]) -> int:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     jobs = pick_jobs(os.environ.get("TABLESTORE_TEST_JOBS"), os.cpu_count() or 1, memory)
     suites = pick_suites(wanted, seed, is_nightly=is_nightly)
-    ran = run_suites(suites, jobs)
+    with _folders(jobs, memory):
+        ran = run_suites(suites, jobs)
     if not is_nightly:
         durations.keep(KEPT, {one.name: (one.seconds, one.tests) for one in ran})
     outcomes += ran

@@ -218,7 +218,15 @@ UNPROVEN = {
 }
 
 
-@pytest.mark.parametrize("changed", [TABLES, (S,), (P,), (R,)], ids=["all", "orders", "people", "products"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(TABLES, id="all"),
+        pytest.param((S,), id="orders"),
+        pytest.param((P,), id="people", marks=pytest.mark.nightly),
+        pytest.param((R,), id="products", marks=pytest.mark.nightly),
+    ],
+)
 @pytest.mark.parametrize("name", PROVEN)
 def test_affected_keys_hold_every_key_that_differs(
     engine: Engine, name: str, changed: tuple[str, ...]

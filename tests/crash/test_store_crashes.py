@@ -138,7 +138,7 @@ def prepare(root: Path, scenario: str) -> None:
             put(store, row(3))
 
 
-@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("nth", [1, pytest.param(2, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("scenario", sorted(SCENARIOS))
 def test_a_crash_leaves_before_or_after_and_the_command_converges(

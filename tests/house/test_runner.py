@@ -16,9 +16,12 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.mark.parametrize(
     ("asked", "cores", "memory", "jobs"),
     [
-        (None, 2, 2 * MEMORY_PER_JOB, 2),
+        (None, 2, 4 * MEMORY_PER_JOB, 3),
+        (None, 2, 3 * MEMORY_PER_JOB - 1, 2),
         (None, 1, 2 * MEMORY_PER_JOB, 1),
         (None, 8, 2 * MEMORY_PER_JOB - 1, 1),
+        (None, 8, 0, 1),
+        (None, 8, 8 * MEMORY_PER_JOB, 4),
         ("1", 8, 8 * MEMORY_PER_JOB, 1),
         ("3", 1, 0, 3),
         ("", 2, 2 * MEMORY_PER_JOB, 2),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from typing import Any
 
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore_engine.runtime.outside_world import Runtime
+from tests.doses import examples
 from tests.unit.ingest.encoders import COLUMNS, SQL, TYPED, Event, Registry, encoders
 from tests.unit.ingest.histories import (
     Killed,
@@ -23,7 +23,7 @@ from tests.unit.ingest.histories import (
     table_of,
 )
 
-HISTORIES = int(os.environ.get("TABLESTORE_HISTORIES", "40"))  # of each format; 200 take five minutes
+HISTORIES = examples(16, 200)  # of each format; 200 take five minutes
 FORMATS = list(encoders(Registry()))
 NOISE = {
     "debezium-json": [

@@ -19,6 +19,7 @@ from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.rows.routing import route_rows
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.stream import log_changes
+from tests.doses import examples
 from tests.unit.store.table_world import Row, as_table, delete, make_table, overwrite, put, row
 from tests.unit.stream.log_world import MemoryLog, keys_of, log_reader
 from tests.unit.stream.stream_world import State, fold, rows_of_batches, state_of
@@ -111,7 +112,7 @@ def _read(history: History, rng: random.Random, begin: dict[str, object]) -> tup
 
 @pytest.mark.parametrize("is_eventual", [False, True], ids=["transactional", "eventual"])
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16, 160), deadline=None)
 def test_every_reader_folds_to_the_table(seed: int, is_eventual: bool) -> None:
     """From each border to each later one, over repeated messages, unconfirmed records and folds, in small portions."""
     rng = random.Random(seed)

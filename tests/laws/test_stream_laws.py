@@ -18,6 +18,7 @@ from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.stream.table_stream import TableStream
+from tests.doses import examples
 from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import Row, delete, make_table, open_table, overwrite, put, row
 from tests.unit.store.test_changelog import foreign_level_zero, foreign_overwrite
@@ -90,7 +91,7 @@ def run_step(store: TableStore, what: str, rows: list[Row]) -> None:
     cuts=CUTS,
     keep=st.none() | st.integers(1, 3),
 )
-@settings(max_examples=25)
+@settings(max_examples=examples(10, 100))
 def test_what_a_reader_gets_folds_to_the_table(
     shape: str, steps: Any, mode: str, at: int, later: Any, cuts: list[int], keep: int | None
 ) -> None:

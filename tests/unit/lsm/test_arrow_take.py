@@ -35,7 +35,7 @@ def test_it_is_take(chunks: list[list[tuple[object, ...]]], data: st.DataObject,
     assert taken.schema == rows.schema
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_column_beyond_32_bit_offsets() -> None:
     """2.2 GiB of text in one column: taken and compared, which a plain take and one array cannot."""
     texts = pa.array(["x" * 8_000 + str(n) for n in range(64)])

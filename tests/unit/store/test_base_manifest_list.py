@@ -22,6 +22,7 @@ from tablestore_engine.store.commit.snapshot_files import Planned, SnapshotFiles
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.testing.faults import seeded_runtime
+from tests.doses import examples
 from tests.unit.format.manifest_samples import make_file
 
 TARGET = 64 << 10
@@ -192,7 +193,7 @@ def test_manifests_roll_by_their_size_on_disk(tmp_path: Path, compression: str) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(examples(3, 30)))
 def test_any_history_keeps_exactly_its_live_files(tmp_path: Path, seed: int) -> None:
     """Files come, change level and go in lots of every size: after each commit all live files are there, once."""
     choice = random.Random(seed)

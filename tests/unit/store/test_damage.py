@@ -13,6 +13,7 @@ from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.data_type import INT, DataType
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.table_store import TableStore
+from tests.doses import examples
 from tests.unit.store.table_world import Row, delete, make_table, open_table, put, rows_of
 
 COLUMNS: dict[str, str | DataType] = {
@@ -105,7 +106,7 @@ def test_a_flipped_bit_is_an_error_or_nothing(tmp_path: Path, kind: str) -> None
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_flipped_bits(tmp_path: Path, kind: str) -> None:
     """The same at length."""
-    found = outcomes(tmp_path, KINDS[kind], flips=150, seed=2)
+    found = outcomes(tmp_path, KINDS[kind], flips=examples(60, 600), seed=2)
     assert set(found) <= {"same", "error"}, found
 
 

@@ -16,6 +16,7 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.files import row_budget
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.reference_model import Frozen, freeze
+from tests.doses import examples
 from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import (
     acting,
@@ -80,7 +81,7 @@ def _act(store: TableStore, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("name", _TABLES)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(examples(2, 12)))
 def test_any_snapshot_comes_back(tmp_path: Path, name: str, seed: int) -> None:
     """Random histories with restores among them: rows are those of the past, older snapshots keep theirs, the
     changelog leads there, and a second restore has nothing to do.
