@@ -58,7 +58,7 @@ demo: $(READY) ## Start: flights -> tested snapshots -> exactly-once Kafka topic
 broker: $(READY) ## Start: run a Kafka broker for development
 	@$(BIN)/tablestore broker start
 
-check: $(READY) ## Develop: format, lint, types, layers, spelling, unit and law tests (about four minutes on two cores)
+check: $(READY) ## Develop: format, lint, types, layers, spelling, quick unit and law tests (a minute on two cores)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync format lint types layers spelling unit
 
 format: $(READY) ## Develop: is every file formatted
@@ -76,7 +76,7 @@ layers: $(READY) ## Develop: the import contract
 spelling: $(READY) ## Develop: codespell, over pages and code
 	@$(BIN)/codespell
 
-unit: $(READY) ## Develop: unit, law and house tests; they need no service
+unit: $(READY) ## Develop: unit, law and house tests that are not in tests/slow_tests.txt; they need no service
 	@$(BIN)/python -m pytest tests/unit tests/laws tests/house tests/macros -m "not slow and not nightly" -n auto --dist worksteal
 
 test: $(READY) ## Test: everything (broker, Spark, dbt, real Paimon readers)

@@ -1,4 +1,7 @@
-"""What holds for all of tests/: no service, and no JVM, which would change what later tests of the process see."""
+"""What holds for all of tests/: no service, and no JVM, which would change what later tests of the process see.
+
+Tests of slow_tests.txt get the mark `slow`, which `make check` leaves out.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tablestore_engine.spark import session
+from tests.slow_tests import name_of, read_slow
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -19,3 +23,11 @@ def no_jvm() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "launch_gateway", refused)
         yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what the list names."""
+    slow = read_slow()
+    for item in items:
+        if name_of(item.nodeid) in slow:
+            item.add_marker(pytest.mark.slow)

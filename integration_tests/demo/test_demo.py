@@ -63,6 +63,7 @@ def test_red_day_moves_nothing_and_another_reader_agrees(demo: tuple[Path, str])
     assert text.count("█") > DAYS
 
 
+@pytest.mark.nightly
 def test_suggested_commands_work(demo: tuple[Path, str]) -> None:
     """The lines under `Now yours`, typed into one shell one after the other, all succeed, and each says something."""
     assert type_suggestions(demo[1]) >= 7

@@ -28,12 +28,17 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
     "options",
     [
         {"scan.mode": "latest-full"},
-        {"scan.mode": "earliest"},
         {"scan.mode": "from-snapshot", "scan.snapshot-id": "2"},
-        {"scan.mode": "from-snapshot-full", "scan.snapshot-id": "2"},
-        {"scan.mode": "from-timestamp", "scan.timestamp-millis": "1"},
-        {"scan.mode": "compacted-full"},
         {"scan.mode": "latest"},
+        *(
+            pytest.param(one, marks=pytest.mark.nightly)
+            for one in (
+                {"scan.mode": "earliest"},
+                {"scan.mode": "from-snapshot-full", "scan.snapshot-id": "2"},
+                {"scan.mode": "from-timestamp", "scan.timestamp-millis": "1"},
+                {"scan.mode": "compacted-full"},
+            )
+        ),
     ],
     ids=lambda one: one["scan.mode"],
 )

@@ -70,7 +70,15 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         yield engine
 
 
-@pytest.mark.parametrize("changed", [TABLES, (S,), (P,), (R,)], ids=["all", "orders", "people", "products"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(TABLES, id="all"),
+        pytest.param((S,), id="orders"),
+        pytest.param((P,), id="people", marks=pytest.mark.nightly),
+        pytest.param((R,), id="products", marks=pytest.mark.nightly),
+    ],
+)
 @pytest.mark.parametrize("name", QUERIES)
 def test_filter_on_the_optional_side_of_an_outer_join_loses_no_affected_key(
     engine: Engine, name: str, changed: tuple[str, ...]

@@ -29,7 +29,6 @@ def follow(root: Path, folder: Path, mode: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stderr=subprocess.PIPE)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["earliest", "latest-full"])
 def test_a_reader_that_is_killed_gets_each_change_once(mode: str, tmp_path: Path) -> None:
     """Killed at any time while two others write, fold and expire all that its consumer does not keep."""

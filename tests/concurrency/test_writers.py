@@ -41,7 +41,7 @@ def finish(processes: list[subprocess.Popen[bytes]]) -> None:
         assert process.returncode == 0, error.decode()[-2000:]
 
 
-@pytest.mark.parametrize("writers", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("writers", [2, 4])
 def test_writers_on_one_bucket_all_succeed(tmp_path: Path, writers: int) -> None:
     """Each commit is one snapshot; changelogs, applied in order, give the final rows."""
     make_table(tmp_path, runtime=SYSTEM)
@@ -79,7 +79,6 @@ def test_appending_writers_lose_nothing(tmp_path: Path) -> None:
     assert store.verify() == ()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("point", ["write.data_files", "commit.manifests", "commit.claimed", "commit.done"])
 def test_a_killed_writer_does_not_disturb_the_other_and_goes_on(tmp_path: Path, point: str) -> None:
     """SIGKILL at a crash point beside a second writer; the killed command run again converges, each commit once."""
@@ -96,7 +95,6 @@ def test_a_killed_writer_does_not_disturb_the_other_and_goes_on(tmp_path: Path, 
     assert replay(store) == content_of(rows_of(store), ("id",))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("point", ["write.data_files", "commit.manifests", "commit.claimed"])
 def test_compactions_beside_a_writer(tmp_path: Path, point: str) -> None:
     """While a process writes and leaves folds to others, one that compacts is killed, then two compact at once. Nothing

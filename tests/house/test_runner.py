@@ -61,7 +61,6 @@ def test_suites_by_name_get_the_seed() -> None:
     assert pick_suites([], "7", is_nightly=True) == {name: [*one, *seeds] for name, one in NIGHTLY.items()}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_counts_and_output_of_each_suite(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], jobs: int

@@ -38,7 +38,6 @@ NOISE = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @given(events=histories(), cuts=st.lists(st.integers(1, 9), max_size=3), kills=st.lists(st.integers(1, 12), max_size=3),
        noise=st.lists(st.integers(0, 25), max_size=3))  # fmt: skip

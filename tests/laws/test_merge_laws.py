@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -151,7 +150,6 @@ def _rank(row: Row) -> int:
     return -1 if at is None else int(str(at))
 
 
-@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(
     st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=10, unique=True), min_size=25, max_size=60),

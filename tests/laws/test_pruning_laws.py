@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -166,7 +165,6 @@ def _files(schema: TableSchema, rows: Rows, text: str) -> list[tuple[StoredFile,
     return made
 
 
-@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(_cases(), st.sampled_from(["full", "truncate(1)", "truncate(3)", "counts", "none", "nothing"]))
 def test_no_file_with_a_matching_row_is_left_out(case: Case, text: str) -> None:
@@ -178,7 +176,6 @@ def test_no_file_with_a_matching_row_is_left_out(case: Case, text: str) -> None:
             assert not any(_truth(wanted, dict(zip(types, row, strict=True)), types) for row in part)
 
 
-@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(_cases())
 def test_columns_and_values_agree(case: Case) -> None:
@@ -189,7 +186,6 @@ def test_columns_and_values_agree(case: Case) -> None:
     assert matching(wanted, _table(schema, rows), types).tolist() == expected
 
 
-@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(_cases())
 def test_negation_holds_wherever_the_condition_is_false(case: Case) -> None:

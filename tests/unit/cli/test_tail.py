@@ -117,7 +117,6 @@ def following(warehouse: Path) -> Iterator[subprocess.Popen[str]]:
     process.stderr.close()
 
 
-@pytest.mark.slow
 def test_ctrl_c_ends_it_well(following: subprocess.Popen[str]) -> None:
     """No traceback, at once, though it would wait for half a minute."""
     assert following.stdout is not None
@@ -131,7 +130,6 @@ def test_ctrl_c_ends_it_well(following: subprocess.Popen[str]) -> None:
     assert (following.returncode, [line.rstrip() for line in lines], out, err) == (0, CHANGES, "", "")
 
 
-@pytest.mark.slow
 def test_it_ends_when_nobody_reads(following: subprocess.Popen[str]) -> None:
     """As behind `| head -1`: also while it waits for changes, and not with an error."""
     assert following.stdout is not None

@@ -28,7 +28,6 @@ OF_TABLE = [key.replace("<column>", "v") for key in OPTIONS if not key.startswit
 ROWS = pa.table({"id": [1, 2, 2], "day": ["a", "b", None], "v": ["x", None, "y"]})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("value", VALUES, ids=ascii)
 @pytest.mark.parametrize("key", OF_TABLE)
 def test_of_a_table(tmp_path: Path, key: str, value: str) -> None:

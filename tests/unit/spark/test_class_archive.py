@@ -91,7 +91,6 @@ def test_a_builder_that_fails_is_not_started_by_each_session(
     assert list(archive.parent.iterdir()) == [class_archive._mark(archive)]
 
 
-@pytest.mark.slow
 def test_the_packaged_jre_takes_sparks_classes_from_an_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

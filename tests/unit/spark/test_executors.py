@@ -82,7 +82,6 @@ def _work(store: TableStore) -> None:
     store.compact(full=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("keys", [("id",), ()])
 def test_the_same_table_on_executors_and_in_threads(
     tmp_path: Path, session: _Session, keys: tuple[str, ...]

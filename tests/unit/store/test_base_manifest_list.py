@@ -128,7 +128,6 @@ def _average_bytes(root: Path, files: int, commits: int) -> float:
     return sum(written) / commits
 
 
-@pytest.mark.slow
 def test_bytes_per_commit_do_not_grow_with_the_table(tmp_path: Path) -> None:
     """Four times the files, each commit's changes all over them: the manifests written per commit stay as large."""
     small = _average_bytes(tmp_path / "small", 2_000, 250)
@@ -137,7 +136,6 @@ def test_bytes_per_commit_do_not_grow_with_the_table(tmp_path: Path) -> None:
     assert large < 1.25 * small
 
 
-@pytest.mark.slow
 def test_full_manifests_are_not_written_anew_at_every_commit(tmp_path: Path) -> None:
     """Of 300 commits to a table with 30 full manifests, nearly all write less than two manifests of full size."""
     world, choice = Metadata(tmp_path), random.Random(3)
@@ -148,7 +146,6 @@ def test_full_manifests_are_not_written_anew_at_every_commit(tmp_path: Path) -> 
     world.verify()
 
 
-@pytest.mark.slow
 def test_a_table_that_only_grows_writes_a_full_manifest_once(tmp_path: Path) -> None:
     """Without removed files a full manifest stays for ever: its name is in every later base list."""
     world = Metadata(tmp_path)
@@ -192,7 +189,6 @@ def test_manifests_roll_by_their_size_on_disk(tmp_path: Path, compression: str) 
     world.verify()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(examples(3, 30)))
 def test_any_history_keeps_exactly_its_live_files(tmp_path: Path, seed: int) -> None:
     """Files come, change level and go in lots of every size: after each commit all live files are there, once."""

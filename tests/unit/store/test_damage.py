@@ -102,7 +102,6 @@ def test_a_flipped_bit_is_an_error_or_nothing(tmp_path: Path, kind: str) -> None
     assert set(found) <= {"same", "error"}, found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_flipped_bits(tmp_path: Path, kind: str) -> None:
     """The same at length."""

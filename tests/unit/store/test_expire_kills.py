@@ -88,7 +88,6 @@ def test_a_kill_at_each_point(tmp_path: Path, world: World, point: str) -> None:
     finish(tmp_path, before)
 
 
-@pytest.mark.slow
 def test_a_kill_at_each_change(tmp_path: Path, world: World) -> None:
     """Killed before the n-th change of a name, for every n."""
     changes, is_killed = 0, True
@@ -106,7 +105,6 @@ def test_a_kill_at_each_change(tmp_path: Path, world: World) -> None:
     assert changes > 20
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [FaultKind.BEFORE, FaultKind.AFTER])
 @pytest.mark.parametrize("operation", ["read", "list", "mkdirs", "create_exclusive", "replace", "delete"])
 def test_a_failing_file_system(tmp_path: Path, world: World, operation: str, kind: FaultKind) -> None:

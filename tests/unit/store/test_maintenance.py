@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.store.tasks.bucket_plan import plan_small_files
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
 
 
-@pytest.mark.slow
 def test_runs_of_a_bucket_stay_bounded(tmp_path: Path) -> None:
     """40 commits: at most 11 runs at any time, each fold a COMPACT snapshot of another user before the APPEND."""
     store = make_table(tmp_path)

@@ -47,7 +47,6 @@ def test_leftovers_of_killed_writers(tmp_path: Path, point: str) -> None:
     assert strays(store) == set()
 
 
-@pytest.mark.slow
 def test_a_write_that_dies_at_each_change_of_a_name(tmp_path: Path) -> None:
     """Each third one: in a new bucket too, whose folder would stay empty; the next write works."""
     changes, is_killed = 0, True
@@ -70,7 +69,6 @@ def test_a_write_that_dies_at_each_change_of_a_name(tmp_path: Path) -> None:
     assert changes > 5
 
 
-@pytest.mark.slow
 def test_a_discard_that_dies_leaves_no_branch(tmp_path: Path) -> None:
     """Whatever of its folder is left: it counts for nobody, and goes with its files."""
     changes, is_killed = 0, True
@@ -94,7 +92,6 @@ def test_a_discard_that_dies_leaves_no_branch(tmp_path: Path) -> None:
     assert changes > 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("operation", ["read", "list", "list_hidden", "create_exclusive", "delete", "rename"])
 def test_a_failing_file_system(tmp_path: Path, operation: str) -> None:
     """The error is told and nobody's files are gone; the next cleaning ends the work."""
@@ -111,7 +108,6 @@ def test_a_failing_file_system(tmp_path: Path, operation: str) -> None:
         assert strays(store) == set()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("point", [name for name in CRASH_POINTS if name.startswith("orphans.")])
 def test_a_cleaning_that_is_killed(tmp_path: Path, point: str) -> None:
     """Nobody is kept from writing by what it left; the next one ends it."""

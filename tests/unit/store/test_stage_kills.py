@@ -58,7 +58,6 @@ def _check(root: Path, before: int) -> None:
     assert rows_of(store) == [*(row(number) for number in range(before)), row(9)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_a_stage_is_dropped_whole(tmp_path: Path, before: int) -> None:
     """Files go one by one, in any order that the file system likes: what is left of a stage counts as none."""
@@ -69,7 +68,6 @@ def test_a_stage_is_dropped_whole(tmp_path: Path, before: int) -> None:
     assert changes >= 4
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_a_stage_is_made_whole(tmp_path: Path, before: int, *, staged: bool) -> None:
