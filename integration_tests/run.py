@@ -1,7 +1,8 @@
 """`make test` and `make test-nightly`: every suite, each in a process of its own, then one closing line.
 
-Steps      1 the checks of `make check`   2 the suites below, one more at a time than cores, as far as memory allows
-           3 a table of results, each failed test with its error, and `N passed, N failed, N skipped`
+Steps      1 the suites below, one more at a time than cores, as far as memory allows; beside them the checks of
+           `make check`
+           2 a table of results, each failed test with its error, and `N passed, N failed, N skipped`
 INVARIANT  a suite that runs no test has failed; a JVM belongs to one suite, so memory is given back after it.
 INVARIANT  the tests' folders lie in memory where there is room (SHARED_MEMORY), and go when the run ends: nothing
            here loses power, and a tenth of the processor time went into the disk.
@@ -97,9 +98,14 @@ def _run_check(name: str, command: list[str]) -> Outcome:
     """One check counts as one test."""
     started = time.monotonic()
     tool = Path(sys.executable).parent / command[0]
-    done = subprocess.run([str(tool), *command[1:]], cwd=ROOT, check=False)
+    done = subprocess.run(
+        [str(tool), *command[1:]], cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     ok = done.returncode == 0
-    return Outcome(name, int(ok), int(not ok), 0, time.monotonic() - started)
+    with _SHOW:
+        print(f"\n=== {name}\n{done.stdout.decode(errors='replace')}", end="", flush=True)
+    failures = () if ok else (f"{name}: what it says stands above",)
+    return Outcome(name, int(ok), int(not ok), 0, time.monotonic() - started, failures)
 
 
 def pick_jobs(asked: str | None, cores: int, memory: int) -> int:
@@ -210,19 +216,17 @@ def main(arguments: list[str]) -> int:
     if is_nightly:
         os.environ[NIGHTLY_VARIABLE] = "1"
     wanted = [one for one in arguments if one != "--nightly"]
-    outcomes: list[Outcome] = []
-    for name, command in CHECKS.items():
-        if name in wanted or not (wanted or is_nightly):
-            outcomes.append(_run_check(name, command))
+    checks = [name for name in CHECKS if name in wanted or not (wanted or is_nightly)]
     seed = _settle_seed(is_nightly=is_nightly)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     jobs = pick_jobs(os.environ.get("TABLESTORE_TEST_JOBS"), os.cpu_count() or 1, memory)
     suites = pick_suites(wanted, seed, is_nightly=is_nightly)
-    with _folders(jobs, memory):
+    with ThreadPoolExecutor(max_workers=1) as beside, _folders(jobs, memory):
+        checked = beside.submit(lambda: [_run_check(name, CHECKS[name]) for name in checks])
         ran = run_suites(suites, jobs)
+        outcomes = checked.result() + ran
     if not is_nightly:
         durations.keep(KEPT, {one.name: (one.seconds, one.tests) for one in ran})
-    outcomes += ran
     _show(outcomes)
     failed = sum(row.failed for row in outcomes)
     return 1 if failed or not any(row.passed for row in outcomes) else 0
