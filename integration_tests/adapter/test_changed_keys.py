@@ -103,6 +103,7 @@ def test_only_affected_keys_are_written(feed: Shop) -> None:
     assert "all rows are compared" not in feed.log
 
 
+@pytest.mark.nightly
 def test_the_generic_test_sees_a_wrong_row(feed: Shop) -> None:
     """equals_full_refresh is green behind each run, and while inputs move on; red for a row that is wrong or missing.
     In dbt build it lets a right model go. A model whose SQL was edited since is not compared with what it never was.

@@ -74,6 +74,7 @@ def test_a_broker_that_is_not_there_stops_the_build_before_it_writes(
     assert logged.engine.count_log_messages("demo.orders") == 1
 
 
+@pytest.mark.nightly
 def test_a_broker_that_goes_before_the_tests_leaves_all_of_it_staged(
     logged: Shop, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

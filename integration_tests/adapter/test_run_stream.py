@@ -163,6 +163,7 @@ def test_killed_between_letters_and_model(shop: Shop) -> None:
     assert [row[0] for row in quarantine(shop)] == [2, 3]
 
 
+@pytest.mark.nightly
 def test_totals_do_not_count_what_was_put_aside(shop: Shop) -> None:
     """What a query remembers stays as it was before; a model without a key, too, gets its later rows only."""
     added = WriteSpec(table=TableSpec(options={"bucket": "-1"}))
@@ -193,6 +194,7 @@ def test_totals_do_not_count_what_was_put_aside(shop: Shop) -> None:
     assert set(aside) >= {("a", 2, "+U"), ("bad", 1, "+I")}
 
 
+@pytest.mark.nightly
 def test_the_first_rows_of_a_model_are_not_put_aside(shop: Shop) -> None:
     """There is nothing to go on from: it stays red."""
     put(shop, 1, None)

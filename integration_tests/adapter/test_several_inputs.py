@@ -73,6 +73,7 @@ def test_a_cte_with_the_name_of_a_stream(pair: Shop) -> None:
     assert dict(pair.rows("select k, n from demo.counted")) == {"some": 2, "all": 3, "late": 1}
 
 
+@pytest.mark.nightly
 def test_a_column_in_the_place_of_another(pair: Shop) -> None:
     """q goes and r of its type comes: what is remembered of q is no r (TS1457). A full refresh goes on; a column more
     that the query does not read changes nothing.
@@ -98,6 +99,7 @@ def test_a_column_in_the_place_of_another(pair: Shop) -> None:
     assert pair.rows("select id, p, r from demo.met") == [(1, "P1", None)]
 
 
+@pytest.mark.nightly
 def test_watermarks_of_inputs_that_come_in_turn(pair: Shop) -> None:
     """No run has rows of both inputs: the least of their watermarks moves all the same, rows without a partner come
     out, what nobody waits for is forgotten, and a late row is late.

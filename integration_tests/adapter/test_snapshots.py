@@ -7,6 +7,7 @@ import pytest
 from integration_tests.adapter.conftest import Shop
 
 
+@pytest.mark.nightly
 def test_a_deletion_record_keeps_the_values(shop: Shop) -> None:
     """hard_deletes='new_record': the record of a deleted row has its last values, and ends when the row returns."""
     shop.write(
@@ -46,7 +47,7 @@ def _take(shop: Shop, rows: str, at: str = "2026-01-01 10:00:00") -> None:
     shop.dbt("build", "--select", "src", "s")
 
 
-@pytest.mark.parametrize("deletes", ["invalidate", "new_record"])
+@pytest.mark.parametrize("deletes", ["invalidate", pytest.param("new_record", marks=pytest.mark.nightly)])
 def test_a_row_that_returns_is_current_again(shop: Shop, deletes: str) -> None:
     """Deleted and back with the same updated_at: a version of its own, current, behind the time it was away."""
     _history(shop, f"strategy='timestamp', updated_at='at', hard_deletes='{deletes}'")

@@ -20,7 +20,10 @@ from tablestore_engine.devservers.kafka_broker import BrokerInfo, stop_broker
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WITH_CODE = [page for page in PAGES if read_snippets(page)]
 # nightly: up to a minute each
-LONG_PAGES = {"commands.md", "changes-as-input.md", "spark-streaming.md", "publishing.md", "time-travel.md"}
+LONG_PAGES = {
+    *("commands.md", "changes-as-input.md", "spark-streaming.md"),
+    *("publishing.md", "streaming.md", "time-travel.md"),
+}
 RUN_LANGUAGES = {"bash", "python", "sql", "yaml"}
 
 

@@ -77,6 +77,7 @@ insert into {s}.plain values (2)"""
 TORN = ("renamed", "narrowed", "part", "again", "late")
 
 
+@pytest.mark.nightly
 def test_tables_that_replication_tore_are_read_again_by_name(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path
 ) -> None:

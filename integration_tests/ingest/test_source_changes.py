@@ -183,6 +183,7 @@ insert into {s}.late_full values (1)"""
 GONE = ("moved", "elsewhere", "gone")
 
 
+@pytest.mark.nightly
 def test_what_the_log_does_not_tell_is_named(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path
 ) -> None:

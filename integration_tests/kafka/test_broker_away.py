@@ -47,6 +47,7 @@ def test_broker_down(tmp_path: Path) -> None:
         assert time.monotonic() - started < 30
 
 
+@pytest.mark.nightly
 def test_restart_of_the_broker(tmp_path: Path) -> None:
     """A broker killed in the middle and started again: the publisher waits, opens anew, and each row is there once."""
     broker = start_broker(tmp_path)
@@ -98,6 +99,7 @@ def test_broker_stays_away_in_the_middle(tmp_path: Path) -> None:
         stop_broker(tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_broker_without_room(tmp_path: Path) -> None:
     """Its files may grow no more in the middle of a publication: an error in bounded time, nothing is seen of what it
     cut off; with room again everything is published, once.

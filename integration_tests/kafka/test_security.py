@@ -236,6 +236,7 @@ def test_what_the_broker_writes_is_for_this_user_alone(realm: Realm) -> None:
     assert "broker," in listed
 
 
+@pytest.mark.nightly
 def test_life_of_a_secure_broker(tmp_path: Path) -> None:
     """It keeps port, users and certificates over a restart, is bound to loopback, and the other kind is refused."""
     first = start_broker(tmp_path, secure=True)

@@ -270,6 +270,7 @@ def test_killed_tasks(
     check(engine, settings)
 
 
+@pytest.mark.nightly
 def test_tasks_and_a_driver_at_once(engine: Engine, broker: BrokerInfo, tmp_path: Path) -> None:
     """One publishes by tasks while others publish by themselves: fenced or not, everything is there once."""
     settings = new_table(engine, broker.url)

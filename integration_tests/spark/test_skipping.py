@@ -109,6 +109,7 @@ def _condition(chance: random.Random, depth: int = 0) -> str:
     return f"({_condition(chance, depth + 1)} {word} {_condition(chance, depth + 1)})"
 
 
+@pytest.mark.nightly
 def test_random_conditions_answer_as_all_files_do(engine: Engine) -> None:
     """NULL, NaN, cut texts, decimals, times, casts, functions, OR, NOT, IN: the rows are those of an unpruned frame."""
     whole, chance = engine.table(TABLE).scan().to_spark(), random.Random(7)
@@ -287,7 +288,7 @@ def test_a_line_break_in_a_literal_moves_no_node(engine: Engine) -> None:
     assert _answer(engine.query(text)) == _answer(engine.query(f"select id from {TABLE} where id < 3"))
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(30, marks=pytest.mark.nightly), 300])
+@pytest.mark.parametrize("count", [*(pytest.param(n, marks=pytest.mark.nightly) for n in (3, 30)), 300])
 def test_lists_of_every_length_and_type(engine: Engine, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """IN of few values and of many, which Spark keeps as a set, with NULL and without, of numbers, texts and times."""
     lists = {

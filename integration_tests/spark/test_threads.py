@@ -131,6 +131,7 @@ def _read_past(engine: Engine, log: Sequence[int], orders: Sequence[int], seed: 
     return wrong
 
 
+@pytest.mark.nightly
 def test_time_travel_in_six_threads_returns_the_rows_of_each_state(engine: Engine) -> None:
     """Threads that read past states of the same tables, each state many times: no query fails, and every count and sum
     is that of its state.
