@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from integration_tests.spark.traced_world import TABLES, P, R, S, differing, trace, traced_world
+from integration_tests.spark.traced_world import CHANGED, P, R, S, differing, trace, traced_world
 from tablestore_engine.api import Engine
 
 # what is filtered -> the query and its key; in the second state products 3 and (in people) 5 came and went
@@ -70,15 +70,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         yield engine
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        pytest.param(TABLES, id="all"),
-        pytest.param((S,), id="orders"),
-        pytest.param((P,), id="people", marks=pytest.mark.nightly),
-        pytest.param((R,), id="products", marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.parametrize("changed", CHANGED)
 @pytest.mark.parametrize("name", QUERIES)
 def test_filter_on_the_optional_side_of_an_outer_join_loses_no_affected_key(
     engine: Engine, name: str, changed: tuple[str, ...]

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from integration_tests.spark.traced_world import (
+    CHANGED,
     KEYED,
     PEOPLE,
     PRODUCTS,
@@ -218,15 +219,7 @@ UNPROVEN = {
 }
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        pytest.param(TABLES, id="all"),
-        pytest.param((S,), id="orders"),
-        pytest.param((P,), id="people", marks=pytest.mark.nightly),
-        pytest.param((R,), id="products", marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.parametrize("changed", CHANGED)
 @pytest.mark.parametrize("name", PROVEN)
 def test_affected_keys_hold_every_key_that_differs(
     engine: Engine, name: str, changed: tuple[str, ...]

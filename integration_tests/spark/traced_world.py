@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.spark.traced_query import AffectedKeys
@@ -22,6 +23,12 @@ PEOPLE = pa.schema([("id", pa.int64()), ("name", pa.string()), ("boss", pa.int64
 PRODUCTS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 TABLES = ("demo.orders", "demo.people", "demo.products")
 S, P, R = TABLES
+CHANGED = (  # which tables change together
+    pytest.param(TABLES, id="all"),
+    pytest.param((S,), id="orders"),
+    pytest.param((P,), id="people", marks=pytest.mark.nightly),
+    pytest.param((R,), id="products", marks=pytest.mark.nightly),
+)
 
 
 def rows(schema: pa.Schema, *values: tuple[object, ...]) -> pa.Table:
