@@ -64,6 +64,7 @@ setup(
         "jinja2>=3.1",
         "numpy>=2",
         "fastavro>=1.10",
+        "obstore>=0.12,<0.13",
         "backports.zstd>=1.0; python_version < '3.14'",
         "pyroaring>=1.0",
         "pandas>=2.2,<3",

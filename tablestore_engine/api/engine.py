@@ -96,8 +96,8 @@ class Engine:
 
     @property
     def warehouse(self) -> str:
-        """The folder, absolute."""
-        return self._warehouse.path
+        """The folder, absolute, or the whole address on an object store."""
+        return self._warehouse.address
 
     @property
     def clients(self) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from tablestore_engine.warehouse.warehouse import Warehouse
 def check_environment(warehouse: Warehouse) -> tuple[str, ...]:
     """Lines for people, in the order tried."""
     lines = []
-    warehouse.catalog.check_writable_folder()
+    warehouse.catalog.check_writable()
     lines.append(f"warehouse {warehouse.path} is writable")
     lines.append(find_java().sentence)
     version = warehouse.resolver.session.version

@@ -18,9 +18,11 @@ from tablestore_engine.catalog.identifier import Identifier, check_name
 from tablestore_engine.catalog.table_swap import TableSwap, holds_replaced
 from tablestore_engine.catalog.views import ViewDefinition, ViewStore
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
-from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.base import FileIO, FolderStore, folders_of
+from tablestore_engine.fileio.storage_errors import no_exclusive_create
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import (
+    DATABASE_FILE,
     DROPPED_PREFIX,
     TableLayout,
     database_location,
@@ -47,11 +49,12 @@ class FilesystemCatalog:
         """The views of the warehouse."""
         return ViewStore(self.fileio, self.warehouse)
 
-    def check_writable_folder(self) -> None:
-        """Write and remove a file. Raises FixRequest TS1416."""
+    def check_writable(self) -> None:
+        """Claim a name twice and remove it. Raises FixRequest TS1416, Unsupported TS1203: both claims were won."""
         path = f"{self.warehouse}/.tablestore/check-{self.runtime.new_uuid()}"
         try:
-            self.fileio.write(path, b"")
+            self.fileio.write(path, b"first")
+            is_safe = not self.fileio.create_exclusive(path, b"second")
             self.fileio.delete(path)
         except OSError as error:
             raise FixRequest(
@@ -60,6 +63,8 @@ class FilesystemCatalog:
                 why=str(error),
                 fix="correct `warehouse` in the profile, or its permissions",
             ) from error
+        if not is_safe:
+            raise no_exclusive_create(self.warehouse, "its store accepted two conditional puts of one name")
 
     # databases -----------------------------------------------------------------------------------
 
@@ -69,12 +74,20 @@ class FilesystemCatalog:
         return tuple(s.name.removesuffix(".db") for s in found if s.is_dir and s.name.endswith(".db"))
 
     def has_database(self, database: str) -> bool:
-        """Whether the folder exists."""
+        """Whether the folder exists, or a file in it."""
         return self.fileio.exists(database_location(self.warehouse, check_name("database", database)))
 
     def create_database(self, database: str) -> None:
-        """Make the folder; an existing one is fine."""
-        self.fileio.mkdirs(database_location(self.warehouse, check_name("database", database)))
+        """Make the folder; an existing one is fine. Where names are all there is, a file stands for it.
+
+        Raises FixRequest TS1416, Unsupported TS1203: the store was never written before, and cannot hold a table.
+        """
+        folder = database_location(self.warehouse, check_name("database", database))
+        if self.fileio.folders is not None:
+            self.fileio.mkdirs(folder)
+        elif not self.fileio.exists(folder):
+            self.check_writable()
+            self.fileio.create_exclusive(f"{folder}/{DATABASE_FILE}", b"")
 
     def drop_database(self, database: str, *, cascade: bool) -> None:
         """Remove it; with content only when `cascade`. Raises FixRequest TS1404, NotFound TS1405."""
@@ -87,7 +100,7 @@ class FilesystemCatalog:
                 why=f"it holds {', '.join(names[:5])}",
                 fix="drop them first, or use CASCADE",
             )
-        if not self.fileio.renames_folders:
+        if self.fileio.folders is None:
             for name in self.list_tables(database):
                 self._delete_table(self.location(Identifier(database, name)))
         self._remove_tree(database_location(self.warehouse, database), self.warehouse)
@@ -173,12 +186,12 @@ class FilesystemCatalog:
         A replacement that is about to take its place holds what it replaces: it goes on, and nothing is dropped.
         """
         self._check_table(identifier)
-        place = self.location(identifier)
-        if self.fileio.renames_folders:
-            place = self._move_aside(place, database_location(self.warehouse, identifier.database))
+        place, folders = self.location(identifier), self.fileio.folders
+        if folders is not None:
+            place = self._move_aside(folders, place, database_location(self.warehouse, identifier.database))
         if identifier.is_replacement and holds_replaced(self.fileio, place):
-            if place != self.location(identifier):
-                self.fileio.rename(place, self.location(identifier))
+            if folders is not None:
+                folders.rename(place, self.location(identifier))
             if not self.table_swap(identifier).settle():
                 self.drop_table(identifier)
             return None
@@ -197,20 +210,21 @@ class FilesystemCatalog:
         Raises RetryError TS1466 when its place was taken meanwhile: then nothing is deleted. Where no folder can be
         moved away it stays, empty, as after a crash: the next write fills it.
         """
-        if not self.fileio.renames_folders:
+        folders = self.fileio.folders
+        if folders is None:
             return None
         place, parent = self.location(identifier), database_location(self.warehouse, identifier.database)
         if not self._is_unused(place, identity):
             return None
         try:
-            aside = self._move_aside(place, parent)
+            aside = self._move_aside(folders, place, parent)
         except NotFound:
             return None
         if self._is_unused(aside, identity):
             schema = TableStore(self.fileio, aside, self.runtime).schema
             self.fileio.delete_tree(aside)
             return schema
-        if not self.fileio.rename(aside, place):
+        if not folders.rename(aside, place):
             raise RetryError(
                 "TS1466",
                 f"a table {identifier} that is in use cannot be put back",
@@ -231,7 +245,9 @@ class FilesystemCatalog:
         return True
 
     def rename_table(self, old: Identifier, new: Identifier) -> None:
-        """Move a table. Raises NotFound TS1407, TS1405, FixRequest TS1406."""
+        """Move a table. Raises NotFound TS1407, TS1405, FixRequest TS1406, Unsupported TS1204."""
+        way_out = f"CREATE TABLE {new} CLONE {old} copies its files in the store; then DROP TABLE {old}"
+        folders = folders_of(self.fileio, self.location(old), "RENAME of a table", way_out)
         self._check_table(old)
         self._check_database(new.database)
         if self.views.find(new) is not None or self.schemas(new).list_ids():
@@ -239,15 +255,16 @@ class FilesystemCatalog:
         target = self.location(new)
         if self.fileio.exists(target):  # no table: what a writer left behind that outlived a DROP
             self._remove_tree(target, database_location(self.warehouse, new.database))
-        if not self.fileio.rename(self.location(old), target):
+        if not folders.rename(self.location(old), target):
             raise self._taken(new, "a table or view")
 
     def place_table(self, folder: str, identifier: Identifier) -> None:
         """Give a complete folder of a table its name. Raises TS1405, TS1406."""
         self._check_database(identifier.database)
-        if self.views.find(identifier) is not None or not self.fileio.rename(
-            folder, self.location(identifier)
-        ):
+        folders = folders_of(
+            self.fileio, folder, "CLONE of a table", "write the rows with CREATE TABLE AS SELECT"
+        )
+        if self.views.find(identifier) is not None or not folders.rename(folder, self.location(identifier)):
             raise self._taken(identifier, "a table or view")
 
     def alter_table(
@@ -283,18 +300,19 @@ class FilesystemCatalog:
         writer holds; with the last one the table.
         """
         layout = TableLayout(place)
-        if not self.fileio.renames_folders:
+        if self.fileio.folders is None:
             for number in SchemaStore(self.fileio, layout).list_ids():
                 self.fileio.delete(layout.schema_path(number))
         self.fileio.delete_tree(place)
 
     def _remove_tree(self, path: str, parent: str) -> None:
         """Out of sight in one rename, then deleted at leisure: a crash leaves a hidden folder, no half table."""
-        self.fileio.delete_tree(self._move_aside(path, parent) if self.fileio.renames_folders else path)
+        folders = self.fileio.folders
+        self.fileio.delete_tree(path if folders is None else self._move_aside(folders, path, parent))
 
-    def _move_aside(self, path: str, parent: str) -> str:
+    def _move_aside(self, folders: FolderStore, path: str, parent: str) -> str:
         aside = f"{parent}/{DROPPED_PREFIX}{self.runtime.now_ms()}-{self.runtime.new_uuid()}"
-        self.fileio.rename(path, aside)
+        folders.rename(path, aside)
         return aside
 
     def _check_database(self, database: str) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.table_swap import REPLACED_FOLDER
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.fileio.base import FileStatus
+from tablestore_engine.fileio.base import FileStatus, list_hidden
 from tablestore_engine.format.layout import (
     CLONE_PREFIX,
     DROPPED_PREFIX,
@@ -72,13 +72,13 @@ def _candidates(catalog: FilesystemCatalog) -> Iterator[tuple[FileStatus, str, i
     for database in catalog.list_databases():
         place = database_location(warehouse, database)
         yield from _dropped(catalog, place, "dropped table")
-        for status in fileio.list_hidden(place):
+        for status in list_hidden(fileio, place):
             if status.name.startswith(CLONE_PREFIX):
                 yield status, "unfinished clone", newest_in(fileio, status)[0]
         tables = {f"{place}/{name}" for name in catalog.list_tables(database)}
         for table in fileio.list(place):
             if table.path in tables:
-                for status in fileio.list_hidden(table_location(warehouse, database, table.name)):
+                for status in list_hidden(fileio, table_location(warehouse, database, table.name)):
                     if status.name == REPLACED_FOLDER:  # it came with the folder that it lies in
                         yield status, "replaced table", table.modified_ms
 
@@ -94,7 +94,7 @@ def _is_gone(catalog: FilesystemCatalog, name: str) -> bool:
 
 
 def _dropped(catalog: FilesystemCatalog, place: str, what: str) -> Iterator[tuple[FileStatus, str, int]]:
-    for status in catalog.fileio.list_hidden(place):
+    for status in list_hidden(catalog.fileio, place):
         found = _DROPPED.fullmatch(status.name)
         if found is not None:
             yield status, what, int(found[1])

@@ -19,7 +19,7 @@ import hashlib
 from dataclasses import dataclass
 
 from tablestore_engine.errors import NotFound, RetryError
-from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.base import FileIO, FolderStore, folders_of
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.commit_history import find_row_commit
@@ -76,7 +76,7 @@ class TableSwap:
             if moved == self._expected():
                 if self._view_state(self.view) == moved:  # moving a file is a link and a deletion
                     self.fileio.delete(self.view)
-                return self.fileio.rename(self.beside, self.place)
+                return self._folders.rename(self.beside, self.place)
             self._move_back()
         except NotFound:  # another process was quicker
             return find_identity(self.fileio, self.place) is not None and not self._is_begun()
@@ -100,6 +100,15 @@ class TableSwap:
 
     # --------------------------------------------------------------------------------------------------------
 
+    @property
+    def _folders(self) -> FolderStore:
+        return folders_of(
+            self.fileio,
+            self.place,
+            "putting a replacement in the place of a table or view",
+            "DROP the old table or view and build the model again",
+        )
+
     def _is_begun(self) -> bool:
         return holds_replaced(self.fileio, self.beside)
 
@@ -110,14 +119,14 @@ class TableSwap:
     def _move_out(self) -> None:
         """A name is a table or a view; a table is what readers would take."""
         if find_identity(self.fileio, self.place) is not None:
-            self.fileio.rename(self.place, f"{self.beside}/{_TABLE}")
+            self._folders.rename(self.place, f"{self.beside}/{_TABLE}")
         else:
-            self.fileio.rename(self.view, f"{self.beside}/{_VIEW}")
+            self._folders.rename(self.view, f"{self.beside}/{_VIEW}")
 
     def _move_back(self) -> None:
         if self.fileio.exists(f"{self.beside}/{_TABLE}"):
-            self.fileio.rename(f"{self.beside}/{_TABLE}", self.place)
-        elif not self.fileio.rename(f"{self.beside}/{_VIEW}", self.view):
+            self._folders.rename(f"{self.beside}/{_TABLE}", self.place)
+        elif not self._folders.rename(f"{self.beside}/{_VIEW}", self.view):
             self.fileio.delete(f"{self.beside}/{_VIEW}")  # somebody has put another view there
 
     def _table_state(self, place: str) -> str | None:

@@ -22,7 +22,7 @@ from tablestore_engine.cli.warehouse_choice import (
     open_engine,
 )
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.spi import local_folder
+from tablestore_engine.spi import absolute_address, is_object_store
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -35,11 +35,11 @@ def _register(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    folder = _pick_folder(arguments.warehouse)
-    if not folder.exists():
+    address = _pick_warehouse(arguments.warehouse)
+    if not is_object_store(address) and not Path(address).exists():
         # registered first, so that it runs last: Spark's own scratch is gone by then
-        atexit.register(_remove_empty, folder)
-    with open_engine(arguments, warehouse=folder) as engine:
+        atexit.register(_remove_empty, Path(address))
+    with open_engine(arguments, warehouse=address) as engine:
         lines = engine.check()
     if arguments.json:
         print_json({"ok": True, "checks": list(lines)})
@@ -49,15 +49,15 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _pick_folder(given: str | None) -> Path:
+def _pick_warehouse(given: str | None) -> str:
     """The warehouse of other commands; else the one that a build here would make."""
     named = given or os.environ.get(WAREHOUSE_ENV)
     if named:
-        return Path.cwd() / Path(local_folder(named)).expanduser()
+        return absolute_address(named, Path.cwd())
     try:
         return find_warehouse(None, os.environ, Path.cwd())
     except FixRequest:
-        return Path.cwd() / "warehouse"
+        return str(Path.cwd() / "warehouse")
 
 
 def _remove_empty(folder: Path) -> None:

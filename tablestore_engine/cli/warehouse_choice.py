@@ -1,4 +1,4 @@
-"""Where a command works: the warehouse folder, the table, the brokers; the same arguments on every command.
+"""Where a command works: the warehouse, the table, the brokers; the same arguments on every command.
 
 INVARIANT  a warehouse is never made by looking for one.
 INVARIANT  who can write a folder above ours (/tmp) must not choose the warehouse that a command opens.
@@ -16,7 +16,15 @@ from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.cli.output import say
 from tablestore_engine.errors import FixData, FixRequest, NotFound, StorageError
 from tablestore_engine.fileio.storage_errors import explained
-from tablestore_engine.spi import BROKERS, KAFKA_CONFIG_ENV, KAFKA_ENV, local_folder, read_settings
+from tablestore_engine.spi import (
+    BROKERS,
+    KAFKA_CONFIG_ENV,
+    KAFKA_ENV,
+    absolute_address,
+    is_object_store,
+    local_folder,
+    read_settings,
+)
 
 WAREHOUSE_ENV = "TABLESTORE_WAREHOUSE"
 _FOLDER = "warehouse"
@@ -31,8 +39,9 @@ def add_place(parser: argparse.ArgumentParser, *, name: str | None = "table") ->
         parser.add_argument("table", metavar="db[.table]", nargs="?", help=text)
     parser.add_argument(
         "--warehouse",
-        metavar="FOLDER",
-        help=f"warehouse folder (default: ${WAREHOUSE_ENV}, else `{_FOLDER}` here, above or one folder below)",
+        metavar="ADDRESS",
+        help=f"a folder or s3://BUCKET/PREFIX (default: ${WAREHOUSE_ENV}, "
+        f"else `{_FOLDER}` here, above or one folder below)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -69,26 +78,40 @@ def find_warehouse(
     here: Path,
     *,
     owner_of: Callable[[Path], int] = owner_of,
-) -> Path:
-    """The folder. Raises NotFound TS1920, FixRequest TS1921, TS1930, TS1060, StorageError."""
+) -> str:
+    """The address: an object store's as it is named, or an absolute folder.
+
+    Raises NotFound TS1920, FixRequest TS1921, TS1930, TS1060, TS1210, TS1211, StorageError.
+    """
     named = given or environ.get(WAREHOUSE_ENV)
     if named:
-        folder = here / Path(local_folder(named)).expanduser()
-        with explained(str(folder)):
-            is_there = folder.is_dir()
-        if is_there:
-            return folder
-        raise NotFound(
-            "TS1920",
-            f"there is no warehouse {named}",
-            why=f"{folder} is no folder",
-            fix=f"correct --warehouse or {WAREHOUSE_ENV}",
-        )
+        return _named_warehouse(named, here)
+    return str(_find_folder(here, our_users(environ), owner_of))
+
+
+def _named_warehouse(named: str, here: Path) -> str:
+    if is_object_store(named):
+        return absolute_address(named, here)
+    folder = here / Path(local_folder(named)).expanduser()
+    with explained(str(folder)):
+        is_there = folder.is_dir()
+    if is_there:
+        return str(folder)
+    raise NotFound(
+        "TS1920",
+        f"there is no warehouse {named}",
+        why=f"{folder} is no folder",
+        fix=f"correct --warehouse or {WAREHOUSE_ENV}",
+    )
+
+
+def _find_folder(here: Path, users: frozenset[int], owner_of: Callable[[Path], int]) -> Path:
+    """The one near the current folder."""
     if is_warehouse(here / _FOLDER):
         return here / _FOLDER
     for folder in here.parents:
         if _is_open_warehouse(folder / _FOLDER):
-            _require_owner(folder / _FOLDER, our_users(environ), owner_of)
+            _require_owner(folder / _FOLDER, users, owner_of)
             return folder / _FOLDER
     below = sorted(path for path in here.glob(f"*/{_FOLDER}") if _is_open_warehouse(path))
     if len(below) == 1:
@@ -100,7 +123,7 @@ def find_warehouse(
         why=f"there are {found}"
         if below
         else f"there is no folder `{_FOLDER}` in {here}, above it or one below",
-        fix=f"name it: --warehouse FOLDER, or set {WAREHOUSE_ENV}",
+        fix=f"name it: --warehouse ADDRESS, or set {WAREHOUSE_ENV}",
     )
 
 
@@ -135,12 +158,12 @@ def _is_open_warehouse(folder: Path) -> bool:
 
 
 @contextmanager
-def open_engine(arguments: argparse.Namespace, *, warehouse: Path | None = None) -> Iterator[Engine]:
+def open_engine(arguments: argparse.Namespace, *, warehouse: str | None = None) -> Iterator[Engine]:
     """The engine of the command's warehouse. Raises TS1920, TS1921."""
-    folder = warehouse or find_warehouse(arguments.warehouse, os.environ, Path.cwd())
+    address = warehouse or find_warehouse(arguments.warehouse, os.environ, Path.cwd())
     master = getattr(arguments, "master", None)
     engine = Engine(
-        str(folder),
+        address,
         spark=SparkSettings(master) if master else None,
         log=_said_of_kafka(arguments),
         trusted_sql=getattr(arguments, "trusted_sql", False),

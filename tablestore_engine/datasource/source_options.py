@@ -12,12 +12,12 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.datasource.admission import NO_LIMITS, Limits
 from tablestore_engine.datasource.kind_policy import ALL_KINDS, KindPolicy, RowKinds
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.fileio.store_address import is_object_store
 from tablestore_engine.fileio.stores import local_folder
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.stream.startup_mode import StartupRequest, parse_request
@@ -129,20 +129,29 @@ def parse_address(options: Mapping[str, str]) -> TableAddress:
     said = _Said(options)
     warehouse, table, path = said.text(_WAREHOUSE), said.text(_TABLE), said.text(_PATH)
     if path is not None and warehouse is None and table is None:
-        folder = PurePosixPath(_absolute(_PATH, path))
-        database = folder.parent.name
+        folder, table_name, database, query = _cut(_absolute(_PATH, path))
         if not database.endswith(".db"):
             raise _no_table(
                 f"path {path!r} is no table's folder", "a table lies in <warehouse>/<database>.db/"
             )
-        return TableAddress(str(folder.parent.parent), Identifier(database.removesuffix(".db"), folder.name))
+        return TableAddress(folder + query, Identifier(database.removesuffix(".db"), table_name))
     if path is not None or warehouse is None or table is None:
         given = ", ".join(key for key in _ADDRESS if said.text(key) is not None) or "none of them"
         raise _no_table("it is not said which table is meant", f"given: {given}")
     return TableAddress(_absolute(_WAREHOUSE, warehouse), Identifier.parse(table))
 
 
+def _cut(path: str) -> tuple[str, str, str, str]:
+    """Warehouse, table, database and the settings of an object store, `?` included, of a table's path."""
+    place, question, settings = path.partition("?") if is_object_store(path) else (path, "", "")
+    above, _, table = place.rstrip("/").rpartition("/")
+    warehouse, _, database = above.rpartition("/")
+    return warehouse, table, database, question + settings
+
+
 def _absolute(key: str, address: str) -> str:
+    if is_object_store(address):
+        return address
     folder = local_folder(address)
     if not folder.startswith("/"):
         raise _no_table(

@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from tablestore_engine.datasource.open_table import open_warehouse
 from tablestore_engine.datasource.source_options import TableAddress, WriteOptions
 from tablestore_engine.errors import FixData
+from tablestore_engine.fileio.base import list_hidden
 from tablestore_engine.fileio.stores import open_root
 from tablestore_engine.format.layout import staged_rows_location
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
@@ -112,7 +113,7 @@ class TableWrite:
         for one in messages:
             if one is not None:
                 fileio.delete(one.file.path)
-        if not fileio.list(folder) and not fileio.list_hidden(folder):
+        if not fileio.list(folder) and not list_hidden(fileio, folder):
             fileio.delete(folder)
 
     def clear_before(self, query: str, batch: int) -> None:

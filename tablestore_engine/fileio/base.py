@@ -1,19 +1,24 @@
 """The file-system port: what every store of bytes must promise so that commits are all or nothing.
 
-Promises   each is a test in tests/unit/fileio/port_promises.py that any implementation must pass:
+Two parts  `FileIO` is what disks and object stores have in common: names and bytes. `FolderStore` is what only folders
+           can do; an object store has none (`FileIO.folders` is None), and every caller has a second way or refuses.
+Promises   each is a test in tests/unit/fileio/port_promises.py that any implementation must pass; those of
+           FolderStore in tests/unit/fileio/folder_promises.py:
            1 `write` is durable when it returns: content and name survive power loss (fsync file, then folder)
            2 `create_exclusive` lets exactly one of many callers win; a reader sees all bytes or no file
            3 `replace` is atomic: a reader sees the old or the new content, never a mixture
-           4 `list` of a missing folder is empty; entries come sorted by name; temporary files
-             (leading dot) are listed by `list_hidden` alone
-           5 `delete` of a missing file is no error; folders are never deleted with content by `delete`
+           4 `list` of a missing folder is empty; entries come sorted by name; names with a leading dot are left out
+           5 `delete` of a missing file is no error
            6 `open_output` makes the file durable when closed without error, and leaves none otherwise
            7 `copy` gives a file's bytes a second, independent name, durably: deleting either keeps the other
              (files never change in place, so a store may share the bytes)
-           8 `create_exclusive` with `check` makes no folder, and calls `check` when the new file already has its place
-             in the folder: if that folder is moved away then and another one takes its path, the file never appears
-             in the other one
+           8 `create_exclusive` with `check` calls it as late as the store can, and creates nothing when it raises
+Folders    9 a folder is never deleted with content by `delete`  10 `create_exclusive` with `check` makes no folder; if
+             the folder is moved away after the check and another one takes its path, the file never appears in that one
+           11 `list_hidden` shows the temporary files of writers, of the living and of the dead
 INVARIANT  paths are absolute text with `/`; a path never leaves the root the FileIO was made for.
+INVARIANT  on a store without folders a claim may still land in a table that took the place of the checked one: the
+           claimed content carries the table's identity, and readers skip another table's (store.metadata.snapshots).
 """
 
 from __future__ import annotations
@@ -24,6 +29,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
+
+from tablestore_engine.errors import Unsupported
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,8 @@ class FileIO(Protocol):
     """
 
     @property
-    def renames_folders(self) -> bool:
-        """Whether `rename` moves a folder with all its content in one step; a store that names files alone cannot."""
+    def folders(self) -> FolderStore | None:
+        """What this store does with folders; None where a folder is only the common part of names."""
 
     def read(self, path: str) -> bytes:
         """All bytes of a file."""
@@ -69,8 +76,8 @@ class FileIO(Protocol):
     def create_exclusive(self, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
         """Create `path` with `data` if and only if it does not exist; False when it does.
 
-        `check` raises what makes the claim void (promise 8). Raises NotFound TS1201 when it is given and the folder
-        of `path` is missing.
+        `check` raises what makes the claim void (promise 8). With it a store with folders raises NotFound TS1201 when
+        the folder of `path` is missing.
         """
 
     def replace(self, path: str, data: bytes) -> None:
@@ -79,9 +86,6 @@ class FileIO(Protocol):
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries of a folder, sorted by name; empty when the folder is missing."""
 
-    def list_hidden(self, path: str) -> Sequence[FileStatus]:
-        """The entries that `list` leaves out, in the same way: temporary files, of the living and of the dead."""
-
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
 
@@ -89,15 +93,39 @@ class FileIO(Protocol):
         """Exact bytes of a file."""
 
     def mkdirs(self, path: str) -> None:
-        """Make a folder and its parents durably; an existing one is fine."""
+        """Make a folder and its parents durably; an existing one is fine. Nothing to do without folders."""
 
     def delete(self, path: str) -> None:
-        """Remove one file, or one empty folder; missing is fine."""
+        """Remove one file, or one empty folder where there are folders; missing is fine."""
 
     def delete_tree(self, path: str) -> None:
         """Remove a folder with all its content (DROP TABLE); symbolic links are not followed."""
 
+
+class FolderStore(Protocol):
+    """What a store with folders does besides. Raises as FileIO does."""
+
     def rename(self, source: str, target: str) -> bool:
-        """Move a file or folder to a name that does not exist yet; False when it does. REQUIRES `renames_folders` for a
-        folder; without it raises Unsupported.
+        """Move a file, or a folder with all its content in one step, to a name that does not exist yet; False when it
+        does.
         """
+
+    def list_hidden(self, path: str) -> Sequence[FileStatus]:
+        """The entries that `FileIO.list` leaves out, in the same way: names with a leading dot."""
+
+
+def list_hidden(fileio: FileIO, path: str) -> Sequence[FileStatus]:
+    """Hidden entries of a folder; none where the store has no folders, and so no temporary files in them."""
+    return () if fileio.folders is None else fileio.folders.list_hidden(path)
+
+
+def folders_of(fileio: FileIO, path: str, work: str, way_out: str) -> FolderStore:
+    """The folders of a store, for `work` at `path` that needs them. Raises Unsupported TS1204 with `way_out` as fix."""
+    if fileio.folders is None:
+        raise Unsupported(
+            "TS1204",
+            f"{work} is not possible at {path}",
+            why="an object store cannot move a folder in one step, and half a move would damage the table",
+            fix=way_out,
+        )
+    return fileio.folders

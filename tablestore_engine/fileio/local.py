@@ -23,9 +23,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tablestore_engine.errors import Unsupported
 from tablestore_engine.fileio.base import FileStatus
-from tablestore_engine.fileio.storage_errors import explained, is_link, missing_file, outside_root
+from tablestore_engine.fileio.storage_errors import (
+    explained,
+    is_link,
+    missing_file,
+    no_exclusive_create,
+    outside_root,
+)
 
 _REMEMBERED_MAX = 50_000  # folders known to be no links
 
@@ -60,11 +65,14 @@ def _parent(path: str) -> str:
 class LocalFileIO:
     """Files under `root` (absolute path). Picklable: workers get a copy."""
 
-    renames_folders = True
-
     def __init__(self, root: str) -> None:
         self.root = os.path.normpath(root)
         self._real_folders: set[str] = set()
+
+    @property
+    def folders(self) -> LocalFileIO:
+        """The disk itself."""
+        return self
 
     def _inside(self, path: str) -> str:
         """The normalized path. Raises FixRequest TS1202 when it leaves the root."""
@@ -358,12 +366,8 @@ def _link(source: str, target: str, *, folder: int | None = None, shown: str | N
             return False
         if isinstance(failure, PermissionError):
             folder_path = shown or _parent(target)
-            raise Unsupported(
-                "TS1203",
-                f"{folder_path} cannot hold a table",
-                why=f"its file system refuses hard links ({failure}), so that two commits could overwrite each other",
-                fix="use a folder on a local disk with hard links",
-            ) from failure
+            why = f"its file system refuses hard links ({failure})"
+            raise no_exclusive_create(folder_path, why) from failure
         raise
     return True
 

@@ -16,6 +16,7 @@ from tablestore_engine.errors import (
     FixRequest,
     NotFound,
     StorageError,
+    Unsupported,
 )
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -90,4 +91,14 @@ def missing_file(path: str) -> NotFound:
         f"file {path} does not exist",
         why="it was deleted, expired, or never written",
         fix="run tablestore verify on the table",
+    )
+
+
+def no_exclusive_create(path: str, why: str) -> Unsupported:
+    """TS1203."""
+    return Unsupported(
+        "TS1203",
+        f"{path} cannot hold a table",
+        why=f"{why}; two commits could overwrite each other",
+        fix="use a local disk with hard links, or an object store that honours `If-None-Match: *` (S3, GCS, Azure)",
     )

@@ -1,7 +1,7 @@
 """Addresses of warehouses: which scheme leads to which store, and the FileIO of each. The one place that knows.
 
 Steps      a new store: its FileIO in a file beside local.py, which passes tests/unit/fileio/port_promises.py, and its
-           scheme here
+           scheme here (of object stores: in store_address.py)
 INVARIANT  an address of a store that there is no code for is refused by its scheme; it never becomes a folder's name.
 """
 
@@ -11,25 +11,51 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.fileio.object_store import ObjectFileIO
+from tablestore_engine.fileio.store_address import (
+    is_object_store,
+    parse_address,
+    unusable_setting,
+    with_settings,
+)
 from tablestore_engine.runtime.ownership import Users, check_owner
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: one is a drive
+NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
 _LOCAL_HOSTS = ("", "localhost")
 
 
 def open_root(address: str, users: Users) -> tuple[str, FileIO]:
-    """The root need not exist. Raises FixRequest TS1060, TS1992 (another user's)."""
+    """The root need not exist. Raises FixRequest TS1060, TS1210, TS1211, TS1992 (another user's)."""
+    if is_object_store(address):
+        found = parse_address(address)
+        return found.root, ObjectFileIO(found)
     scheme, _ = _split(address)
     return STORES[scheme](address, users)
 
 
+def absolute_address(address: str, folder: Path, settings: Mapping[str, object] = NO_SETTINGS) -> str:
+    """An address that means the same in every process: a relative folder lies in `folder`.
+
+    `settings` of an object store are added to it. Raises FixRequest TS1060, TS1210, TS1211.
+    """
+    if is_object_store(address):
+        return parse_address(with_settings(address, settings)).text
+    if settings:
+        raise unusable_setting(min(settings), f"the warehouse {address} is a folder, not an object store")
+    return str((folder / Path(local_folder(address)).expanduser()).resolve())
+
+
 def local_folder(address: str) -> str:
     """The path of a folder on this machine. Raises FixRequest TS1060 for another store or another host."""
+    if is_object_store(address):
+        raise _refused(address, "it is no folder of this machine")
     scheme, rest = _split(address)
     if scheme == "":
         return address
@@ -67,7 +93,7 @@ def _refused(address: str, why: str) -> FixRequest:
         "TS1060",
         f"a warehouse cannot lie at {address}",
         why=why,
-        fix="name a folder of a local or mounted disk, as a path or file:///path "
+        fix="name a folder, as a path or file:///path, or an object store: s3://BUCKET/PREFIX, gs://…, az://… "
         "(write ./ in front of a relative folder whose name has a colon)",
     )
 

@@ -24,6 +24,7 @@ MAIN_BRANCH = "main"
 CONSUMER_PREFIX = "consumer-"
 FLOOR_PREFIX, KEEP_PREFIX, SWEEP_PREFIX = "floor-", "keep-", "sweep-"
 DROPPED_PREFIX, CLONE_PREFIX = ".tablestore-dropped-", ".tablestore-clone-"
+DATABASE_FILE = ".tablestore-database"  # makes a database without tables exist where there are no folders
 STAGED_ROWS = ".tablestore/staged"
 STREAMING_STATES = ".tablestore/states"
 POSTPONE_BUCKET = -2

@@ -19,7 +19,8 @@ from tablestore_engine.errors import (
     StagedSnapshotMissing,
     StagedVersionMissing,
 )
-from tablestore_engine.fileio.stores import local_folder
+from tablestore_engine.fileio.store_address import is_object_store
+from tablestore_engine.fileio.stores import absolute_address, local_folder
 from tablestore_engine.log.kafka.client_settings import (
     BROKERS,
     KAFKA_CONFIG_ENV,
@@ -132,6 +133,7 @@ __all__ = [
     "TracedQuery",
     "Verdict",
     "World",
+    "absolute_address",
     "bound_group",
     "changed_tables",
     "check_options",
@@ -144,6 +146,7 @@ __all__ = [
     "find_obstacle",
     "find_version",
     "is_credential",
+    "is_object_store",
     "local_folder",
     "order_group",
     "parse_source",

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from tablestore_engine.fileio.base import FileIO, FileStatus
+from tablestore_engine.fileio.base import FileIO, FileStatus, FolderStore, folders_of, list_hidden
 from tablestore_engine.format.checksum import (
     CHECKSUM_KEY,
     CHECKSUM_PLACEHOLDER,
@@ -76,9 +76,9 @@ class FaultyFileIO:
         self._random = random.Random(self.seed)
 
     @property
-    def renames_folders(self) -> bool:
-        """As the inner one."""
-        return self.inner.renames_folders
+    def folders(self) -> FolderStore | None:
+        """With faults too, where the inner one has them."""
+        return None if self.inner.folders is None else self
 
     # ---- reading -------------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ class FaultyFileIO:
 
     def list_hidden(self, path: str) -> Sequence[FileStatus]:
         """As FileIO."""
-        return self._run("list_hidden", path, lambda: self.inner.list_hidden(path))
+        return self._run("list_hidden", path, lambda: list_hidden(self.inner, path))
 
     def exists(self, path: str) -> bool:
         """As FileIO."""
@@ -161,7 +161,9 @@ class FaultyFileIO:
 
     def rename(self, source: str, target: str) -> bool:
         """As FileIO."""
-        return self._run("rename", source, lambda: self.inner.rename(source, target))
+        return self._run(
+            "rename", source, lambda: folders_of(self.inner, source, "a rename", "-").rename(source, target)
+        )
 
     # --------------------------------------------------------------------------------------------------------
 

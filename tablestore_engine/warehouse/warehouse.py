@@ -16,6 +16,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup, find_snapshot
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
+from tablestore_engine.fileio.store_address import is_object_store, parse_address
 from tablestore_engine.fileio.stores import open_root
 from tablestore_engine.log.sink import ChangelogSystem
 from tablestore_engine.runtime.outside_world import Runtime
@@ -66,8 +67,12 @@ class Warehouse:
         uses_spark: bool = True,
     ) -> None:
         self.path, fileio = open_root(path, runtime.users)
+        is_local = not is_object_store(path)
+        self.address = self.path if is_local else parse_address(path).text
         self.catalog = FilesystemCatalog(fileio, self.path, runtime)
-        self.session = LazySession(spark, ScratchPlace(self.path, scratch, runtime.users))
+        self.session = LazySession(
+            spark, ScratchPlace(self.path if is_local else None, scratch, runtime.users)
+        )
         self.operations = Operations(self.session.cancel_jobs)
         self.stores = OpenTables(self.catalog, Executors(self.session) if uses_spark else run_tasks)
         names = NameLookup(self.catalog, self.stores)

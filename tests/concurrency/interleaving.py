@@ -20,7 +20,7 @@ import pyarrow as pa
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import OutcomeUnknown, TablestoreError
-from tablestore_engine.fileio.base import FileIO, FileStatus
+from tablestore_engine.fileio.base import FileIO, FileStatus, FolderStore, folders_of, list_hidden
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
@@ -86,9 +86,9 @@ class SteppingIO:
         self._inner, self._step = inner, step
 
     @property
-    def renames_folders(self) -> bool:
+    def folders(self) -> FolderStore | None:
         """As FileIO."""
-        return self._inner.renames_folders
+        return None if self._inner.folders is None else self
 
     def read(self, path: str) -> bytes:
         """As FileIO."""
@@ -107,7 +107,7 @@ class SteppingIO:
     def list_hidden(self, path: str) -> Sequence[FileStatus]:
         """As FileIO."""
         self._step()
-        return self._inner.list_hidden(path)
+        return list_hidden(self._inner, path)
 
     def exists(self, path: str) -> bool:
         """As FileIO."""
@@ -170,7 +170,7 @@ class SteppingIO:
     def rename(self, source: str, target: str) -> bool:
         """As FileIO."""
         self._step()
-        return self._inner.rename(source, target)
+        return folders_of(self._inner, source, "a rename", "-").rename(source, target)
 
 
 @dataclass

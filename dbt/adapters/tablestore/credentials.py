@@ -1,6 +1,7 @@
 """What stands under `outputs:` of a profile with `type: tablestore`.
 
-INVARIANT  secrets stand only under `log:`; nothing of `log:` is printed, logged or handed to the manifest.
+INVARIANT  secrets stand only under `log:`, those of an object store only in the environment; nothing of `log:` is
+           printed, logged or handed to the manifest.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt.adapters.tablestore.config.secret_keys import refuse_secret_keys
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from tablestore_engine.api import FixRequest
-from tablestore_engine.spi import KAFKA_CONFIG_ENV, KAFKA_ENV, SCRATCH_ENV, client_settings, local_folder
+from tablestore_engine.spi import KAFKA_CONFIG_ENV, KAFKA_ENV, SCRATCH_ENV, absolute_address, client_settings
 
 SPARK_KEYS = ("master", "remote", "conf")
 
@@ -31,6 +32,8 @@ class TablestoreCredentials(Credentials):
     schema: str = ""
     warehouse: str = ""
     user: str | None = None
+    # How an object store is reached: endpoint, region, …; never credentials.
+    storage: dict[str, Any] = field(default_factory=dict)
     log: dict[str, Any] = field(default_factory=dict)
     spark: dict[str, Any] = field(default_factory=dict)
     # SQL text that others stored in the warehouse may do what the project's may.
@@ -50,7 +53,7 @@ class TablestoreCredentials(Credentials):
                     why="a tablestore target needs type, warehouse and schema",
                     fix=f"add `{key}:` to this output in profiles.yml",
                 )
-        local_folder(self.warehouse)
+        locate_warehouse(self.warehouse, ".", self.storage)
         if self.database is not None and self.database != self.schema:
             raise FixRequest(
                 "TS1802",
@@ -126,9 +129,11 @@ def _texts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def locate_warehouse(warehouse: str, project_root: str) -> str:
-    """The warehouse as an absolute path. Raises FixRequest TS1060 for a store that there is no code for."""
-    return str((Path(project_root) / Path(local_folder(warehouse)).expanduser()).resolve())
+def locate_warehouse(warehouse: str, project_root: str, storage: Mapping[str, Any] | None = None) -> str:
+    """The warehouse as an absolute address. Raises FixRequest TS1060 for a store that there is no code for, TS1210,
+    TS1211.
+    """
+    return absolute_address(warehouse, Path(project_root), storage or {})
 
 
 def locate_scratch(scratch: str | None, project_root: str) -> str | None:
@@ -157,7 +162,7 @@ def describe_warehouse(
 ) -> EngineSettings:
     """The comparable settings of this target's engine."""
     return EngineSettings(
-        location=locate_warehouse(credentials.warehouse, project_root),
+        location=locate_warehouse(credentials.warehouse, project_root, credentials.storage),
         spark_master=str(credentials.spark.get("remote") or credentials.spark.get("master") or "local[*]"),
         spark_conf=_texts(credentials.spark.get("conf") or {}),
         log=tuple(sorted(log_settings(credentials, environ).items())),

@@ -209,12 +209,15 @@ class _Cleaning:
         context, fileio = self.context, self.context.fileio
         context.guard.check()
         aside = stage.path
-        if stage.kind == STAGE:
+        folders = fileio.folders
+        if stage.kind == STAGE and folders is None:
+            return False  # nobody can look at it where no writer reaches it
+        if stage.kind == STAGE and folders is not None:
             aside = f"{context.layout.branches_dir}/{DROPPED_PREFIX}{context.runtime.new_uuid()}"
-            fileio.rename(stage.path, aside)
-            for status in fileio.list_hidden(context.layout.branches_dir):
+            folders.rename(stage.path, aside)
+            for status in folders.list_hidden(context.layout.branches_dir):
                 if status.path == aside and newest_in(fileio, status)[0] != stage.modified_ms:
-                    fileio.rename(aside, stage.path)
+                    folders.rename(aside, stage.path)
                     return False
         fileio.delete_tree(aside)
         return True

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tablestore_engine.fileio.base import FileIO, FileStatus
+from tablestore_engine.fileio.base import FileIO, FileStatus, list_hidden
 from tablestore_engine.format.layout import DROPPED_PREFIX, TableLayout
 from tablestore_engine.format.partition import escape_path_name
 from tablestore_engine.format.schema import TableSchema
@@ -88,7 +88,7 @@ def list_table_files(
     """Everything that could be an orphan file; the caller decides."""
     listing = Listing()
     for folder, is_bucket in _data_folders(fileio, layout, schema):
-        entries = (*fileio.list(folder.path), *fileio.list_hidden(folder.path))
+        entries = (*fileio.list(folder.path), *list_hidden(fileio, folder.path))
         for status in entries:
             if not status.is_dir:
                 kind = kind_of(status.name)
@@ -100,7 +100,7 @@ def list_table_files(
         for status in fileio.list(path):
             listing.put(status, kind_of(status.name), is_stranger)
     for path in _metadata_folders(fileio, layout):
-        for status in fileio.list_hidden(path):
+        for status in list_hidden(fileio, path):
             if not status.is_dir:
                 listing.put(status, kind_of(status.name), is_stranger)
     _list_branches(fileio, layout, listing, is_stranger)
@@ -151,7 +151,7 @@ def _list_branches(fileio: FileIO, layout: TableLayout, listing: Listing, is_str
     entries = [(one, STAGE) for one in fileio.list(layout.branches_dir) if one.name.startswith(_BRANCH)]
     entries += [
         (one, DROPPED)
-        for one in fileio.list_hidden(layout.branches_dir)
+        for one in list_hidden(fileio, layout.branches_dir)
         if one.name.startswith(DROPPED_PREFIX)
     ]
     for status, kind in entries:
@@ -161,7 +161,7 @@ def _list_branches(fileio: FileIO, layout: TableLayout, listing: Listing, is_str
 
 
 def _rows(fileio: FileIO, path: str, inside: str) -> Iterator[tuple[str, int, int]]:
-    for status in (*fileio.list(path), *fileio.list_hidden(path)):
+    for status in (*fileio.list(path), *list_hidden(fileio, path)):
         own = f"{inside}/{status.name}"
         yield own, status.modified_ms, 0 if status.is_dir else status.size_bytes
         if status.is_dir:

@@ -29,15 +29,11 @@ OPTIONS = {
 
 
 class FlatFileIO(LocalFileIO):
-    """The local disk without renames of folders."""
+    """The local disk without what only folders can do."""
 
-    renames_folders = False
-
-    def rename(self, source: str, target: str) -> bool:
-        """Files alone."""
-        if Path(source).is_dir():
-            raise Unsupported("TS1299", f"{source} cannot be moved", why="-", fix="-")
-        return super().rename(source, target)
+    @property
+    def folders(self) -> None:  # type: ignore[override]  # a disk has them, this one hides them
+        """None."""
 
 
 def catalog(root: Path) -> FilesystemCatalog:
@@ -109,3 +105,12 @@ def test_an_unused_table_stays_where_nothing_can_be_moved_away(tmp_path: Path) -
     names.create_table(NAME, new_schema(arrow, primary_keys=["id"], options=OPTIONS))
     assert names.drop_unused(NAME, str(find_identity(names.fileio, names.location(NAME)))) is None
     assert names.has_table(NAME)
+
+
+def test_what_needs_a_move_is_refused_before_anything_changes(tmp_path: Path) -> None:
+    """RENAME, and a table that takes the place of another one, name the way out: TS1204."""
+    names = catalog(tmp_path)
+    make(names)
+    with pytest.raises(Unsupported, match="TS1204"):
+        names.rename_table(NAME, Identifier("demo", "u"))
+    assert names.list_tables("demo") == ("t",)

@@ -30,15 +30,15 @@ def test_a_strangers_warehouse_above_is_not_taken(tmp_path: Path) -> None:
     below.mkdir()
     mine = os.getuid()
 
-    def find(here: Path, strangers: Path, given: str | None = None) -> Path:
+    def find(here: Path, strangers: Path, given: str | None = None) -> str:
         return find_warehouse(given, {}, here, owner_of=lambda path: mine + (path == strangers))
 
     for strangers in (warehouse, tmp_path):
         with pytest.raises(FixRequest, match=f"TS1930.*{warehouse}.*\n.*belongs to user {mine + 1}"):
             find(below, strangers)
-        assert find(tmp_path, strangers) == warehouse
-        assert find(below, strangers, str(warehouse)) == warehouse
-    assert find(below, below) == warehouse
+        assert find(tmp_path, strangers) == str(warehouse)
+        assert find(below, strangers, str(warehouse)) == str(warehouse)
+    assert find(below, below) == str(warehouse)
 
 
 def test_trusted_sql_reaches_the_engine(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.fileio.local import LocalFileIO
+from tests.unit.fileio.folder_promises import FolderPromises
 from tests.unit.fileio.port_promises import PortPromises
 
 
@@ -26,7 +27,7 @@ def fileio(root: str) -> LocalFileIO:
     return LocalFileIO(root)
 
 
-class TestLocalPromises(PortPromises):
+class TestLocalPromises(PortPromises, FolderPromises):
     """All promises on the local disk."""
 
 

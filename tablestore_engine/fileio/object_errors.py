@@ -1,0 +1,129 @@
+"""What an object store refuses, as errors that name the object and the next step.
+
+INVARIANT  StorageError: the store surely did nothing. StoreAnswerUnknown: it may have done it, or may do it later; that
+           is an OSError, and the caller of a claim reads back (P4).
+INVARIANT  the texts of the client are shortened and hold no credentials: only error codes and messages of the store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    InvalidPathError,
+    NotModifiedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+    UnknownConfigurationKeyError,
+)
+
+from tablestore_engine.errors import StorageError
+from tablestore_engine.fileio.storage_errors import missing_file
+
+_CODE = re.compile(r"<Code>([A-Za-z0-9]+)</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]{1,300})</Message>")
+_STATUS = re.compile(r"\b(?:status|Status|HTTP status)[^0-9]{0,25}([1-5][0-9]{2})\b")
+_BUSY = ("SlowDown", "ServiceUnavailable", "TooManyRequests", "ServerBusy", "RequestLimitExceeded")
+_NO_BUCKET, _MOVED = "NoSuchBucket", "PermanentRedirect"
+_FIXES = {
+    _NO_BUCKET: "create the bucket, or correct its name in `warehouse`",
+    "ExpiredToken": "renew the session's credentials, then run the same command again; nothing is lost",
+    "RequestTimeTooSkewed": "correct this machine's clock",
+    "InvalidAccessKeyId": "correct AWS_ACCESS_KEY_ID in the environment",
+    "SignatureDoesNotMatch": "correct AWS_SECRET_ACCESS_KEY in the environment, and `region` of the address",
+    _MOVED: "set `region` of the address to the bucket's region",
+    "AuthorizationHeaderMalformed": "set `region` of the address to the bucket's region",
+    "AccessDenied": "grant this identity list, get, put and delete on the bucket and prefix (docs/object-stores.md)",
+}
+
+
+class StoreAnswerUnknown(OSError):
+    """The answer of a request is missing or says nothing about what was done. `is_busy`: the store asks for a pause."""
+
+    def __init__(self, path: str, why: str, *, is_busy: bool) -> None:
+        super().__init__(f"{path}: {why}")
+        self.is_busy = is_busy
+
+
+@dataclass(frozen=True)
+class StoreAnswer:
+    """What the client repeats of an answer: `reason` (an error code) and `message` of the store, and the HTTP `status`."""
+
+    reason: str
+    message: str
+    status: str
+    says_redirect: bool
+    names_metadata: bool
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the store asks for a pause."""
+        return self.reason in _BUSY or self.status in ("429", "503")
+
+    @property
+    def why(self) -> str:
+        """One line for users."""
+        return (
+            f"{self.reason}: {self.message}" if self.reason and self.message else self.reason or self.message
+        )
+
+
+def read_answer(error: BaseException) -> StoreAnswer:
+    """obstore gives the store's answer as text alone; everything that is decided by it is read here."""
+    text = str(error)
+    code, message, status = _CODE.search(text), _MESSAGE.search(text), _STATUS.search(text)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    first = (lines[0] if lines else type(error).__name__)[:300]
+    return StoreAnswer(
+        reason=code[1] if code is not None else "",
+        message=message[1] if message is not None else first,
+        status=status[1] if status is not None else "",
+        says_redirect="redirect" in text.lower(),
+        names_metadata="169.254.169.254" in text,
+    )
+
+
+@contextmanager
+def explained_store(path: str) -> Iterator[None]:
+    """Raises NotFound TS1201, StorageError TS1264, StoreAnswerUnknown; lets AlreadyExistsError and PreconditionError
+    pass.
+    """
+    try:
+        yield
+    except (AlreadyExistsError, PreconditionError, NotModifiedError):
+        raise
+    except FileNotFoundError as error:
+        if read_answer(error).reason == _NO_BUCKET:
+            raise _refused(path, read_answer(error)) from error
+        raise missing_file(path) from error
+    except (
+        PermissionDeniedError,
+        UnauthenticatedError,
+        InvalidPathError,
+        UnknownConfigurationKeyError,
+    ) as error:
+        raise _refused(path, read_answer(error)) from error
+    except BaseError as error:
+        answer = read_answer(error)
+        if answer.reason in _FIXES or answer.says_redirect or answer.names_metadata:
+            raise _refused(path, answer) from error
+        raise StoreAnswerUnknown(path, answer.why, is_busy=answer.is_busy) from error
+
+
+def is_range_refused(error: BaseException) -> bool:
+    """Whether the object ends before the range that was asked for: an empty one has no range at all."""
+    return read_answer(error).reason == "InvalidRange"
+
+
+def _refused(path: str, answer: StoreAnswer) -> StorageError:
+    code = answer.reason or (_MOVED if answer.says_redirect else "")
+    fix = _FIXES.get(code, _FIXES["AccessDenied"])
+    if answer.names_metadata:
+        fix = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or the cloud's own variables), or `anonymous=true`"
+    return StorageError("TS1264", f"the object store refused {path}", why=answer.why, fix=fix)

@@ -1,0 +1,256 @@
+"""Object stores behind the FileIO port: S3 and its like, Google Cloud Storage, Azure, by obstore.
+
+Steps      claim: check -> one conditional put without retries below us -> no clear answer: read back, and try the same
+           claim again while nothing is there. Everything else is repeated with a growing, jittered pause
+INVARIANT  every object carries the token of the call that made it (metadata `claim`), so that a put whose answer was
+           lost is recognised, as a hard link is by its inode; «exists» means another token.
+INVARIANT  «missing» is an answer, never repeated and never kept; a 409 means «try again», not «taken».
+INVARIANT  a small file is one put; a large one is a multipart upload that appears when it is completed, or never.
+CRASH      an upload that was not completed leaves parts that no listing shows; a lifecycle rule of the bucket removes
+           them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import obstore
+import pyarrow as pa
+from obstore.exceptions import AlreadyExistsError, PreconditionError
+from obstore.store import AzureStore
+
+from tablestore_engine.errors import NotFound
+from tablestore_engine.fileio.base import FileStatus
+from tablestore_engine.fileio.object_clients import Clients, ObjectStore, connect
+from tablestore_engine.fileio.object_errors import StoreAnswerUnknown, explained_store
+from tablestore_engine.fileio.object_input import ObjectInput
+from tablestore_engine.fileio.object_output import ObjectOutput
+from tablestore_engine.fileio.storage_errors import outside_root
+from tablestore_engine.fileio.store_address import StoreAddress
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
+
+T = TypeVar("T")
+_ATTEMPTS = 8
+_PAUSE_S, _PAUSE_MAX_S = 0.1, 10.0
+_CLAIM_KEY = "claim"
+_DELETES = 1000
+_COPY_MAX = 5 << 30  # bytes that one copy request takes
+
+
+class ObjectFileIO:
+    """Objects under one prefix; paths begin with `address.root`. Picklable: a worker connects by itself."""
+
+    folders = None
+
+    def __init__(self, address: StoreAddress, runtime: Runtime = SYSTEM) -> None:
+        self.address, self.root = address, address.root
+        self._runtime = runtime
+
+    def __reduce__(self) -> tuple[type[ObjectFileIO], tuple[StoreAddress]]:
+        return ObjectFileIO, (self.address,)
+
+    def _key(self, path: str) -> str:
+        """The object's name in the bucket. Raises FixRequest TS1202 for a path outside of the root."""
+        inside = path == self.root or path.startswith(f"{self.root}/")
+        parts = path[len(self.root) :].strip("/").split("/")
+        if not inside or (any(part in ("", ".", "..") for part in parts) and path != self.root):
+            raise outside_root(path, self.root)
+        return path[len(f"{self.address.scheme}://{self.address.bucket}/") :]
+
+    def _clients(self) -> Clients:
+        return connect(self.address)
+
+    def _store(self) -> ObjectStore:
+        return self._clients().single
+
+    def _repeated(self, path: str, work: Callable[[], T]) -> T:
+        """`work` until it has a clear answer; REQUIRES that doing it twice is the same as once."""
+        for turn in range(1, _ATTEMPTS + 1):
+            try:
+                with explained_store(path):
+                    return work()
+            except StoreAnswerUnknown:
+                if turn == _ATTEMPTS:
+                    raise
+                self._pause(turn)
+        raise AssertionError("the last turn returns or raises")
+
+    def _pause(self, turn: int) -> None:
+        bound = min(_PAUSE_S * 2 ** (turn - 1), _PAUSE_MAX_S)
+        self._runtime.sleep(self._runtime.random.uniform(0.2, 1.0) * bound)
+
+    # reading -------------------------------------------------------------------------------------
+
+    def read(self, path: str) -> bytes:
+        """All bytes. Raises NotFound TS1201."""
+        key = self._key(path)
+        return self._repeated(path, lambda: bytes(obstore.get(self._store(), key).bytes()))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Random access by ranged requests; the end of the file comes with the first one. Raises NotFound TS1201."""
+        key = self._key(path)
+        suffix = not isinstance(self._store(), AzureStore)
+        source = ObjectInput(
+            lambda work: self._repeated(path, lambda: work(self._store(), key)), knows_suffixes=suffix
+        )
+        return pa.PythonFile(source, mode="r")
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """Entries sorted by name, without hidden ones; () for a missing folder."""
+        key = self._key(path)
+        found = self._repeated(path, lambda: obstore.list_with_delimiter(self._store(), key or None))
+        start = len(key) + 1 if key else 0
+        entries = [
+            FileStatus(
+                f"{path}/{one['path'][start:]}",
+                one["path"][start:],
+                one["size"],
+                int(one["last_modified"].timestamp() * 1000),
+                is_dir=False,
+            )
+            for one in found["objects"]
+            if one["path"] != key
+        ]
+        entries += [
+            FileStatus(f"{path}/{one[start:]}", one[start:], 0, 0, is_dir=True)
+            for one in map(_without_slash, found["common_prefixes"])
+        ]
+        return sorted((one for one in entries if not one.name.startswith(".")), key=lambda one: one.name)
+
+    def exists(self, path: str) -> bool:
+        """Whether an object has this name, or names below it."""
+        key = self._key(path)
+        if key and self._token(path, key) is not None:
+            return True
+
+        def first() -> bool:
+            return any(len(chunk) > 0 for chunk in obstore.list(self._store(), key or None, chunk_size=1))
+
+        return self._repeated(path, first)
+
+    def size(self, path: str) -> int:
+        """Bytes. Raises NotFound TS1201."""
+        key = self._key(path)
+        return self._repeated(path, lambda: int(obstore.head(self._store(), key)["size"]))
+
+    def _token(self, path: str, key: str) -> str | None:
+        """Who made the object: the token of the call, empty for another program's; None when there is no object."""
+
+        def look() -> str:
+            kept = obstore.get(self._store(), key, options={"head": True}).attributes
+            return next(
+                (str(value) for name, value in kept.items() if str(name).casefold() == _CLAIM_KEY), ""
+            )
+
+        try:
+            return self._repeated(path, look)
+        except NotFound:
+            return None
+
+    # writing -------------------------------------------------------------------------------------
+
+    def mkdirs(self, path: str) -> None:
+        """Nothing: a folder is the common part of names. Raises FixRequest TS1202."""
+        self._key(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        """A new object, durable on return. Raises FileExistsError when the name is taken."""
+        if not self.create_exclusive(path, data):
+            raise FileExistsError(path)
+
+    def create_exclusive(self, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
+        """A conditional put decides; one whose answer was lost is recognised by its token.
+
+        `check` is called before each put. Raises StoreAnswerUnknown when the outcome stays open.
+        """
+        key, token = self._key(path), self._runtime.new_uuid()
+        problem: StoreAnswerUnknown | None = None
+        for turn in range(1, _ATTEMPTS + 1):
+            if check is not None:
+                check()
+            try:
+                with explained_store(path):
+                    self._put(key, data, token, "create")
+            except StoreAnswerUnknown as failure:
+                problem = failure
+            except (AlreadyExistsError, PreconditionError):
+                pass
+            else:
+                return True
+            found = self._token(path, key)
+            if found is not None:
+                return found == token
+            self._pause(turn)  # a conflict of two puts, or a lost request: the same claim again
+        raise problem or StoreAnswerUnknown(path, "the store reports a conflict, and no object", is_busy=True)
+
+    def _put(self, key: str, data: bytes, token: str, mode: str) -> None:
+        obstore.put(
+            self._store(),
+            key,
+            data,
+            attributes={_CLAIM_KEY: token},
+            use_multipart=False,
+            mode="create" if mode == "create" else "overwrite",
+        )
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Old or new content, never a mixture; durable on return."""
+        key, token = self._key(path), self._runtime.new_uuid()
+        self._repeated(path, lambda: self._put(key, data, token, "overwrite"))
+
+    def copy(self, source: str, target: str) -> None:
+        """A copy by the store. Raises FileExistsError, NotFound TS1201. REQUIRES that nobody else makes `target`."""
+        old, new = self._key(source), self._key(target)
+        if self._token(target, new) is not None:
+            raise FileExistsError(target)
+        if self.size(source) <= _COPY_MAX:
+            self._repeated(source, lambda: obstore.copy(self._store(), old, new))
+            return
+        with self.open_input(source) as data, self.open_output(target) as sink:
+            while block := data.read(16 << 20):
+                sink.write(block)
+
+    @contextlib.contextmanager
+    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        """A stream whose object appears, whole, when the block ends well."""
+        key = self._key(path)
+        output = ObjectOutput(
+            put=lambda data: self.write(path, data),
+            upload=lambda: obstore.open_writer(self._clients().streams, key),
+            size=lambda: self.size(path),
+        )
+        try:
+            sink = pa.PythonFile(output, mode="w")
+            yield sink
+            sink.flush()
+            with explained_store(path):
+                output.complete()
+        except BaseException:
+            output.abort()
+            raise
+
+    def delete(self, path: str) -> None:
+        """One object; a missing one is fine."""
+        key = self._key(path)
+        with contextlib.suppress(NotFound):
+            self._repeated(path, lambda: obstore.delete(self._store(), key))
+
+    def delete_tree(self, path: str) -> None:
+        """All objects below a name, in batches. The root itself is refused."""
+        key = self._key(path)
+        if path == self.root:
+            raise outside_root(path, self.root)
+
+        def batches() -> None:
+            for chunk in obstore.list(self._store(), key, chunk_size=_DELETES):
+                obstore.delete(self._store(), [one["path"] for one in chunk])
+
+        with contextlib.suppress(NotFound):
+            self._repeated(path, batches)
+        self.delete(path)
+
+
+def _without_slash(prefix: str) -> str:
+    return prefix.rstrip("/")

@@ -1,0 +1,173 @@
+"""Addresses of warehouses on object stores: which store, which bucket, which prefix, and how the store is reached.
+
+    s3://BUCKET/PREFIX?endpoint=http://127.0.0.1:7070&region=us-east-1     also s3a://; any S3-compatible store
+    gs://BUCKET/PREFIX                                                     Google Cloud Storage
+    az://CONTAINER/PREFIX?account=NAME                                     Azure; also abfss://CONTAINER@ACCOUNT.dfs…/PREFIX
+
+INVARIANT  an address holds no credentials, so it may stand in a profile, a log, a task and a table's description. They
+           come from the environment, instance or workload identity; a key that looks like one is refused.
+INVARIANT  one warehouse has one text: `text` of two addresses of the same place and settings is equal.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from tablestore_engine.errors import FixRequest
+
+_SCHEMES: Mapping[str, str] = MappingProxyType(
+    {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
+)
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}[A-Za-z0-9]")
+_SECRET = re.compile(r"key|secret|token|password|passwd|sas|credential|signature", re.IGNORECASE)
+_BOOLEANS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """How a store is reached; every value is text that may be shown. None: what the environment or the cloud says.
+
+    `endpoint` URL of an S3-compatible store, `region` its region, `path_style` the bucket stands in the path and not in
+    the host name, `anonymous` requests are not signed, `account` of Azure, `timeout_s` seconds of one request.
+    """
+
+    endpoint: str | None = None
+    region: str | None = None
+    path_style: bool = True
+    anonymous: bool = False
+    account: str | None = None
+    timeout_s: int = 30
+
+
+@dataclass(frozen=True)
+class StoreAddress:
+    """`scheme` s3, gs or az; `bucket` or container; `prefix` of all keys, without slashes at its ends."""
+
+    scheme: str
+    bucket: str
+    prefix: str
+    settings: StoreSettings
+
+    @property
+    def root(self) -> str:
+        """The warehouse as a path of the FileIO, without settings."""
+        return f"{self.scheme}://{self.bucket}" + (f"/{self.prefix}" if self.prefix else "")
+
+    @property
+    def text(self) -> str:
+        """The whole address, by which another process opens the same warehouse."""
+        plain = StoreSettings()
+        given = [
+            f"{one.name}={_shown(getattr(self.settings, one.name))}"
+            for one in fields(StoreSettings)
+            if getattr(self.settings, one.name) != getattr(plain, one.name)
+        ]
+        return self.root + (f"?{'&'.join(given)}" if given else "")
+
+
+def is_object_store(address: str) -> bool:
+    """Whether the scheme of an address is one of these."""
+    return address.partition(":")[0].lower() in _SCHEMES and "://" in address
+
+
+def parse_address(address: str) -> StoreAddress:
+    """Raises FixRequest TS1210 (place), TS1211 (settings)."""
+    head, _, query = address.partition("?")
+    parts = urlsplit(head.replace("#", "%23"))
+    scheme = _SCHEMES[parts.scheme.lower()]
+    bucket, account = parts.netloc, None
+    if scheme == "az" and "@" in bucket:
+        bucket, _, host = bucket.partition("@")
+        account = host.partition(".")[0]
+    elif "@" in bucket:
+        raise _misplaced(address, "an address must not hold credentials")
+    if not _BUCKET.fullmatch(bucket):
+        raise _misplaced(address, f"{bucket!r} is not a bucket name")
+    prefix = head[len(parts.scheme) + 3 + len(parts.netloc) :].strip("/")
+    if any(part in ("", ".", "..") for part in prefix.split("/") if prefix) or "\0" in prefix:
+        raise _misplaced(address, "a prefix has no empty part, `.`, `..` or NUL")
+    values = dict(parse_qsl(query, keep_blank_values=True))
+    if account is not None:
+        values.setdefault("account", account)
+    return StoreAddress(scheme, bucket, prefix, _settings(values))
+
+
+def with_settings(address: str, values: Mapping[str, object]) -> str:
+    """The address with more settings, those of `storage:` in a profile. Raises FixRequest TS1211 for a setting that
+    the address has already with another value, and for an unknown one.
+    """
+    if not values:
+        return address
+    head, _, query = address.partition("?")
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    more = {key: _shown(value) for key, value in values.items()}
+    for key in sorted(given.keys() & more.keys()):
+        if given[key] != more[key]:
+            raise unusable_setting(key, f"the address says {given[key]!r}, the profile says {more[key]!r}")
+    pairs = "&".join(f"{key}={quote(value, safe=':/')}" for key, value in {**given, **more}.items())
+    return parse_address(f"{head}?{pairs}").text
+
+
+def _settings(values: Mapping[str, str]) -> StoreSettings:
+    known = {one.name: one.type for one in fields(StoreSettings)}
+    found: dict[str, str | bool | int] = {}
+    for key, value in values.items():
+        if key not in known:
+            raise _unknown(key, list(known))
+        found[key] = _value(key, str(known[key]), value)
+    return StoreSettings(**found)  # type: ignore[arg-type]  # each value has the type of its field
+
+
+def _value(key: str, kind: str, value: str) -> str | bool | int:
+    if kind == "bool":
+        if value.lower() not in _BOOLEANS:
+            raise unusable_setting(key, f"expected true or false, got {value!r}")
+        return _BOOLEANS[value.lower()]
+    if kind == "int":
+        if not value.isdecimal() or not 1 <= int(value) <= 3600:
+            raise unusable_setting(key, f"expected seconds from 1 to 3600, got {value!r}")
+        return int(value)
+    if not value:
+        raise unusable_setting(key, "it is empty")
+    return value
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _misplaced(address: str, why: str) -> FixRequest:
+    shown = re.sub(r"//[^/]*@", "//***@", address.partition("?")[0])
+    return FixRequest(
+        "TS1210",
+        f"a warehouse cannot lie at {shown}",
+        why=why,
+        fix="write s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX, without credentials",
+    )
+
+
+def _unknown(key: str, known: list[str]) -> FixRequest:
+    if _SECRET.search(key):
+        return FixRequest(
+            "TS1211",
+            f"storage setting {key!r} is not allowed in an address or a profile",
+            why="it looks like a credential, and addresses are logged and stored",
+            fix="set it in the environment (AWS_ACCESS_KEY_ID, …), or use the identity of the machine",
+        )
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)[0]
+    return unusable_setting(key, f"there is no such setting; the nearest is {near!r}")
+
+
+def unusable_setting(key: str, why: str) -> FixRequest:
+    """TS1211."""
+    return FixRequest(
+        "TS1211",
+        f"storage setting {key!r} cannot be used",
+        why=why,
+        fix="correct the address of the warehouse or `storage:` in the profile",
+    )
