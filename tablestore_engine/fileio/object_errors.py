@@ -53,7 +53,7 @@ class StoreAnswerUnknown(OSError):
 
 @dataclass(frozen=True)
 class StoreAnswer:
-    """What the client repeats of an answer: `reason` (an error code) and `message` of the store, and the HTTP `status`."""
+    """What the client repeats of an answer: the store's error code as `reason`, `message`, the HTTP `status`."""
 
     reason: str
     message: str

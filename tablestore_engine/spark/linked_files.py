@@ -48,7 +48,7 @@ class LinkedFiles:
         return inside / file.meta.file_name
 
     def make(self) -> None:
-        """All links; those that are there stay. Raises Unsupported TS1510, EngineBug TS1511."""
+        """All links; those that are there stay. Raises Unsupported TS1510, TS1530, EngineBug TS1511."""
         self.folder.mkdir(exist_ok=True)
         for file in self.group.files:
             link = self.path_of(file)
@@ -57,7 +57,16 @@ class LinkedFiles:
 
 
 def link_file(path: str, link: Path) -> None:
-    """A link that is there stays. Raises Unsupported TS1510, EngineBug TS1511."""
+    """A link that is there stays. Raises Unsupported TS1510, TS1530, EngineBug TS1511."""
+    if not path.startswith(
+        "/"
+    ):  # Spark would list a link to nothing, and read no rows from it without an error
+        raise Unsupported(
+            "TS1530",
+            f"data file {path} cannot be read in Spark",
+            why="it lies on an object store, and Spark reads local files alone here",
+            fix="read the table with Table.scan of the Python API, or keep the warehouse on a disk",
+        )
     if not path.endswith(".parquet"):
         raise Unsupported(
             "TS1510",
