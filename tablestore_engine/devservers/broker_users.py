@@ -27,6 +27,7 @@ from tablestore_engine.devservers.broker_certificates import Certificates
 from tablestore_engine.devservers.broker_properties import ADMIN_USER, Ports
 from tablestore_engine.log.kafka_rights import RIGHTS, TRANSACTIONAL_PREFIX, Resource
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.runtime.server_process import write_private
 
 CLIENT_USER = "tablestore"
 _ITERATIONS = 8192
@@ -116,12 +117,3 @@ def bind(user: str, kind: ResourceType, name: str, operation: str, *, is_prefix:
     pattern = ResourcePatternType.PREFIXED if is_prefix else ResourcePatternType.LITERAL
     word = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operation).upper()
     return AclBinding(kind, name, pattern, f"User:{user}", "*", AclOperation[word], AclPermissionType.ALLOW)
-
-
-def write_private(file: Path, text: str) -> None:
-    """For this user alone, whole or not at all."""
-    aside = file.with_name(f".{file.name}")
-    aside.unlink(missing_ok=True)
-    aside.touch(mode=0o600)
-    aside.write_text(text, "utf-8")
-    aside.replace(file)

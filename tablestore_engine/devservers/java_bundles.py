@@ -4,22 +4,21 @@ Steps      1 say what comes, how much and where to  2 Ivy (a jar inside pyspark)
            folder of our own  3 one rename puts it in place; who loses that race drops its copy
 INVARIANT  no host is named here: Ivy's default repository is used, or the settings file that
            TABLESTORE_IVY_SETTINGS names (a site with a mirror).
-INVARIANT  a folder is there only when it is complete; Ivy checks each jar against its published checksum.
-CRASH      a killed fetch leaves only a folder with a leading dot, which the next fetch removes after a day.
+INVARIANT  a folder is there only when it is complete (`program_cache.py`); Ivy checks each jar against its
+           published checksum.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import subprocess
-import uuid
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tablestore_engine.devservers.program_cache import put_in_place, work_folder
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.runtime.java import cache_folder, make_in_cache
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
@@ -29,7 +28,6 @@ KAFKA_VERSION, DEBEZIUM_VERSION = (
     "3.5.0.Final",
 )  # newer releases are not complete in every repository
 SETTINGS_ENV = "TABLESTORE_IVY_SETTINGS"
-_LEFTOVER_MS = 86_400_000
 _LOG4J = (
     ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
     ("org.apache.logging.log4j", "log4j-core", "2.24.3"),
@@ -84,16 +82,11 @@ def ensure_bundle(
     folder = bundle.folder
     if folder.is_dir():
         return folder
-    make_in_cache(folder.parent)
-    _remove_leftovers(folder.parent, runtime.now_ms())
     say(f"Downloading {bundle.name} once: {bundle.jars} jars, about {bundle.mebibytes} MiB, into {folder}")
-    work = folder.parent / f".{bundle.folder_name}-{uuid.uuid4().hex}"
-    make_in_cache(work / "lib")
-    try:
+    with work_folder(folder, runtime=runtime) as work:
+        make_in_cache(work / "lib")
         _retrieve(bundle, java_home, work, say)
-        _put_in_place(work / "lib", folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+        put_in_place(work / "lib", folder)
     say(f"{bundle.name} is in place; it will not be downloaded again")
     return folder
 
@@ -170,17 +163,3 @@ def _run_ivy(bundle: JavaBundle, command: list[str], say: Callable[[str], None])
                 if done % 4 == 0:
                     say(f"  {min(done, bundle.jars)} of {bundle.jars} jars")
     return list(tail)
-
-
-def _put_in_place(lib: Path, folder: Path) -> None:
-    try:
-        lib.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # not a lost race: the disk itself refused
-            raise
-
-
-def _remove_leftovers(parent: Path, now_ms: int) -> None:
-    for path in (*parent.glob(".kafka-*"), *parent.glob(".connect-*")):
-        if now_ms - path.stat().st_mtime_ns // 1_000_000 > _LEFTOVER_MS:
-            shutil.rmtree(path, ignore_errors=True)

@@ -11,9 +11,7 @@ INVARIANT  every listener is bound to 127.0.0.1; a folder keeps its client port 
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import subprocess
 import uuid
 from collections.abc import Callable, Mapping
@@ -25,24 +23,27 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.devservers.broker_certificates import Certificates, ensure_certificates
 from tablestore_engine.devservers.broker_properties import Ports, server_properties
-from tablestore_engine.devservers.broker_users import UserFiles, ensure_users, internal_client, write_private
+from tablestore_engine.devservers.broker_users import UserFiles, ensure_users, internal_client
 from tablestore_engine.devservers.java_bundles import KAFKA, ensure_bundle
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.runtime.java import cache_folder, find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.ownership import check_owner, make_private
 from tablestore_engine.runtime.server_process import (
+    STOP_SECONDS,
     end_process,
     free_port,
     is_free,
     last_words,
     locked,
-    start_time,
+    read_running,
+    stop_running,
+    write_private,
+    write_state,
 )
 
 _JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
 _READY_SECONDS = 90.0
-_STOP_SECONDS = 20.0
 _ATTEMPTS = 3
 _DATA, _DATA_FIX = "data folder of the development broker", "name a folder of your own"
 
@@ -120,29 +121,21 @@ def stop_broker(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> b
     info = find_broker(folder, runtime=runtime)
     if info is None:
         return False
-    os.kill(info.pid, signal.SIGTERM)
-    deadline = runtime.now_ms() + int(_STOP_SECONDS * 1000)
-    while find_broker(folder, runtime=runtime) is not None:
-        if runtime.now_ms() > deadline:
-            raise RetryError(
-                "TS1914",
-                f"the broker with process id {info.pid} did not stop",
-                why=f"expected its end within {_STOP_SECONDS:.0f} s of SIGTERM",
-                fix=f"look into {info.log}, then stop again",
-            )
-        runtime.sleep(0.05)
-    _state_file(folder).unlink(missing_ok=True)
+    if not stop_running(_state_file(folder), runtime):
+        raise RetryError(
+            "TS1914",
+            f"the broker with process id {info.pid} did not stop",
+            why=f"expected its end within {STOP_SECONDS:.0f} s of SIGTERM",
+            fix=f"look into {info.log}, then stop again",
+        )
     return True
 
 
 def find_broker(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> BrokerInfo | None:
     """The broker that the state file names, if that very process still runs. Raises FixRequest TS1992."""
     folder = _folder(data_dir, runtime)
-    try:
-        state = json.loads(_state_file(folder).read_text("utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
-        return None
-    if start_time(state["pid"]) != state["started"]:
+    state = read_running(_state_file(folder))
+    if state is None:
         return None
     files = UserFiles(folder) if state.get("secure") else None
     return _info(folder, state["url"], state["pid"], files)
@@ -209,12 +202,11 @@ def _start_once(folder: Path, tools: _Tools, *, last: bool, runtime: Runtime) ->
             start_new_session=True,
         )
     url = f"127.0.0.1:{ports.client}"
-    state = {"pid": process.pid, "started": start_time(process.pid), "url": url}
-    state["secure"] = tools.certificates is not None
-    _write_state(folder, {**state, "ready": False})
+    state = {"url": url, "secure": tools.certificates is not None}
+    write_state(_state_file(folder), process.pid, {**state, "ready": False})
     trouble, files = _wait_ready(process, tools, ports, folder, runtime)
     if trouble is None:
-        _write_state(folder, {**state, "ready": True})
+        write_state(_state_file(folder), process.pid, {**state, "ready": True})
         process.returncode = 0  # it outlives this handle: from here on the state file speaks for it
         return _info(folder, url, process.pid, files)
     end_process(process)
@@ -283,12 +275,6 @@ def _wait_ready(
         return None, ensure_users(admin, folder, tools.certificates.ca, ports.client, runtime)
     except KafkaException as error:
         return f"its users cannot be made: {error}", None
-
-
-def _write_state(folder: Path, state: dict[str, object]) -> None:
-    aside = folder / ".broker.json"
-    aside.write_text(json.dumps(state), "utf-8")
-    aside.replace(_state_file(folder))
 
 
 def _keep_port(folder: Path) -> int:

@@ -23,7 +23,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tablestore_engine.devservers.broker_users import write_private
 from tablestore_engine.devservers.java_bundles import CONNECT, ensure_bundle
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.kafka.client_settings import BROKERS
@@ -39,7 +38,14 @@ from tablestore_engine.postgres.database_source import (
 from tablestore_engine.runtime.java import cache_folder, find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.ownership import check_owner, make_private
-from tablestore_engine.runtime.server_process import end_process, first_words, free_port, locked, start_time
+from tablestore_engine.runtime.server_process import (
+    end_process,
+    first_words,
+    free_port,
+    locked,
+    start_time,
+    write_private,
+)
 
 _JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
 _READY_SECONDS, _STOP_SECONDS, _KILL_SECONDS = 180.0, 20.0, 20.0

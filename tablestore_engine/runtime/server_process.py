@@ -1,4 +1,4 @@
-"""Servers that we start for development, and know again: what a broker and Connect have in common.
+"""Servers that we start for development, and know again: what a broker, Connect and the S3 server have in common.
 
 INVARIANT  a process is only signalled when its pid AND its start time are those that were written down.
 """
@@ -6,14 +6,20 @@ INVARIANT  a process is only signalled when its pid AND its start time are those
 from __future__ import annotations
 
 import fcntl
+import json
+import os
 import re
+import signal
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-_STOP_SECONDS = 20.0
+from tablestore_engine.runtime.outside_world import Runtime
+
+STOP_SECONDS = 20.0
 
 
 @contextmanager
@@ -41,7 +47,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
     """Asked first."""
     process.terminate()
     try:
-        process.wait(_STOP_SECONDS)
+        process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -78,3 +84,41 @@ def start_time(pid: int) -> str | None:
         ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
     return told.stdout.strip() or None
+
+
+def write_private(file: Path, text: str) -> None:
+    """For this user alone, whole or not at all."""
+    aside = file.with_name(f".{file.name}")
+    aside.unlink(missing_ok=True)
+    aside.touch(mode=0o600)
+    aside.write_text(text, "utf-8")
+    aside.replace(file)
+
+
+def write_state(file: Path, pid: int, facts: Mapping[str, object]) -> None:
+    """`facts` of the running process `pid`, with the start time by which `read_running` knows it again."""
+    write_private(file, json.dumps({"pid": pid, "started": start_time(pid), **facts}))
+
+
+def read_running(file: Path) -> dict[str, Any] | None:
+    """What `write_state` wrote, if that very process still runs."""
+    try:
+        state: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return state if start_time(state["pid"]) == state["started"] else None
+
+
+def stop_running(file: Path, runtime: Runtime) -> bool:
+    """SIGTERM to the process of `file`, and wait: False when it still runs after STOP_SECONDS."""
+    state = read_running(file)
+    if state is not None:
+        with suppress(ProcessLookupError):  # it ended by itself just now
+            os.kill(state["pid"], signal.SIGTERM)
+    deadline = runtime.now_ms() + int(STOP_SECONDS * 1000)
+    while read_running(file) is not None:
+        if runtime.now_ms() > deadline:
+            return False
+        runtime.sleep(0.05)
+    file.unlink(missing_ok=True)
+    return True
