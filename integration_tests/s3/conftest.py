@@ -37,3 +37,10 @@ def proxy(s3_server: S3ServerInfo) -> Iterator[FaultProxy]:
     with FaultProxy(s3_server.url) as made:
         yield made
     assert made.errors == []
+
+
+@pytest.fixture
+def credentials(s3_server: S3ServerInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the environment, where the engine looks for them."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3_server.access_key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3_server.secret_key)

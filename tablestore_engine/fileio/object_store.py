@@ -24,7 +24,7 @@ from obstore.store import AzureStore
 from tablestore_engine.errors import NotFound
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.object_clients import Clients, ObjectStore, connect
-from tablestore_engine.fileio.object_errors import StoreAnswerUnknown, explained_store
+from tablestore_engine.fileio.object_errors import StoreAnswerUnknown, explained_store, read_answer
 from tablestore_engine.fileio.object_input import ObjectInput
 from tablestore_engine.fileio.object_output import ObjectOutput
 from tablestore_engine.fileio.storage_errors import outside_root
@@ -67,15 +67,21 @@ class ObjectFileIO:
 
     def _repeated(self, path: str, work: Callable[[], T]) -> T:
         """`work` until it has a clear answer; REQUIRES that doing it twice is the same as once."""
+        problem = StoreAnswerUnknown(path, "it was not asked", is_busy=False)
         for turn in range(1, _ATTEMPTS + 1):
             try:
                 with explained_store(path):
                     return work()
-            except StoreAnswerUnknown:
-                if turn == _ATTEMPTS:
-                    raise
+            except StoreAnswerUnknown as failure:
+                problem = failure
+            except (
+                AlreadyExistsError,
+                PreconditionError,
+            ) as conflict:  # of a call without a condition: two at once
+                problem = StoreAnswerUnknown(path, read_answer(conflict).why, is_busy=True)
+            if turn < _ATTEMPTS:
                 self._pause(turn)
-        raise AssertionError("the last turn returns or raises")
+        raise problem
 
     def _pause(self, turn: int) -> None:
         bound = min(_PAUSE_S * 2 ** (turn - 1), _PAUSE_MAX_S)
