@@ -52,6 +52,11 @@ SUITES: dict[str, list[str]] = {
     "docs": ["integration_tests/docs", "-m", "not nightly"],
     "interop": ["integration_tests/interop", "-m", "not nightly"],
     "ingest": ["integration_tests/ingest", "-m", "not nightly"],
+    "s3": [
+        "integration_tests/s3",
+        "-m",
+        "not nightly",
+    ],  # its first run on a machine compiles the server: minutes
     "soak": ["integration_tests/soak", "-m", "not nightly"],
     "conformance": ["integration_tests/conformance", "-m", "not whole"],
     "kills": ["integration_tests/kills", "-m", "not whole and not nightly"],

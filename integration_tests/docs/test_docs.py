@@ -1,7 +1,8 @@
 """Every command and snippet of README and docs/*.md is executed, in the order of the page.
 
 Exceptions, each checked another way: `make …` must be a target of the Makefile; `tablestore demo` runs in
-integration_tests/demo, here its arguments are parsed; `tablestore broker` gets a data folder of its own.
+integration_tests/demo, here its arguments are parsed; `tablestore broker` and `tablestore s3` get data folders of
+their own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pytest
 from integration_tests.docs.project import ROOT, Project, make_project
 from integration_tests.docs.snippets import Snippet, list_commands, read_snippets
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, stop_broker
+from tablestore_engine.devservers.s3_server import stop_s3_server
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WITH_CODE = [page for page in PAGES if read_snippets(page)]
@@ -35,10 +37,11 @@ def project(broker: BrokerInfo, tmp_path_factory: pytest.TempPathFactory) -> Pro
 
 @pytest.fixture
 def broker_folder(tmp_path: Path) -> Iterator[Path]:
-    """Data of the broker that a page starts; nothing of it stays."""
+    """Data of the broker that a page starts, beside it those of an S3 server; neither runs on after the page."""
     folder = tmp_path / "broker"
     yield folder
     stop_broker(folder)
+    stop_s3_server(folder.with_name("s3"))
 
 
 def check_make(words: tuple[str, ...]) -> str | None:
@@ -56,6 +59,8 @@ def run_command(words: tuple[str, ...], project: Project, broker_folder: Path) -
         words = (*words, "--help")
     if words[:2] == ("tablestore", "broker"):
         words = (*words, "--data-dir", str(broker_folder))
+    if words[:2] == ("tablestore", "s3"):
+        words = (*words, "--data-dir", str(broker_folder.with_name("s3")))
     done = project.run(words)
     return None if done.returncode == 0 else f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
 

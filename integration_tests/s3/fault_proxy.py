@@ -33,7 +33,6 @@ _OF_ONE_CONNECTION = {
     "expect",
     "keep-alive",
     "proxy-connection",
-    "te",
     "trailer",
     "transfer-encoding",
     "upgrade",
