@@ -285,6 +285,12 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         """Records are kept instead."""
 
+    def handle_expect_100(self) -> bool:
+        """A client that asks first sends its body only when it has seen this line."""
+        going_on = super().handle_expect_100()
+        self.wfile.flush()
+        return going_on
+
     def handle(self) -> None:
         try:
             super().handle()

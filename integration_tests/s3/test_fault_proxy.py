@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import obstore
 import pytest
 from obstore.exceptions import AlreadyExistsError, BaseError, GenericError
 from obstore.store import S3Store
+from pyarrow.fs import S3FileSystem
 
 from integration_tests.s3.fault_proxy import (
     Asked,
@@ -23,6 +26,7 @@ from integration_tests.s3.fault_proxy import (
     seeded,
 )
 from integration_tests.s3.object_client import open_store
+from tablestore_engine.devservers.s3_requests import REGION
 from tablestore_engine.devservers.s3_server import S3ServerInfo
 
 _DONE = {Kind.DROP_AFTER, Kind.ERROR_AFTER}
@@ -64,6 +68,59 @@ def test_signed_requests_pass_unchanged(through: S3Store, direct: S3Store, proxy
     assert obstore.list(direct, "p").collect() == []
     assert {one.server_status for one in proxy.requests} >= {200, 206, 412}
     assert all(one.status == one.server_status and one.fault is None for one in proxy.requests)
+
+
+def test_requests_of_another_client_pass_unchanged(
+    s3_server: S3ServerInfo, direct: S3Store, bucket: str, proxy: FaultProxy
+) -> None:
+    """Arrow's client, which signs its bodies piece by piece, writes an upload in parts and reads it back."""
+    files = S3FileSystem(
+        access_key=s3_server.access_key,
+        secret_key=s3_server.secret_key,
+        region=REGION,
+        scheme="http",
+        endpoint_override=proxy.url.removeprefix("http://"),
+    )
+    with files.open_output_stream(f"{bucket}/arrow") as stream:
+        stream.write(_BIG * 12)
+    with files.open_input_file(f"{bucket}/arrow") as read:
+        assert read.read() == _BIG * 12
+    assert bytes(obstore.get(direct, "arrow").bytes()) == _BIG * 12
+    assert all(one.status == one.server_status for one in proxy.requests)
+
+
+class _Echo(BaseHTTPRequestHandler):
+    """A server whose answer is the body of the request."""
+
+    def do_PUT(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is printed."""
+
+
+def test_body_in_chunks_arrives_whole() -> None:
+    """A client that waits for 100 Continue, then sends its body in chunks, is served."""
+    with HTTPServer(("127.0.0.1", 0), _Echo) as server, FaultProxy(f"127.0.0.1:{server.server_port}") as made:
+        answering = threading.Thread(target=server.handle_request)
+        answering.start()
+        with socket.create_connection(("127.0.0.1", int(made.url.rpartition(":")[2])), 60) as connection:
+            connection.sendall(
+                b"PUT /b/c HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
+            answers = connection.makefile("rb")
+            assert answers.readline() + answers.readline() == b"HTTP/1.1 100 Continue\r\n\r\n"
+            connection.sendall(b"4;x=y\r\nabcd\r\n3\r\nefg\r\n0\r\nTrailer: 1\r\n\r\n")
+            assert answers.readline() == b"HTTP/1.1 200 OK\r\n"
+            assert b"".join(iter(answers.readline, b"\r\n")).count(b"Content-Length: 7\r\n") == 1
+            assert answers.read(7) == b"abcdefg"
+            answers.close()
+        answering.join()
+        assert made.errors == []
 
 
 def test_records_name_the_conditions(through: S3Store, bucket: str, proxy: FaultProxy) -> None:
