@@ -223,7 +223,7 @@ class ObjectFileIO:
         """A stream whose object appears, whole, when the block ends well."""
         key = self._key(path)
         output = ObjectOutput(
-            put=lambda data: self.write(path, data),
+            put=lambda data: self.replace(path, data),
             upload=lambda: obstore.open_writer(self._clients().streams, key),
             size=lambda: self.size(path),
         )

@@ -1,0 +1,149 @@
+"""Programs that work on folders, on an S3 server instead.
+
+Usage      python -m integration_tests.s3.store_mode --faults 0.02 --kill-seconds 5 pytest tests/unit/store
+Steps      1 a server whose bucket is a folder  2 the program makes its temporary folders in that bucket, so that it
+           finds the files of the engine where it expects them  3 each LocalFileIO that the program imports is a FileIO
+           that sends requests for the same names  4 on demand a proxy injects faults, and the server is killed
+INVARIANT  the disk is what a test looks at; every byte that the engine reads or writes goes over HTTP.
+INVARIANT  faults depend on the seed and the request alone; kills of the server come at random moments of the seed.
+LIMITS     what only folders can do is refused or done in another way there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from integration_tests.s3.fault_proxy import FaultProxy, Kind, seeded
+from tablestore_engine.devservers.s3_requests import REGION
+from tablestore_engine.devservers.s3_server import S3ServerInfo, make_bucket, start_s3_server, stop_s3_server
+from tablestore_engine.fileio import local
+from tablestore_engine.fileio.object_store import ObjectFileIO
+from tablestore_engine.fileio.storage_errors import outside_root
+from tablestore_engine.fileio.store_address import parse_address
+
+ENDPOINT_ENV, FOLDER_ENV = "TABLESTORE_TEST_ENDPOINT", "TABLESTORE_TEST_FOLDER"
+_BUCKET = "tests"
+_FAULTS = (Kind.DROP_BEFORE, Kind.DROP_AFTER, Kind.ERROR_AFTER, Kind.SLOW_DOWN, Kind.CONFLICT, Kind.TRUNCATE)
+_RUN = (
+    "import runpy, sys; from integration_tests.s3.store_mode import switch_on; switch_on(); "
+    "sys.argv = sys.argv[1:]; runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+)
+
+
+class FolderOverS3(ObjectFileIO):
+    """Files under a folder that is part of a bucket, by requests to its server. Paths are those of the folder."""
+
+    def __init__(self, root: str) -> None:
+        endpoint = os.environ[ENDPOINT_ENV]
+        super().__init__(parse_address(f"s3://{_BUCKET}?endpoint={endpoint}&region={REGION}"))
+        self.root = os.path.normpath(root)
+        self._top = os.environ[FOLDER_ENV]
+
+    def __reduce__(self) -> tuple[type[FolderOverS3], tuple[str]]:  # type: ignore[override]  # made of a folder
+        return FolderOverS3, (self.root,)
+
+    def _key(self, path: str) -> str:
+        """The name in the bucket. Raises FixRequest TS1202."""
+        clean = os.path.normpath(path)
+        for top in (self.root, self._top):
+            if clean != top and not clean.startswith(f"{top}/"):
+                raise outside_root(path, top)
+        return clean[len(self._top) + 1 :]
+
+
+def is_on() -> bool:
+    """Whether this process runs over the server."""
+    return ENDPOINT_ENV in os.environ
+
+
+def switch_on() -> None:
+    """REQUIRES that nothing has imported LocalFileIO from its module yet."""
+    if is_on():
+        local.LocalFileIO = FolderOverS3  # type: ignore[misc, assignment]  # the one name that is imported
+
+
+@contextlib.contextmanager
+def store_environment(seed: int, faults: float, kill_seconds: float) -> Iterator[dict[str, str]]:
+    """The environment of a program over a server; what was done to it is printed at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        info = start_s3_server(Path(folder) / "s3", say=print)
+        try:
+            make_bucket(info, _BUCKET)
+            with (
+                FaultProxy(info.url, seeded(seed, faults, _FAULTS)) as proxy,
+                _killed(info, seed, kill_seconds) as kills,
+            ):
+                yield {
+                    ENDPOINT_ENV: proxy.url if faults or kill_seconds else info.url,
+                    FOLDER_ENV: str(Path(info.data_dir) / "objects" / _BUCKET),
+                    "AWS_ACCESS_KEY_ID": info.access_key,
+                    "AWS_SECRET_ACCESS_KEY": info.secret_key,
+                }
+                done = collections.Counter(one.fault.name for one in proxy.requests if one.fault is not None)
+                print(
+                    f"store: {len(proxy.requests)} requests, faults {dict(done)}, server killed {len(kills)} times"
+                )
+        finally:
+            stop_s3_server(Path(folder) / "s3")
+
+
+@contextlib.contextmanager
+def _killed(info: S3ServerInfo, seed: int, seconds: float) -> Iterator[list[int]]:
+    """The server dies by SIGKILL every `seconds` or so, and starts again on the same objects; the pids."""
+    kills: list[int] = []
+    over, chance = threading.Event(), random.Random(seed)
+
+    def kill() -> None:
+        current = info
+        while not over.wait(chance.uniform(0.3, 1.7) * seconds):
+            os.kill(current.pid, signal.SIGKILL)
+            kills.append(current.pid)
+            current = start_s3_server(Path(info.data_dir))
+
+    thread = threading.Thread(target=kill)
+    if seconds:
+        thread.start()
+    try:
+        yield kills
+    finally:
+        over.set()
+        if seconds:
+            thread.join()
+
+
+def main(arguments: list[str]) -> int:
+    """Run a module over the server; its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m integration_tests.s3.store_mode")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--faults", type=float, default=0.0, help="share of requests that meet a fault")
+    parser.add_argument(
+        "--kill-seconds", type=float, default=0.0, help="mean time between kills of the server"
+    )
+    parser.add_argument("module", help="pytest, or a module with a main")
+    parser.add_argument("rest", nargs=argparse.REMAINDER)
+    given = parser.parse_args(arguments)
+    with store_environment(given.seed, given.faults, given.kill_seconds) as store:
+        environ = {
+            **os.environ,
+            **store,
+            "PYTEST_DEBUG_TEMPROOT": store[FOLDER_ENV],
+            "TMPDIR": store[FOLDER_ENV],
+        }
+        plugin = ["-p", "integration_tests.s3.store_mode_plugin"] if given.module == "pytest" else []
+        command = [sys.executable, "-c", _RUN, given.module, *plugin, *given.rest]
+        return subprocess.run(command, env=environ, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
