@@ -52,7 +52,7 @@ def _facts(info: S3ServerInfo) -> dict[str, object]:
 
 def storage_settings(url: str) -> Mapping[str, object]:
     """`storage:` of a profile whose warehouse lies on the server at `url`."""
-    return {"endpoint": url, "region": REGION, "path_style": True, "allow_http": True}
+    return {"endpoint": url, "region": REGION, "path_style": True}
 
 
 def _text(facts: Mapping[str, object]) -> str:
