@@ -16,8 +16,9 @@ from confluent_kafka import Consumer, IsolationLevel, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.log.kafka.kafka_client import make_admin
+from tablestore_engine.log.kafka.leader_wait import LeaderWait
 from tablestore_engine.log.kafka.partition_ends import Place, find_beginnings, find_ends
-from tablestore_engine.log.kafka.partition_reader import await_leader, read_range, read_span
+from tablestore_engine.log.kafka.partition_reader import read_range, read_span
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
@@ -42,6 +43,11 @@ class KafkaLog:
         """REQUIRES that the log is connected."""
         assert self.connection is not None, "the log is not connected"
         return self.connection
+
+    @property
+    def wait(self) -> LeaderWait:
+        """For requests that a change of leader may spoil."""
+        return LeaderWait(self.settings.client, self.runtime)
 
     def of_shard(self, number: int) -> KafkaLog:
         """The same log, by the same client, as another of its publishers sees it."""
@@ -69,17 +75,11 @@ class KafkaLog:
         self, places: Iterable[Place], isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
     ) -> Mapping[Place, int]:
         """The end of each partition as readers of that isolation see it. Raises KafkaException."""
-        wanted, client = tuple(places), self.settings.client
-        return await_leader(
-            lambda: find_ends(self.admin, wanted, client.timeout_s, isolation), client, self.runtime
-        )
+        return find_ends(self.admin, places, self.wait, isolation)
 
     def find_beginnings(self, places: Iterable[Place]) -> Mapping[Place, int]:
         """The offset of the first message that may be there. Raises KafkaException."""
-        wanted, client = tuple(places), self.settings.client
-        return await_leader(
-            lambda: find_beginnings(self.admin, wanted, client.timeout_s), client, self.runtime
-        )
+        return find_beginnings(self.admin, places, self.wait)
 
     def read_span(self, consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
         """First offset and the last decided one (LSO) + 1. Raises KafkaException."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -11,11 +11,13 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.log.kafka.kafka_client import code_of, said
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
+from tablestore_engine.log.kafka.leader_wait import MOVING, refresh_by
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.topic_settings import data_config, marker_config, settle_settings
 
 _APPEAR_SECONDS = 15
+_BROKERS_DEFAULT = -1
 _REFUSED = frozenset(
     {
         KafkaError.INVALID_REPLICATION_FACTOR,
@@ -51,28 +53,72 @@ class LogTopics:
 def find_topics(log: KafkaLog) -> LogTopics:
     """Both topics as the brokers know them. Raises what `translate` gives."""
     settings = log.settings
+    try:
+        found = log.wait.ask(lambda seconds: _ask_topics(log, seconds), refresh_by(log.admin))
+    except KafkaException as error:
+        raise translate(error, settings, doing=f"describing topic {settings.topic}") from error
+    return LogTopics(found[settings.topic], found[settings.marker_topic])
+
+
+def find_settled_topics(log: KafkaLog) -> LogTopics:
+    """As find_topics; but a topic counts as missing only when the controller does not know it either.
+
+    A broker may learn of a topic later than another: what it does not know yet would be taken for deleted.
+    """
+    settings = log.settings
+    try:
+        return log.wait.ask(lambda seconds: _ask_settled(log, seconds))
+    except KafkaException as error:
+        raise translate(error, settings, doing=f"looking for topic {settings.topic}") from error
+
+
+def _ask_settled(log: KafkaLog, seconds: float) -> LogTopics:
+    """Raises KafkaException for a topic that the controller alone knows."""
+    settings, topics = log.settings, find_topics(log)
+    missing = [one.topic for one in _missing(settings, topics)]
+    if not missing:
+        return topics
+    tried = log.admin.create_topics(
+        [NewTopic(name, 1) for name in missing], request_timeout=seconds, validate_only=True
+    )
+    for name, future in tried.items():
+        try:
+            future.result()
+        except KafkaException as error:
+            if code_of(error) == KafkaError.TOPIC_ALREADY_EXISTS:
+                late = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"a broker does not know {name} yet")
+                raise KafkaException(late) from error
+            if code_of(error) in MOVING:
+                raise
+            # no right to create it, or a policy: what the broker said is all there is
+    return topics
+
+
+def _ask_topics(log: KafkaLog, seconds: float) -> Mapping[str, TopicFacts | None]:
+    """Raises KafkaException, what `translate` gives for a missing right."""
+    settings = log.settings
     names = (settings.topic, settings.marker_topic)
     asked = log.admin.describe_topics(
-        TopicCollection(list(names)),
-        request_timeout=settings.client.timeout_s,
-        include_authorized_operations=True,
+        TopicCollection(list(names)), request_timeout=seconds, include_authorized_operations=True
     )
     found: dict[str, TopicFacts | None] = {}
     for name in names:
         try:
             description = asked[name].result()
         except KafkaException as error:
-            if code_of(error) not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-                raise translate(error, settings, doing=f"describing topic {name}", topic=name) from error
-            found[name] = None
-        else:
-            found[name] = TopicFacts(
-                str(description.topic_id),
-                len(description.partitions),
-                min(len(partition.replicas) for partition in description.partitions),
-                frozenset(operation.name for operation in description.authorized_operations or ()),
-            )
-    return LogTopics(found[settings.topic], found[settings.marker_topic])
+            if code_of(error) in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+                found[name] = None
+                continue
+            if code_of(error) in MOVING:
+                raise
+            raise translate(error, settings, doing=f"describing topic {name}", topic=name) from error
+        found[name] = TopicFacts(
+            str(description.topic_id),
+            len(description.partitions),
+            min(len(partition.replicas) for partition in description.partitions),
+            frozenset(operation.name for operation in description.authorized_operations or ()),
+        )
+    return found
 
 
 def create_topics(log: KafkaLog) -> tuple[LogTopics, frozenset[str]]:
@@ -236,7 +282,8 @@ def check_shards(settings: LogSettings, topics: LogTopics) -> None:
 
 
 def _new_topic(name: str, partitions: int, settings: LogSettings, config: dict[str, str]) -> NewTopic:
-    return NewTopic(name, partitions, settings.replication, config=config)
+    replication = _BROKERS_DEFAULT if settings.replication is None else settings.replication
+    return NewTopic(name, partitions, replication, config=config)
 
 
 def _create(log: KafkaLog, wanted: list[NewTopic], made_before: frozenset[str]) -> frozenset[str]:

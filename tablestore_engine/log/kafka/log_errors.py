@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its 
     TopicDescription,
 )
 
-from tablestore_engine.errors import Fenced, FixRequest, TablestoreError
+from tablestore_engine.errors import Fenced, FixRequest, RetryError, TablestoreError
 from tablestore_engine.log.kafka.access_errors import RIGHTS
 from tablestore_engine.log.kafka.kafka_client import (
     FENCED,
@@ -24,6 +24,7 @@ from tablestore_engine.log.kafka.kafka_client import (
     open_admin,
     why_of,
 )
+from tablestore_engine.log.kafka.replica_lag import LATE, explain_replicas
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka_rights import Resource, operations
 
@@ -38,7 +39,7 @@ def translate(
     topic: str | None = None,
     reasons: Reasons | None = None,
 ) -> TablestoreError:
-    """TS1750 for missing rights, TS1710 fenced, else as client_error.
+    """TS1750 for missing rights, TS1710 fenced, TS1779 for too few replicas in sync, else as client_error.
 
     `topic`: the one that was asked for or changed; without a right to it, the topic may be one that is not there.
     """
@@ -46,6 +47,14 @@ def translate(
     is_login = reasons is not None and reasons.find_login_failure() is not None
     if code in RIGHTS:
         return _rights_error(code, settings, why_of(error, client, reasons), doing=doing, topic=topic)
+    lag = explain_replicas(settings) if code in LATE and not is_login else None
+    if lag is not None:
+        return RetryError(
+            "TS1779",
+            f"{client.subject} failed while {doing}",
+            why=f"too few replicas are in sync: {lag}; {why_of(error, client, reasons)}",
+            fix="start the brokers that are away, or wait until their replicas are in sync, then publish again",
+        )
     if code not in FENCED or is_login:
         return client_error(error, client, doing=doing, reasons=reasons)
     return Fenced(

@@ -45,7 +45,7 @@ from tablestore_engine.log.kafka.kafka_topic import (
     check_use,
     create_topics,
     delete_topics,
-    find_topics,
+    find_settled_topics,
     reach_partitions,
 )
 from tablestore_engine.log.kafka.log_base import Claim, is_left_claim, newest_marker, write_base
@@ -77,7 +77,7 @@ def prepare_log(log: KafkaLog, *, after_snapshot: int = 0) -> LogBeginning:
     log = log.connected()
     settings = log.settings
     _try_client(settings)
-    was_absent = find_topics(log).data is None
+    was_absent = find_settled_topics(log).data is None
     topics, created = create_topics(log)
     try:
         check_use(log, topics)
@@ -147,7 +147,7 @@ def drop_log(log: KafkaLog) -> None:
     """Delete the topics that are still this table's; missing ones are fine. Raises what publishing would."""
     log = log.connected()
     settings = log.settings
-    topics = find_topics(log)
+    topics = find_settled_topics(log)
     try:
         newest = newest_marker(log) if topics.marker is not None else None
     except KafkaException as error:
@@ -194,21 +194,21 @@ def open_progress(log: KafkaLog, producer: LogProducer) -> tuple[Progress, Commi
 def _reached_topics(log: KafkaLog) -> LogTopics:
     """The topics; the data topic of this very table has a partition for each bucket, also when it has got more."""
     settings = log.settings
-    topics = find_topics(log)
+    topics = find_settled_topics(log)
     if topics.data is None or topics.marker is None or topics.data.partitions >= settings.partitions:
         return topics
     newest = newest_marker(log)
     if newest is None or newest.table_uuid != settings.table_uuid or newest.topic_id != topics.data.topic_id:
         return topics
     reach_partitions(log)
-    return find_topics(log)
+    return find_settled_topics(log)
 
 
 def read_progress(log: KafkaLog) -> tuple[Progress, CommitMarker | None]:
     """P and the newest marker (None when it was lost). REQUIRES that the publisher's init is done: only then is the
     last transaction decided. Raises KafkaException, NotFound TS1705, FixRequest TS1703, TS1704, TS1706, TS1707, TS1731.
     """
-    settings, topics = log.settings, find_topics(log)
+    settings, topics = log.settings, find_settled_topics(log)
     check_shards(settings, topics)
     newest = newest_marker(log) if topics.marker is not None else None
     if newest is not None:

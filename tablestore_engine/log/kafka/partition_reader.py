@@ -1,54 +1,30 @@
 """One partition by a consumer: where it begins and ends, and the records between two offsets.
 
+EOF        before the wanted end is none: a replica that has just become the leader knows the last acknowledged offset
+           later than its records. Taken for the end it would hide the newest marker
 INVARIANT  silence is no end: what is read ends by a record, by the broker's word, or by an error after the time-out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tablestore_engine.log.kafka.client_config import ClientConfig
-from tablestore_engine.log.kafka.kafka_client import code_of
+from tablestore_engine.log.kafka.leader_wait import LeaderWait
 from tablestore_engine.runtime.outside_world import Runtime
 
-# A busy broker may need some for a leader; a topic that is missing is found by its metadata before.
-_NEW_TOPIC_SECONDS = 10.0
-_PASSING = frozenset(
-    {
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION,
-    }
-)
 _TAKE = 1_000  # more at once is slower: measured
 _POLL_SECONDS = 0.02  # consume() waits for a full batch or this long, even when the end is already there
-Answer = TypeVar("Answer")
-
-
-def await_leader(ask: Callable[[], Answer], client: ClientConfig, runtime: Runtime) -> Answer:
-    """The answer; asked again while a topic made a moment ago may have no leader yet. Raises KafkaException."""
-    deadline = runtime.now_ms() + int(min(client.timeout_s, _NEW_TOPIC_SECONDS) * 1000)
-    while True:
-        try:
-            return ask()
-        except KafkaException as error:
-            if code_of(error) not in _PASSING or runtime.now_ms() > deadline:
-                raise
-            runtime.sleep(0.05)
 
 
 def read_span(
     consumer: Consumer, place: TopicPartition, client: ClientConfig, runtime: Runtime
 ) -> tuple[int, int]:
     """First offset and the last decided one (LSO) + 1. Raises KafkaException."""
-    return await_leader(
-        lambda: consumer.get_watermark_offsets(place, timeout=client.timeout_s), client, runtime
-    )
+    wait = LeaderWait(client, runtime)
+    return wait.ask(lambda seconds: consumer.get_watermark_offsets(place, timeout=seconds))
 
 
 def read_range(
@@ -65,7 +41,9 @@ def read_range(
                 error = message.error()
                 code = None if error is None else error.code()
                 if code == KafkaError._PARTITION_EOF:
-                    return records
+                    if (message.offset() or 0) >= end:
+                        return records
+                    continue
                 if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
                     continue  # its group's coordinator, whom nobody here asks for anything
                 if error is not None:

@@ -30,7 +30,7 @@ from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress
 from tablestore_engine.log.kafka.eventual_log import EventualCall, publish_eventual
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
-from tablestore_engine.log.kafka.kafka_topic import check_topics, check_use, find_topics
+from tablestore_engine.log.kafka.kafka_topic import check_topics, check_use, find_settled_topics
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.log_lifecycle import open_progress
 from tablestore_engine.log.kafka.publish_progress import PublishProgress, silent
@@ -187,7 +187,7 @@ class Publisher:
             session = self._session = Session(log, producer, Progress(0, None, ""))
             session.progress, newest = open_progress(log, producer)
             tally.settle(newest)
-            topics = find_topics(log)
+            topics = find_settled_topics(log)
             check_use(log, topics)
             session.marker_id = "" if topics.marker is None else topics.marker.topic_id
         _check_history(self._log.settings, session.progress, latest_id, find_commit)
@@ -195,7 +195,7 @@ class Publisher:
 
     def _fits(self, session: Session) -> bool:
         """Whether the topics are those that it was opened on."""
-        topics = find_topics(session.log)
+        topics = find_settled_topics(session.log)
         try:
             check_topics(self._log.settings, topics, session.progress.topic_id)
         except TablestoreError:

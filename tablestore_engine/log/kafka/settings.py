@@ -39,6 +39,7 @@ class LogSettings:
     """One table's log; `client`: how its brokers and its schema registry are reached, `place`: where the table is.
 
     `schemas`: what Avro has of the table's schema.
+    `replication`: None for the brokers' default.
     `is_eventual`: rows go out before their snapshot exists. `shards`: how many publishers share the partitions,
     of which these are the settings of number `shard` (own_partitions).
     """
@@ -49,7 +50,7 @@ class LogSettings:
     partitions: int
     mode: ChangelogMode
     client: ClientConfig
-    replication: int = 1
+    replication: int | None = None
     retention_ms: int | None = None
     chunk_rows: int = 5_000_000
     chunk_ms: int = 60_000
@@ -132,7 +133,7 @@ def resolve_log(
             subject=f"the log of {table} (topic {topic})",
             group_id=f"tablestore-{table_uuid}",
         ),
-        replication=values.integer("log.system.replication"),
+        replication=values.find_integer("log.system.replication"),
         retention_ms=None if retention is None else parse_duration_ms("log.retention", retention),
         place=place,
         formats=formats,

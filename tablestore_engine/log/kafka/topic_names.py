@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from tablestore_engine.errors import RetryError
 from tablestore_engine.log.kafka.client_config import ClientConfig, profile_config
 from tablestore_engine.log.kafka.kafka_client import code_of, make_admin
+from tablestore_engine.log.kafka.leader_wait import LeaderWait
 from tablestore_engine.log.kafka.partition_ends import find_beginnings, find_ends
-from tablestore_engine.log.kafka.partition_reader import await_leader
 from tablestore_engine.runtime.outside_world import Runtime
 
 _GONE_SECONDS, _POLL_SECONDS = 30.0, 0.1
@@ -36,7 +36,7 @@ def first_offsets(profile: Mapping[str, str], topics: Iterable[str], runtime: Ru
         return {}
     with _told(client, "where topics begin"):
         admin = make_admin(client)
-        found = await_leader(lambda: find_beginnings(admin, places, client.timeout_s), client, runtime)
+        found = find_beginnings(admin, places, LeaderWait(client, runtime))
         return {topic: offset for (topic, _), offset in found.items()}
 
 
@@ -49,8 +49,7 @@ def count_messages(profile: Mapping[str, str], topics: Iterable[str], runtime: R
     if not places:
         return {}
     with _told(client, "where topics end"):
-        admin, committed = make_admin(client), IsolationLevel.READ_COMMITTED
-        found = await_leader(lambda: find_ends(admin, places, client.timeout_s, committed), client, runtime)
+        found = find_ends(make_admin(client), places, LeaderWait(client, runtime))
         return {topic: offset for (topic, _), offset in found.items()}
 
 

@@ -4,6 +4,8 @@ Must       data: never compacted, for a reader must see every change
            marker: only compacted, for the newest record of each snapshot stays for ever
            both: as many replicas as min.insync.replicas wants; with three or more of them two must have a row before
            it counts, and one that lags must not become the leader
+Default    without 'log.system.replication' the brokers decide how many replicas there are, and min.insync.replicas with
+           it: what they made is checked like any other topic
 WHY        another user's topic may be a table's, and an administrator may change ours.
 """
 
@@ -20,6 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its 
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
+from tablestore_engine.log.kafka.leader_wait import refresh_by
 from tablestore_engine.log.kafka.settings import LogSettings
 
 _CLEANUP, _RETENTION = "cleanup.policy", "retention.ms"
@@ -40,7 +43,7 @@ def marker_config(settings: LogSettings) -> dict[str, str]:
 
 def _safety(settings: LogSettings) -> dict[str, str]:
     few = {_UNCLEAN: "false"}
-    return few if settings.replication < _MANY else {**few, _MIN_ISR: "2"}
+    return few if (settings.replication or 1) < _MANY else {**few, _MIN_ISR: "2"}
 
 
 def find_misfits(
@@ -85,20 +88,29 @@ def check_fit(settings: LogSettings, name: str, config: Mapping[str, str], repli
     if misfits:
         told = "; ".join(f"{key} must be {wanted}: {why}" for key, (wanted, why) in misfits.items())
         change = ",".join(f"{key}={wanted}" for key, (wanted, _) in misfits.items())
+        with_both = (
+            " and 'log.system.replication', which sets min.insync.replicas" if _MIN_ISR in misfits else ""
+        )
         raise FixRequest(
             "TS1753",
             f"topic {name} cannot carry the log of {settings.table}",
             why=told,
-            fix=f"kafka-configs.sh --alter --entity-type topics --entity-name {name} --add-config {change}, or choose "
-            "another 'kafka.topic' for a new table",
+            fix=f"kafka-configs.sh --alter --entity-type topics --entity-name {name} --add-config {change}; or choose "
+            f"another 'kafka.topic'{with_both} for a new table",
         )
 
 
 def read_configs(log: KafkaLog, names: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
-    """{topic: {setting: value}}. Raises KafkaException."""
+    """{topic: {setting: value}} of topics that exist; a broker may learn of a new one later than another.
+
+    Raises KafkaException.
+    """
+    return log.wait.ask(lambda seconds: _ask_configs(log, names, seconds), refresh_by(log.admin))
+
+
+def _ask_configs(log: KafkaLog, names: tuple[str, ...], seconds: float) -> Mapping[str, Mapping[str, str]]:
     resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
-    timeout_s = log.settings.client.timeout_s
-    asked = log.admin.describe_configs(list(resources.values()), request_timeout=timeout_s)
+    asked = log.admin.describe_configs(list(resources.values()), request_timeout=seconds)
     return {
         name: {key: str(entry.value) for key, entry in asked[resource].result().items()}
         for name, resource in resources.items()

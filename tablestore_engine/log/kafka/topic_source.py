@@ -11,21 +11,23 @@ INVARIANT  no consumer group: nothing is committed to the brokers, nobody is reb
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 from confluent_kafka import (
     Consumer,
-    IsolationLevel,
     KafkaError,
     KafkaException,
     Message,
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its __all__
+    AdminClient,
+    TopicDescription,
+)
 
 from tablestore_engine.errors import (
     BrokersUnreachable,
@@ -38,8 +40,9 @@ from tablestore_engine.errors import (
 from tablestore_engine.log.kafka.access_errors import RIGHTS
 from tablestore_engine.log.kafka.client_config import ClientConfig, profile_config
 from tablestore_engine.log.kafka.kafka_client import code_of, make_admin, make_consumer, said
-from tablestore_engine.log.kafka.partition_ends import Place, find_ends
-from tablestore_engine.log.kafka.partition_reader import await_leader, read_span
+from tablestore_engine.log.kafka.leader_wait import LeaderWait, refresh_by
+from tablestore_engine.log.kafka.partition_ends import find_ends
+from tablestore_engine.log.kafka.partition_reader import read_span
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.runtime.outside_world import Runtime
@@ -107,11 +110,8 @@ class TopicSource:
             topic_id, self._count = self._describe()
             self._check_id(topic_id)
             places = [(self._topic, partition) for partition in range(self._count)]
-            found = await_leader(lambda: self._find_ends(places), self._client, self._runtime)
+            found = find_ends(self._admin, places, LeaderWait(self._client, self._runtime))
         return self._text({partition: end for (_, partition), end in found.items()})
-
-    def _find_ends(self, places: Sequence[Place]) -> Mapping[Place, int]:
-        return find_ends(self._admin, places, self._client.timeout_s, IsolationLevel.READ_COMMITTED)
 
     def check(self, position: str) -> None:
         """As MessageSource. Raises FixRequest TS1424, TS1426, NotFound TS1425."""
@@ -210,11 +210,14 @@ class TopicSource:
 
     def _describe(self) -> tuple[str, int]:
         """Id and partitions. Raises KafkaException."""
-        asked = self._admin.describe_topics(
-            TopicCollection([self._topic]), request_timeout=self._client.timeout_s
-        )
-        found = asked[self._topic].result()
+        wait = LeaderWait(self._client, self._runtime)
+        found = wait.ask(self._ask_description, refresh_by(self._admin))
         return str(found.topic_id), len(found.partitions)
+
+    def _ask_description(self, seconds: float) -> TopicDescription:
+        asked = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=seconds)
+        found: TopicDescription = asked[self._topic].result()
+        return found
 
     def _ask_again(self, *, has_any: bool) -> None:
         """Whether it is still this topic, and how many partitions it has: those that came are read from then on.

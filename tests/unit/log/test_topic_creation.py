@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from tablestore_engine.errors import RetryError
+from tablestore_engine.errors import KafkaRequestFailed, RetryError
 from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
-from tablestore_engine.log.kafka.kafka_topic import create_topics, delete_topics
+from tablestore_engine.log.kafka.kafka_topic import (
+    create_topics,
+    delete_topics,
+    find_settled_topics,
+    find_topics,
+)
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.runtime.outside_world import Runtime
@@ -124,3 +129,25 @@ def test_a_topic_that_never_appears_is_named() -> None:
     admin.ids[SETTINGS.topic] = 1
     with pytest.raises(RetryError, match=f"TS1720 topic {SETTINGS.marker_topic} of"):
         create_topics(log_of(admin))
+
+
+@pytest.mark.parametrize("delay", [0, 1, 3])
+def test_a_topic_that_one_broker_does_not_know_yet_is_not_missing(delay: int) -> None:
+    """The controller knows it: it is asked for until the broker does too; one that nobody knows is missing at once."""
+    admin = LateAdmin(delay)
+    log = log_of(admin)
+    admin.look()
+    assert find_settled_topics(log).data is None
+    admin.ids = {SETTINGS.topic: 7, SETTINGS.marker_topic: 8}
+    assert (find_topics(log).data is None) == (delay > 0)
+    assert find_settled_topics(log).data is not None
+
+
+def test_a_broker_that_never_learns_of_a_topic_is_an_error() -> None:
+    """In bounded time, and never the answer that the topic is gone."""
+    admin = LateAdmin(10_000)
+    log = log_of(admin)
+    admin.look()
+    admin.ids = {SETTINGS.topic: 7, SETTINGS.marker_topic: 8}
+    with pytest.raises(KafkaRequestFailed, match="TS1711"):
+        find_settled_topics(log)

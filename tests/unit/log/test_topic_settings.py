@@ -85,3 +85,10 @@ def test_what_is_told_to_be_changed_fits_then(
 def test_what_goes_with_a_table(topics: LogTopics, newest: CommitMarker | None, goes: set[str]) -> None:
     """Only what the newest marker calls this table's, and the very topic that it speaks of."""
     assert set(plan_drop(SETTINGS, topics, newest)) == goes
+
+
+def test_without_an_option_the_brokers_decide_how_many_replicas_there_are() -> None:
+    """A new topic asks for their default, and leaves min.insync.replicas to them too."""
+    settings = replace(SETTINGS, replication=None)
+    assert data_config(settings) == {**data_config(replace(SETTINGS, replication=2))}
+    assert "min.insync.replicas" not in marker_config(settings)
