@@ -252,7 +252,9 @@ def test_life_of_a_secure_broker(tmp_path: Path) -> None:
         LoggedTable(tmp_path / "w", "t").write(Realm(again).least)
         assert not _is_open_elsewhere(int(again.url.rpartition(":")[2]))
         state = json.loads((tmp_path / "broker.json").read_text())
-        (tmp_path / "broker.json").write_text(json.dumps({**state, "ready": False}))
+        (tmp_path / "broker.json").write_text(
+            json.dumps({**state, "nodes": {"1": {**state["nodes"]["1"], "ready": False}}})
+        )
         third = start_broker(tmp_path, secure=True)  # whoever started the one before died half-way
         assert third.pid != again.pid
     finally:

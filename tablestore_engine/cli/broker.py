@@ -1,7 +1,8 @@
 """`tablestore broker start|stop|status|url`: the development broker.
 
-Steps      start: fetch Kafka once, start it, print its address and, of a secure one, where its log-in stands
-           stop: end the one we started
+Steps      start: fetch Kafka once, start the nodes that do not run, print their address and, of a secure one, where
+           its log-in stands
+           stop: end the ones we started, or one node of them
 INVARIANT  --json prints one object; without it, one line a person can read.
 """
 
@@ -13,7 +14,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tablestore_engine.cli.output import print_json, say, write_out
-from tablestore_engine.devservers.kafka_broker import BrokerInfo, find_broker, start_broker, stop_broker
+from tablestore_engine.devservers.kafka_broker import (
+    BROKERS,
+    BrokerInfo,
+    find_broker,
+    start_broker,
+    stop_broker,
+)
 
 
 def _folder(arguments: argparse.Namespace) -> Path | None:
@@ -28,10 +35,23 @@ def _print(info: BrokerInfo | None, *, as_json: bool, text: str) -> None:
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    info = start_broker(_folder(arguments), secure=arguments.secure, say=say)
+    folder = _folder(arguments)
+    info = start_broker(folder, brokers=arguments.brokers, secure=arguments.secure, say=say)
     text = f"broker at {info.url} (process {info.pid}, data {info.data_dir}); stop it with: tablestore broker stop"
-    _print(info, as_json=arguments.json, text=text + _log_in(info))
+    _print(info, as_json=arguments.json, text=text + _nodes(info) + _log_in(info))
     return 0
+
+
+def _nodes(info: BrokerInfo) -> str:
+    """A line for each, where there are several."""
+    if len(info.nodes) == 1:
+        return ""
+    return "".join(
+        f"\nnode {node.number} at {node.url}: "
+        + ("not running; `tablestore broker start` starts it" if node.pid is None else f"process {node.pid}")
+        + f", log {node.log}"
+        for node in info.nodes
+    )
 
 
 def _log_in(info: BrokerInfo) -> str:
@@ -45,7 +65,7 @@ def _log_in(info: BrokerInfo) -> str:
 
 
 def _stop(arguments: argparse.Namespace) -> int:
-    stopped = stop_broker(_folder(arguments))
+    stopped = stop_broker(_folder(arguments), node=arguments.node)
     if arguments.json:
         print_json({"stopped": stopped})
     else:
@@ -56,7 +76,7 @@ def _stop(arguments: argparse.Namespace) -> int:
 def _status(arguments: argparse.Namespace) -> int:
     info = find_broker(_folder(arguments))
     text = (
-        f"running at {info.url} (process {info.pid}, log {info.log}){_log_in(info)}"
+        f"running at {info.url} (process {info.pid}, log {info.log}){_nodes(info)}{_log_in(info)}"
         if info
         else "not running"
     )
@@ -81,6 +101,13 @@ def register(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], 
     """Arguments of `tablestore broker`."""
     parser.add_argument("action", choices=sorted(_ACTIONS))
     parser.add_argument("--data-dir", help="folder of the broker's data (default: in the cache folder)")
+    parser.add_argument(
+        "--brokers",
+        type=int,
+        choices=BROKERS,
+        help="start: number of nodes; with 3, topics have three replicas (default: as the folder has, else 1)",
+    )
+    parser.add_argument("--node", type=int, help="stop: only this node of several; start starts it again")
     parser.add_argument(
         "--secure",
         action="store_true",

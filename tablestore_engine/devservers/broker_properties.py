@@ -1,17 +1,20 @@
-"""server.properties of the development broker, as text.
+"""server.properties of a node of the development broker, as text.
 
 Plain      one listener without log-in
-Advertised where clients are sent through a port of somebody else (a tunnel, a proxy), the broker has a listener of its
-           own to talk to itself
+Internal   of several nodes, and where clients are sent through a port of somebody else (a tunnel, a proxy), nodes have
+           a listener of their own to talk to each other
 Secure     CLIENT: SASL/SCRAM-SHA-512 over TLS, for everybody · INTERNAL and CONTROLLER: TLS with the broker's own
-           certificate, which is a superuser: by it the broker talks to itself, and users are made
+           certificate, which is a superuser: by it nodes talk to each other, and users are made
+Several    a row is acknowledged when two of three nodes have it (min.insync.replicas); a replica that lags never
+           becomes the leader
 INVARIANT  every listener is bound to 127.0.0.1.
 INVARIANT  secure: who has no rights may do nothing (allow.everyone.if.no.acl.found=false).
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tablestore_engine.devservers.broker_certificates import BROKER_PRINCIPAL, Certificates
@@ -19,36 +22,43 @@ from tablestore_engine.devservers.broker_certificates import BROKER_PRINCIPAL, C
 ADMIN_USER = "admin"
 # a session of 3 s: after a SIGKILL the default 9 s would delay the next start by that much
 _COMMON = """process.roles=broker,controller
-node.id=1
-controller.quorum.bootstrap.servers=127.0.0.1:{controller}
+node.id={number}
+controller.quorum.bootstrap.servers={controllers}
 controller.listener.names=CONTROLLER
 log.dirs={data}
 broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
-offsets.topic.num.partitions=1
-offsets.topic.replication.factor=1
-transaction.state.log.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
+offsets.topic.num.partitions={nodes}
+offsets.topic.replication.factor={nodes}
+transaction.state.log.num.partitions={nodes}
+transaction.state.log.replication.factor={nodes}
+transaction.state.log.min.isr={in_sync}
 transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.replication.factor={nodes}
+share.coordinator.state.topic.min.isr={in_sync}
 group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=false
 log.cleaner.dedupe.buffer.size=16777216
+"""
+# a follower that cannot be reached leaves the in-sync replicas after 5 s: writers wait that long, by default 30 s
+_SEVERAL = """default.replication.factor={nodes}
+min.insync.replicas={in_sync}
+unclean.leader.election.enable=false
+replica.lag.time.max.ms=5000
+controller.quorum.auto.join.enable=true
 """
 _PLAIN = """listeners=PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{client}
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 """
-_ADVERTISED = """listeners=CLIENT://127.0.0.1:{client},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=CLIENT://127.0.0.1:{advertised},INTERNAL://127.0.0.1:{internal}
+_INTERNAL = """listeners=CLIENT://127.0.0.1:{client},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=CLIENT://127.0.0.1:{told.client},INTERNAL://127.0.0.1:{told.internal},CONTROLLER://127.0.0.1:{told.controller}
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT,CLIENT:PLAINTEXT
 inter.broker.listener.name=INTERNAL
 """
 _SECURE = """listeners=CLIENT://127.0.0.1:{client},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=CLIENT://127.0.0.1:{client},INTERNAL://127.0.0.1:{internal}
+advertised.listeners=CLIENT://127.0.0.1:{told.client},INTERNAL://127.0.0.1:{told.internal},CONTROLLER://127.0.0.1:{told.controller}
 listener.security.protocol.map=CONTROLLER:SSL,INTERNAL:SSL,CLIENT:SASL_SSL
 inter.broker.listener.name=INTERNAL
 listener.name.internal.ssl.client.auth=required
@@ -69,29 +79,59 @@ super.users=User:{broker};User:{admin}
 
 
 @dataclass(frozen=True)
+class Advertised:
+    """Ports that others are told to use, where something stands between; None: the port that the node listens on."""
+
+    client: int | None = None
+    internal: int | None = None
+    controller: int | None = None
+
+
+@dataclass(frozen=True)
 class Ports:
-    """Clients are told `advertised`, `client` when there is none."""
+    """Of one node: where it listens for clients, for controllers and for other nodes."""
 
     client: int
     controller: int
     internal: int
-    advertised: int | None = None
+    advertised: Advertised = Advertised()
+
+    @property
+    def told(self) -> Ports:
+        """The ports that others use."""
+        asked = self.advertised
+        return Ports(
+            asked.client or self.client, asked.controller or self.controller, asked.internal or self.internal
+        )
 
 
-def server_properties(ports: Ports, data: Path, certificates: Certificates | None) -> str:
-    """The whole file; with certificates the secure broker."""
-    common = _COMMON.format(controller=ports.controller, data=data)
-    if certificates is None and ports.advertised is not None:
-        return common + _ADVERTISED.format(**asdict(ports))
-    if certificates is None:
-        return common + _PLAIN.format(client=ports.client, controller=ports.controller)
-    return common + _SECURE.format(
-        client=ports.client,
-        internal=ports.internal,
-        controller=ports.controller,
-        store=certificates.store,
-        ca=certificates.ca,
-        password=certificates.password(),
-        broker=BROKER_PRINCIPAL,
-        admin=ADMIN_USER,
-    )
+def server_properties(
+    nodes: Sequence[Ports], number: int, data: Path, certificates: Certificates | None
+) -> str:
+    """The whole file of node `number`, counted from 1, of these; with certificates that of a secure broker."""
+    ports, count = nodes[number - 1], len(nodes)
+    facts = {"nodes": count, "in_sync": min(2, count)}
+    common = _COMMON.format(
+        number=number,
+        controllers=",".join(f"127.0.0.1:{one.told.controller}" for one in nodes),
+        data=data,
+        **facts,
+    ) + (_SEVERAL.format(**facts) if count > 1 else "")
+    listening = {
+        "client": ports.client,
+        "internal": ports.internal,
+        "controller": ports.controller,
+        "told": ports.told,
+    }
+    if certificates is not None:
+        return common + _SECURE.format(
+            **listening,
+            store=certificates.store,
+            ca=certificates.ca,
+            password=certificates.password(),
+            broker=BROKER_PRINCIPAL,
+            admin=ADMIN_USER,
+        )
+    if count > 1 or ports.told.client != ports.client:
+        return common + _INTERNAL.format(**listening)
+    return common + _PLAIN.format(**listening)

@@ -7,7 +7,7 @@ INVARIANT  `tablestore` may do what log/kafka_rights.py lists, on any topic, and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +33,7 @@ CLIENT_USER = "tablestore"
 _ITERATIONS = 8192
 _SECONDS = 15.0
 _FILE = """# written by `tablestore broker start --secure`: give it as --kafka-config, or by TABLESTORE_KAFKA_CONFIG
-bootstrap.servers=127.0.0.1:{port}
+bootstrap.servers={servers}
 security.protocol=SASL_SSL
 sasl.mechanism=SCRAM-SHA-512
 sasl.username={user}
@@ -59,10 +59,10 @@ class UserFiles:
         return self.folder / f"{ADMIN_USER}.properties"
 
 
-def internal_client(certificates: Certificates, ports: Ports) -> Mapping[str, str | int | float]:
-    """Settings of a Kafka client on the internal listener."""
+def internal_client(certificates: Certificates, nodes: Sequence[Ports]) -> Mapping[str, str | int | float]:
+    """Settings of a Kafka client on the internal listener of these nodes."""
     return {
-        "bootstrap.servers": f"127.0.0.1:{ports.internal}",
+        "bootstrap.servers": ",".join(f"127.0.0.1:{one.internal}" for one in nodes),
         "security.protocol": "SSL",
         "ssl.ca.location": str(certificates.ca),
         "ssl.keystore.location": str(certificates.store),
@@ -70,8 +70,11 @@ def internal_client(certificates: Certificates, ports: Ports) -> Mapping[str, st
     }
 
 
-def ensure_users(admin: AdminClient, folder: Path, ca: Path, port: int, runtime: Runtime) -> UserFiles:
-    """Both users, their rights and their files; repeating it changes nothing. Raises KafkaException."""
+def ensure_users(admin: AdminClient, folder: Path, ca: Path, servers: str, runtime: Runtime) -> UserFiles:
+    """Both users, their rights and their files, which name `servers`; repeating it changes nothing.
+
+    Raises KafkaException.
+    """
     files = UserFiles(folder)
     passwords = {
         user: _known_password(file) or runtime.new_uuid()
@@ -87,7 +90,7 @@ def ensure_users(admin: AdminClient, folder: Path, ca: Path, port: int, runtime:
     for made in admin.create_acls(_bindings(), request_timeout=_SECONDS).values():
         made.result()
     for user, file in ((ADMIN_USER, files.admin), (CLIENT_USER, files.client)):
-        write_private(file, _FILE.format(port=port, user=user, password=passwords[user], ca=ca))
+        write_private(file, _FILE.format(servers=servers, user=user, password=passwords[user], ca=ca))
     return files
 
 

@@ -1,28 +1,42 @@
-"""A real Kafka 4 of one node on loopback, for development, tests and the demo; on demand with log-in, TLS and rights.
+"""A real Kafka 4 on loopback, for development, tests and the demo: one node, or three with replicated topics.
 
-Steps      1 lock the folder  2 jars, Java, certificates  3 server.properties  4 format an empty folder  5 start in a
-           session of its own (Ctrl-C must not reach the broker before its clients)  6 state file  7 wait until it
-           answers  8 users and their rights
+Steps      1 lock the folder  2 jars, Java, certificates  3 server.properties  4 format empty folders  5 start the nodes
+           that do not run  6 state file  7 wait until each answers  8 users and their rights
+Repair     a start starts the nodes that died, the others keep running; a node whose folder is gone is formatted again
 INVARIANT  a process is only signalled when its pid AND its start time are those of the state file.
 INVARIANT  the folder is this user's alone (0700); another user's is refused, its state file signals nothing.
-INVARIANT  every listener is bound to 127.0.0.1; a folder keeps its client port over restarts while it is free.
+INVARIANT  every listener is bound to 127.0.0.1; a folder keeps its ports over restarts while they are free.
 """
 
 from __future__ import annotations
 
-import json
-import re
+import signal
 import subprocess
-import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.devservers.broker_certificates import Certificates, ensure_certificates
+from tablestore_engine.devservers.broker_node import (
+    BrokerNode,
+    choose_ports,
+    count_nodes,
+    format_nodes,
+    nodes_of,
+    spawn,
+    write_ports,
+)
 from tablestore_engine.devservers.broker_properties import Ports, server_properties
+from tablestore_engine.devservers.broker_state import (
+    BrokerState,
+    NodeProcess,
+    forget_state,
+    read_state,
+    write_state,
+)
 from tablestore_engine.devservers.broker_users import UserFiles, ensure_users, internal_client
 from tablestore_engine.devservers.java_bundles import KAFKA, ensure_bundle
 from tablestore_engine.errors import FixRequest, RetryError
@@ -32,25 +46,35 @@ from tablestore_engine.runtime.ownership import check_owner, make_private
 from tablestore_engine.runtime.server_process import (
     STOP_SECONDS,
     end_process,
-    free_port,
-    is_free,
     last_words,
     locked,
-    read_running,
-    stop_running,
+    start_time,
     write_private,
-    write_state,
 )
 
-_JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
+_JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
+_HEAP = {1: "-Xmx512m", 3: "-Xmx256m"}
+BROKERS = tuple(_HEAP)
 _READY_SECONDS = 90.0
+_LONELY_SECONDS, _CUT_OFF_SECONDS = 3.0, 10.0
 _ATTEMPTS = 3
 _DATA, _DATA_FIX = "data folder of the development broker", "name a folder of your own"
 
 
 @dataclass(frozen=True)
+class NodeInfo:
+    """One node; `pid`: None of one that does not run."""
+
+    number: int
+    url: str
+    pid: int | None
+    folder: str
+    log: str
+
+
+@dataclass(frozen=True)
 class BrokerInfo:
-    """A running broker: `url` is the bootstrap address, `log` the file with its output.
+    """A running broker: `url` is the bootstrap address of all nodes; `pid` and `log` are of the first that runs.
 
     A secure one has files with the settings of clients: `client_config` for work, `admin_config` for a superuser.
     """
@@ -61,6 +85,12 @@ class BrokerInfo:
     log: str
     client_config: str | None = None
     admin_config: str | None = None
+    nodes: tuple[NodeInfo, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every node runs."""
+        return all(node.pid is not None for node in self.nodes)
 
 
 def _silent(_: str) -> None:
@@ -75,92 +105,144 @@ def broker_folder() -> Path:
 def start_broker(
     data_dir: Path | None = None,
     *,
+    brokers: int | None = None,
     secure: bool = False,
-    advertised: int | None = None,
+    ports: Sequence[Ports] | None = None,
     say: Callable[[str], None] = _silent,
     runtime: Runtime = SYSTEM,
 ) -> BrokerInfo:
-    """A broker that answers; a `secure` one has users, TLS and rights. `advertised`: the port that clients of a plain
-    one are sent to, where something on this machine stands between. Raises TS1902 (Java), TS1910, TS1911 (fetch),
-    TS1912, TS1913 (start), TS1915 (certificates), TS1916 (one of the other kind runs), TS1992.
+    """A broker whose nodes all answer; those that run already go on. A `secure` one has users, TLS and rights.
+
+    `brokers`: 1 or 3, by default as many as the folder has, 1 in an empty one. `ports`: of each node; by default those
+    of the last start, else free ones. Raises TS1902 (Java), TS1910, TS1911 (fetch), TS1912, TS1913 (start), TS1915
+    (certificates), TS1916 (one of the other kind runs), TS1934 (another number of nodes), TS1992.
     """
     folder = _folder(data_dir, runtime)
     make_private(folder, _DATA, _DATA_FIX, users=runtime.users)
     with locked(folder):
-        running = find_broker(folder, runtime=runtime)
-        if running is not None and _is_ready(folder):
-            _check_kind(running, secure=secure)
-            return running
-        if running is not None:  # who started it died before it was ready
-            stop_broker(folder, runtime=runtime)
-        java_home = find_java().home
-        jars = ensure_bundle(KAFKA, java_home, say=say, runtime=runtime)
-        made = ensure_certificates(folder / "certificates", java_home, runtime) if secure else None
-        started, attempts = None, 0
-        while started is None:  # a free port is looked up, then used: another may take it between
-            attempts += 1
-            tools = _Tools(str(Path(java_home) / "bin" / "java"), jars, made, advertised)
-            started = _start_once(folder, tools, last=attempts == _ATTEMPTS, runtime=runtime)
-        return started
+        nodes = nodes_of(folder, _choose_count(folder, brokers))
+        running = _keep_ready(folder, secure=secure, runtime=runtime)
+        if len(running) < len(nodes):
+            java_home = find_java().home
+            jars = ensure_bundle(KAFKA, java_home, say=say, runtime=runtime)
+            made = ensure_certificates(folder / "certificates", java_home, runtime) if secure else None
+            tools = _Tools(str(Path(java_home) / "bin" / "java"), jars, made, ports)
+            attempts, is_started = 0, False
+            while not is_started:  # a free port is looked up, then used: another may take it between
+                attempts += 1
+                is_last = attempts == _ATTEMPTS or ports is not None
+                is_started = _Start(folder, nodes, running, tools, runtime).run(is_last=is_last)
+        found = find_broker(folder, runtime=runtime)
+        assert found is not None, "it has just answered"
+        return found
 
 
-def _check_kind(running: BrokerInfo, *, secure: bool) -> None:
-    """Who asks for log-in and rights must not get a broker without them, nor the reverse."""
-    if secure != (running.client_config is not None):
+def _choose_count(folder: Path, asked: int | None) -> int:
+    """Raises FixRequest TS1934: a cluster that exists does not grow or shrink."""
+    there = count_nodes(folder)
+    if asked is None or asked == there:
+        return there or 1
+    if there is None and asked in BROKERS:
+        return asked
+    why = f"it was made for {there}" if there else f"known are {' and '.join(map(str, BROKERS))}"
+    raise FixRequest(
+        "TS1934",
+        f"the development broker in {folder} cannot have {asked} node(s)",
+        why=f"{why}, asked for were {asked}",
+        fix="name another --data-dir; or, if its data may go, stop the broker, remove the folder, and start again",
+    )
+
+
+def _keep_ready(folder: Path, *, secure: bool, runtime: Runtime) -> Mapping[int, NodeProcess]:
+    """The nodes that run and answer. Others are ended: who started them died before. Raises FixRequest TS1916."""
+    state = read_state(folder)
+    if state is None:
+        return {}
+    running = {number: one for number, one in state.nodes.items() if one.is_running}
+    ready = {number: one for number, one in running.items() if one.is_ready}
+    if ready and secure != state.secure:
         raise FixRequest(
             "TS1916",
-            f"another development broker runs in {running.data_dir}",
-            why=f"it was started {'without' if secure else 'with'} --secure",
+            f"another development broker runs in {folder}",
+            why=f"it was started {'with' if state.secure else 'without'} --secure",
             fix="stop it first (tablestore broker stop), or name another --data-dir",
         )
+    _end({number: one for number, one in running.items() if number not in ready}, folder, ready, runtime)
+    return ready
 
 
-def stop_broker(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> bool:
-    """Stop the broker of this folder; False when none runs. Raises RetryError TS1914 if it does not end."""
+def stop_broker(data_dir: Path | None = None, *, node: int | None = None, runtime: Runtime = SYSTEM) -> bool:
+    """Stop the broker of this folder, or one node of it; False when none runs. Raises RetryError TS1914 if it does not
+    end.
+    """
     folder = _folder(data_dir, runtime)
-    info = find_broker(folder, runtime=runtime)
-    if info is None:
-        return False
-    if not stop_running(_state_file(folder), runtime):
-        raise RetryError(
-            "TS1914",
-            f"the broker with process id {info.pid} did not stop",
-            why=f"expected its end within {STOP_SECONDS:.0f} s of SIGTERM",
-            fix=f"look into {info.log}, then stop again",
-        )
-    return True
+    state = read_state(folder)
+    running = {} if state is None else {number: one for number, one in state.nodes.items() if one.is_running}
+    asked = {number: one for number, one in running.items() if node in (None, number)}
+    rest = {number: one for number, one in running.items() if number not in asked}
+    _end(asked, folder, rest, runtime)
+    if not rest:
+        forget_state(folder)
+    return bool(asked)
+
+
+def _end(
+    asked: Mapping[int, NodeProcess], folder: Path, rest: Mapping[int, NodeProcess], runtime: Runtime
+) -> None:
+    """Raises RetryError TS1914. A node asks the controllers before it stops. Without a majority of them nobody answers,
+    for minutes: then it is killed, and so are several that do not reach each other. Nothing acknowledged is lost by it.
+    """
+    count = count_nodes(folder) or 1
+    for one in asked.values():
+        one.signal(signal.SIGTERM)
+    begin = runtime.now_ms()
+    while left := [one for one in asked.values() if one.is_running]:
+        waited = (runtime.now_ms() - begin) / 1000
+        is_minority = waited > _LONELY_SECONDS and 2 * (len(left) + len(rest)) <= count
+        if is_minority or (waited > _CUT_OFF_SECONDS and count > 1 and not rest):
+            for one in left:
+                one.signal(signal.SIGKILL)
+        if waited > STOP_SECONDS:
+            raise RetryError(
+                "TS1914",
+                f"the broker with process id {left[0].pid} did not stop",
+                why=f"expected its end within {STOP_SECONDS:.0f} s of SIGTERM",
+                fix=f"look into broker.log in {folder}, then stop again",
+            )
+        runtime.sleep(0.05)
 
 
 def find_broker(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> BrokerInfo | None:
-    """The broker that the state file names, if that very process still runs. Raises FixRequest TS1992."""
+    """The broker that the state file names, while at least one of its processes runs. Raises FixRequest TS1992."""
     folder = _folder(data_dir, runtime)
-    state = read_running(_state_file(folder))
-    if state is None:
+    state = read_state(folder)
+    running = {} if state is None else {number: one for number, one in state.nodes.items() if one.is_running}
+    if state is None or not running:
         return None
-    files = UserFiles(folder) if state.get("secure") else None
-    return _info(folder, state["url"], state["pid"], files)
-
-
-def _info(folder: Path, url: str, pid: int, files: UserFiles | None) -> BrokerInfo:
-    log = str(folder / "broker.log")
-    if files is None:
-        return BrokerInfo(url, pid, str(folder), log)
-    return BrokerInfo(url, pid, str(folder), log, str(files.client), str(files.admin))
-
-
-def _is_ready(folder: Path) -> bool:
-    """Of a broker that find_broker found."""
-    return bool(json.loads(_state_file(folder).read_text("utf-8")).get("ready", True))
+    urls = state.url.split(",")
+    nodes = tuple(
+        NodeInfo(
+            node.number,
+            url,
+            running[node.number].pid if node.number in running else None,
+            str(node.folder),
+            str(node.log),
+        )
+        for node, url in zip(nodes_of(folder, len(urls)), urls, strict=True)
+    )
+    first = next(node for node in nodes if node.pid is not None)
+    assert first.pid is not None
+    info = BrokerInfo(state.url, first.pid, str(folder), first.log, nodes=nodes)
+    if not state.secure:
+        return info
+    files = UserFiles(folder)
+    return replace(info, client_config=str(files.client), admin_config=str(files.admin))
 
 
 def _folder(data_dir: Path | None, runtime: Runtime) -> Path:
     folder = (data_dir or broker_folder()).absolute()
     check_owner(folder, _DATA, _DATA_FIX, users=runtime.users)
     return folder
-
-
-def _state_file(folder: Path) -> Path:
-    return folder / "broker.json"
 
 
 @dataclass(frozen=True)
@@ -170,52 +252,109 @@ class _Tools:
     java: str
     jars: Path
     certificates: Certificates | None
-    advertised: int | None
+    ports: Sequence[Ports] | None
 
-    @property
-    def command(self) -> list[str]:
+    def command(self, count: int) -> list[str]:
         """A JVM with Kafka in it."""
-        return [self.java, *_JVM_FLAGS, "-cp", f"{self.jars}/*"]
+        return [self.java, _HEAP[count], *_JVM_FLAGS, "-cp", f"{self.jars}/*"]
 
-    def client(self, ports: Ports) -> Mapping[str, str | int | float]:
-        """Settings by which we reach the broker ourselves."""
-        if self.certificates is None:
-            return {"bootstrap.servers": f"127.0.0.1:{ports.client}"}
-        return internal_client(self.certificates, ports)
+    def client(self, nodes: Sequence[Ports]) -> AdminClient:
+        """By which we reach these nodes ourselves."""
+        settings: Mapping[str, str | int | float] = {"bootstrap.servers": _addresses(nodes)}
+        if self.certificates is not None:
+            settings = internal_client(self.certificates, nodes)
+        quiet = {"log_level": 0, "reconnect.backoff.max.ms": 200, "socket.timeout.ms": 2000}
+        return AdminClient({**settings, **quiet})
 
 
-def _start_once(folder: Path, tools: _Tools, *, last: bool, runtime: Runtime) -> BrokerInfo | None:
-    """One try; None when a port was taken meanwhile and another try makes sense."""
-    ports = Ports(_keep_port(folder), free_port(), free_port(), tools.advertised)
-    properties = folder / "server.properties"
-    write_private(properties, server_properties(ports, folder / "kafka", tools.certificates))
-    if not (folder / "kafka" / "meta.properties").exists():
-        _format(tools.command, properties)
-    with (folder / "broker.log").open("ab") as log:
-        begin = log.tell()
-        process = subprocess.Popen(
-            [*tools.command, "kafka.Kafka", str(properties)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            start_new_session=True,
-        )
-    url = f"127.0.0.1:{ports.client}"
-    state = {"url": url, "secure": tools.certificates is not None}
-    write_state(_state_file(folder), process.pid, {**state, "ready": False})
-    trouble, files = _wait_ready(process, tools, ports, folder, runtime)
-    if trouble is None:
-        write_state(_state_file(folder), process.pid, {**state, "ready": True})
-        process.returncode = 0  # it outlives this handle: from here on the state file speaks for it
-        return _info(folder, url, process.pid, files)
-    end_process(process)
-    with (folder / "broker.log").open("rb") as log:
-        log.seek(begin)
-        said = log.read().decode("utf-8", "replace")
-    if "Address already in use" in said and not last:
+def _addresses(nodes: Sequence[Ports]) -> str:
+    return ",".join(f"127.0.0.1:{one.client}" for one in nodes)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """One try to start the nodes that are not `running`."""
+
+    folder: Path
+    nodes: Sequence[BrokerNode]
+    running: Mapping[int, NodeProcess]
+    tools: _Tools
+    runtime: Runtime
+
+    def run(self, *, is_last: bool) -> bool:
+        """False when a port was taken meanwhile and another try makes sense. Raises TS1912, TS1913."""
+        ports = self.tools.ports or choose_ports(self.folder, len(self.nodes), self.running)
+        write_ports(self.folder, ports)
+        missing = [node for node in self.nodes if node.number not in self.running]
+        begins = {node.number: self._write_files(node, ports) for node in missing}
+        java = self.tools.command(len(self.nodes))
+        format_nodes(self.folder, self.nodes, ports, java, self.runtime)
+        state = BrokerState(_addresses(ports), self.tools.certificates is not None, self.running)
+        processes: dict[int, subprocess.Popen[bytes]] = {}
+        for node in missing:
+            processes[node.number] = process = spawn(node, java)
+            state = state.with_node(node.number, NodeProcess(process.pid, start_time(process.pid)))
+            write_state(self.folder, state)
+        trouble = self._wait_ready(processes, ports) or self._make_users(ports)
+        if trouble is None:
+            for number, process in processes.items():
+                process.returncode = 0  # it outlives this handle: from here on the state file speaks for it
+                state = state.with_node(number, replace(state.nodes[number], is_ready=True))
+            write_state(self.folder, state)
+            return True
+        for process in processes.values():
+            end_process(process)
+        said = "\n".join(_said_since(node, begins[node.number]) for node in missing)
+        if "Address already in use" in said and not is_last:
+            return False
+        raise _not_started(self.folder, trouble, said)
+
+    def _write_files(self, node: BrokerNode, ports: Sequence[Ports]) -> int:
+        """How long its output is before this start."""
+        node.folder.mkdir(mode=0o700, exist_ok=True)
+        text = server_properties(ports, node.number, node.data, self.tools.certificates)
+        write_private(node.properties, text)
+        return node.log.stat().st_size if node.log.exists() else 0
+
+    def _wait_ready(
+        self, processes: Mapping[int, subprocess.Popen[bytes]], ports: Sequence[Ports]
+    ) -> str | None:
+        """What went wrong; None once each answers, and knows that it is one of the brokers."""
+        clients = {number: self.tools.client([ports[number - 1]]) for number in processes}
+        deadline = self.runtime.now_ms() + int(_READY_SECONDS * 1000)
+        while clients:
+            for number, process in processes.items():
+                if process.poll() is not None:
+                    return f"the process of node {number} ended with status {process.returncode}"
+            if self.runtime.now_ms() > deadline:
+                return f"node {min(clients)} gave no metadata answer within {_READY_SECONDS:.0f} s"
+            clients = {number: one for number, one in clients.items() if not _knows_itself(one, number)}
+            self.runtime.sleep(0.05)
         return None
-    raise _not_started(folder, trouble, said)
+
+    def _make_users(self, ports: Sequence[Ports]) -> str | None:
+        """What went wrong."""
+        made = self.tools.certificates
+        if made is None:
+            return None
+        try:
+            ensure_users(self.tools.client(ports), self.folder, made.ca, _addresses(ports), self.runtime)
+        except KafkaException as error:
+            return f"its users cannot be made: {error}"
+        return None
+
+
+def _knows_itself(client: AdminClient, number: int) -> bool:
+    try:
+        return number in client.list_topics(timeout=0.5).brokers
+    except KafkaException:
+        return False
+
+
+def _said_since(node: BrokerNode, begin: int) -> str:
+    with node.log.open("rb") as log:
+        log.seek(begin)
+        return log.read().decode("utf-8", "replace")
 
 
 def _not_started(folder: Path, trouble: str, said: str) -> RetryError:
@@ -223,68 +362,5 @@ def _not_started(folder: Path, trouble: str, said: str) -> RetryError:
         "TS1913",
         "the development broker did not start",
         why=f"{trouble}; its last lines: {last_words(said)}",
-        fix=f"read {folder / 'broker.log'}; if the data may go, remove {folder} and start again",
+        fix=f"read broker.log in {folder}; if the data may go, remove {folder} and start again",
     )
-
-
-def _format(java: list[str], properties: Path) -> None:
-    """Give an empty data folder its cluster id."""
-    cluster = uuid.uuid4().hex[:22]
-    done = subprocess.run(
-        [*java, "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(properties)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise FixRequest(
-            "TS1912",
-            f"the data folder of the development broker cannot be formatted: {properties.parent}",
-            why=(done.stderr or done.stdout).strip()[-400:],
-            fix="remove that folder, or name another one",
-        )
-
-
-def _wait_ready(
-    process: subprocess.Popen[bytes], tools: _Tools, ports: Ports, folder: Path, runtime: Runtime
-) -> tuple[str | None, UserFiles | None]:
-    """What went wrong, None once the broker answers a metadata request; and the files of its users."""
-    admin = AdminClient(
-        {
-            **tools.client(ports),
-            "log_level": 0,
-            "reconnect.backoff.max.ms": 200,
-            "socket.timeout.ms": 2000,
-        }
-    )
-    deadline = runtime.now_ms() + int(_READY_SECONDS * 1000)
-    while runtime.now_ms() < deadline:
-        if process.poll() is not None:
-            return f"its process ended with status {process.returncode}", None
-        try:
-            if admin.list_topics(timeout=0.5).brokers:
-                break
-        except KafkaException:
-            continue
-        runtime.sleep(0.05)
-    else:
-        return f"it gave no metadata answer within {_READY_SECONDS:.0f} s", None
-    if tools.certificates is None:
-        return None, None
-    try:
-        return None, ensure_users(admin, folder, tools.certificates.ca, ports.client, runtime)
-    except KafkaException as error:
-        return f"its users cannot be made: {error}", None
-
-
-def _keep_port(folder: Path) -> int:
-    """The port of the last start while it is free, so that clients survive a restart."""
-    try:
-        said = re.search(
-            r"(?:PLAINTEXT|CLIENT)://127\.0\.0\.1:(\d+)", (folder / "server.properties").read_text("utf-8")
-        )
-    except FileNotFoundError:
-        said = None
-    if said is not None and is_free(int(said.group(1))):
-        return int(said.group(1))
-    return free_port()
