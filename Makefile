@@ -114,8 +114,8 @@ soak: $(READY) ## Test: the long attacks of docs/reliability.md (hours; ARGS='ki
 soak-broker: $(READY) ## Test: kill the broker again and again, count what is doubled or lost (KILLS=40)
 	@$(BIN)/python -m integration_tests.soak.broker_kills --kills $(or $(KILLS),40)
 
-chaos: $(READY) ## Test: everything killed 2,000 times over a bad network (ARGS='--kills 200 --seed 7' for a part)
-	@$(BIN)/python -m integration_tests.chaos.run $(ARGS)
+chaos: $(READY) ## Test: everything killed 2,000 times over a bad network (BROKERS=3; ARGS='--kills 200 --seed 7' for a part)
+	@$(BIN)/python -m integration_tests.chaos.run --brokers $(or $(BROKERS),1) $(ARGS)
 
 fuzz: $(READY) ## Test: 20,000 changes of each kind of metadata file (some hours)
 	@$(BIN)/python -m tests.fuzz.metadata

@@ -12,7 +12,7 @@ import io
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,11 +67,10 @@ def play_accident(
     topic, kind = judge.kind.topic(judge.epoch, judge.seed), judge.kind
     admin = AdminClient({"bootstrap.servers": url, "log_level": 0})
     named = ((topic, accident.data), (topic + MARKER_SUFFIX, accident.marker))
-    delete_topics(admin, [name for name, is_gone in named if is_gone])
+    delete_topics(url, [name for name, is_gone in named if is_gone])
     if accident.again:
-        admin.create_topics([NewTopic(topic, kind.buckets, 1)])[topic].result()
-        while topic not in admin.list_topics(timeout=10).topics:
-            time.sleep(0.02)
+        admin.create_topics([NewTopic(topic, kind.buckets, -1)])[topic].result()
+        await_topics(url, lambda shown: topic in shown)
     where = f"{judge.where}, {accident.name}"
     code = accident.code(is_eventual=kind.is_eventual)
     command = ["publish", judge.name, "--warehouse", str(warehouse), "--bootstrap", url]
@@ -120,14 +119,23 @@ def find_error(act: Callable[[], object]) -> TablestoreError | None:
     return None
 
 
-def delete_topics(admin: AdminClient, names: Iterable[str]) -> None:
+def delete_topics(url: str, names: Iterable[str]) -> None:
     """And wait until they are gone."""
-    doomed = list(names)
+    doomed, admin = list(names), AdminClient({"bootstrap.servers": url, "log_level": 0})
     for future in admin.delete_topics(doomed).values():
         future.result()
+    await_topics(url, lambda shown: not shown & set(doomed))
+
+
+def await_topics(url: str, is_so: Callable[[Set[str]], bool]) -> None:
+    """For each broker: one may not know yet what another has learned. A new client asks the one that it is given."""
     deadline = time.monotonic() + _GONE_SECONDS
-    while set(doomed) & set(admin.list_topics(timeout=10).topics) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    for address in url.split(","):
+        while time.monotonic() < deadline:
+            admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+            if is_so(set(admin.list_topics(timeout=10).topics)):
+                break
+            time.sleep(0.02)
 
 
 def run_command(words: list[str]) -> tuple[int, str]:

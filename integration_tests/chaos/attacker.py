@@ -188,9 +188,10 @@ def shortened(chunk_rows: int | None = None) -> Iterator[None]:
         kafka_sink.resolve_log = resolve
 
 
-def _kill_broker(root: Path) -> None:
-    """Unless it is dead already; another process that has its number by now is left alone."""
-    pid = int((root / "broker.pid").read_text())
+def _kill_broker(root: Path, number: int) -> None:
+    """A node, unless it is dead already; another process that has its number by now is left alone."""
+    pids = (root / "broker.pid").read_text().split()
+    pid = int(pids[number % len(pids)])
     with suppress(FileNotFoundError, ProcessLookupError):
         if str(root).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
             os.kill(pid, signal.SIGKILL)
@@ -211,7 +212,7 @@ class _Trapped:
             return
         note(self._job.root, "traps", f"{trap.action} {name}")
         if trap.action.startswith("broker"):
-            _kill_broker(self._job.root)
+            _kill_broker(self._job.root, self._job.number)
         if trap.action.endswith("die"):
             os.kill(os.getpid(), signal.SIGKILL)
         if trap.action == "stop":

@@ -17,7 +17,7 @@ from integration_tests.chaos.world import World
 from tablestore_engine.devservers.java_bundles import KAFKA_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
-REPORT = ROOT / "docs" / "chaos.json"
+REPORTS = {1: ROOT / "docs" / "chaos.json", 3: ROOT / "docs" / "chaos-three.json"}
 CHECKED = (
     *("snapshots", "acknowledged", "messages", "sent again or taken back"),
     *("told by readers", "starts without a border", "lost", "doubled", "wrong"),
@@ -34,13 +34,14 @@ def make_report(
         points.setdefault(point, Counter())[action] = count
     return {
         "seed": world.seed,
+        "brokers": world.brokers.count,
         "seconds": round(seconds),
         "epochs": epochs,
         "kills": world.kills,
         "points": {point: dict(sorted(points[point].items())) for point in sorted(points)},
         "faults": {"broker killed": 0, **dict(sorted(world.faults.items()))},
-        "network": {str(fault): count for fault, count in sorted(world.proxy.counts.items())},
-        "requests": dict(sorted(world.proxy.requests.items())),
+        "network": {str(fault): count for fault, count in sorted(world.brokers.counts().items())},
+        "requests": dict(sorted(world.brokers.requests().items())),
         "accidents": dict(sorted(accidents.items())),
         "errors that passed": dict(sorted(world.count_errors().items())),
         "checked": {name: checked.get(name, 0) for name in CHECKED},
@@ -58,4 +59,6 @@ def save_report(report: Mapping[str, Any]) -> None:
     said = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    REPORT.write_text(json.dumps({"commit": said.stdout.strip(), **report}, indent=1, sort_keys=True) + "\n")
+    REPORTS[report["brokers"]].write_text(
+        json.dumps({"commit": said.stdout.strip(), **report}, indent=1, sort_keys=True) + "\n"
+    )

@@ -1,6 +1,6 @@
 """`make chaos`: kills, a bad network, a dying broker, deleted topics and full disks, over tables of both consistencies.
 
-Usage      python -m integration_tests.chaos.run [--kills 2000] [--seconds S] [--seed N] [--record]
+Usage      python -m integration_tests.chaos.run [--kills 2000] [--seconds S] [--seed N] [--brokers 3] [--record]
 Steps      1 an epoch: new tables  2 a round: waves of processes that are killed, then calm; what is pending is
            published, every table and topic is checked  3 an accident to a topic, refused first, then recovered as
            documented  4 tables are dropped, until there were enough kills  5 workers of Spark are killed
@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from integration_tests.chaos.schedule import FULL, Size, plan_wave
 from integration_tests.chaos.tables import KINDS
 from integration_tests.chaos.world import World, open_world, play_wave
 from tablestore_engine.api import Engine
+from tablestore_engine.devservers.kafka_broker import BROKERS
 
 
 @dataclass
@@ -128,7 +129,7 @@ def attack(
     seed: int, kills: int, seconds: float, size: Size, folder: Path, say: Callable[[str], None]
 ) -> Attack:
     """In an empty folder; AssertionError at the first fault."""
-    world, started = open_world(seed, folder, say), time.monotonic()
+    world, started = open_world(seed, folder, say, size.brokers), time.monotonic()
     run = Attack(world, size, say)
 
     def is_over() -> bool:
@@ -155,16 +156,24 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--kills", type=int, default=2_000)
     parser.add_argument("--seconds", type=float, default=4 * 3600)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
-    parser.add_argument("--record", action="store_true", help="write the counts into docs/chaos.json")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="write the counts into docs/chaos.json, with 3 brokers into docs/chaos-three.json",
+    )
+    parser.add_argument("--rounds", type=int, default=FULL.rounds, help="of each five tables")
+    parser.add_argument("--worker-kills", type=int, default=FULL.worker_kills)
+    parser.add_argument("--brokers", type=int, choices=BROKERS, default=1)
     chosen = parser.parse_args(words)
-    print(f"chaos: seed {chosen.seed}, {chosen.kills} kills", flush=True)
+    print(f"chaos: seed {chosen.seed}, {chosen.kills} kills, {chosen.brokers} broker(s)", flush=True)
+    size = replace(FULL, rounds=chosen.rounds, brokers=chosen.brokers, worker_kills=chosen.worker_kills)
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
 
     def say(text: str) -> None:
         print(text, flush=True)
 
     try:
-        report = attack(chosen.seed, chosen.kills, chosen.seconds, FULL, folder, say).report()
+        report = attack(chosen.seed, chosen.kills, chosen.seconds, size, folder, say).report()
     except BaseException:
         print(f"kept: {folder}", flush=True)
         raise

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from integration_tests.chaos.attacker import Trap
+from integration_tests.chaos.brokers import NodeFault, NodeStrike, Whom
 from integration_tests.chaos.proxy import OF_REQUESTS, Fault
 from integration_tests.chaos.tables import KINDS, Kind
 
@@ -40,12 +41,16 @@ class Size:
     publishers: float = 0.6
     worker_kills: int = 0
     begins_calm: bool = False
+    brokers: int = 1
+    strikes: float = 0.7
 
 
 _SOON = 4.0
 # a wave ends with its acks: its longest is for machines that are busy with something else
 SMALL = Size(rounds=2, waves=2, seconds=10.0, broker_kills=0.25, begins_calm=True)
 FULL = Size(rounds=4, waves=3, seconds=4.0, broker_kills=0.25, worker_kills=20)
+# a node that is away is missed after 3 s, and a follower that cannot be reached after 5
+_STRIKE_SECONDS = 12.0
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class Life:
 @dataclass(frozen=True)
 class Wave:
     """`acks`: how many are enough; `rate` and `faults` of the network; `wakes`: who was stopped before goes on.
+    `strikes`: against nodes.
 
     `lives`: of each process of a kind, one after the other; the number behind the writers is a publisher.
     `broker_after`: when the broker is killed; `fill_after`: when the disk is full for a while, None for never.
@@ -79,28 +85,50 @@ class Wave:
     cut_after: float | None = None
     wakes: bool = True
     stagger: float = 0.05
+    strikes: tuple[NodeStrike, ...] = ()
 
 
 def plan_wave(seed: int, epoch: int, number: int, size: Size) -> Wave:
     """Some tables; each is met often, and none always."""
     chance = random.Random(f"{seed}/{epoch}/{number}")
     kinds = tuple(chance.sample(KINDS, chance.randint(3, len(KINDS)) if number else len(KINDS)))
+    is_calm = number == 0 and size.begins_calm
     is_bad = chance.random() < size.bad_weather and (number > 0 or not size.begins_calm)
     kills_broker = chance.random() < size.broker_kills
     plan = _LivesPlan(chance, size, kills_broker=kills_broker)
     return Wave(
         kinds=kinds,
         acks=chance.randint(5, 10 * len(kinds)),
-        seconds=size.seconds,
+        seconds=size.seconds
+        if size.brokers == 1
+        else 2 * size.seconds,  # clients of three take longer to begin
         lives={place: lives for kind in kinds for place, lives in plan.of_kind(kind)},
         rate=chance.choice((0.03, 0.1, 0.25)) if is_bad else 0.0,
         faults=tuple(chance.sample(OF_REQUESTS, chance.randint(1, len(OF_REQUESTS)))) if is_bad else (),
-        broker_after=chance.uniform(0.1, _SOON) if kills_broker else None,
+        broker_after=_broker_after(chance, size, kills_broker=kills_broker),
         fill_after=chance.uniform(0.1, 1.0) if chance.random() < size.full_disks else None,
         cut_after=chance.uniform(0.2, _SOON) if chance.random() < 0.2 else None,
         wakes=chance.random() < 0.7,
         stagger=chance.choice((0.0, 0.01, 0.1)),
+        strikes=() if is_calm else tuple(_strikes(chance, size)),
     )
+
+
+def _broker_after(chance: random.Random, size: Size, *, kills_broker: bool) -> float | None:
+    """Of three brokers a strike says more."""
+    return chance.uniform(0.1, _SOON) if kills_broker and size.brokers == 1 else None
+
+
+def _strikes(chance: random.Random, size: Size) -> Iterator[NodeStrike]:
+    """One at a time: with two at once on three nodes a wave is mostly waiting."""
+    if size.brokers > 1 and chance.random() < size.strikes:
+        fault = chance.choice(tuple(NodeFault))
+        yield NodeStrike(
+            chance.uniform(0.1, _SOON),
+            fault,
+            chance.choice(tuple(Whom)),
+            chance.uniform(0.5, _STRIKE_SECONDS),
+        )
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What the chaos suite attacks: a warehouse on a small disk, a broker behind the proxy, and processes that die.
+"""What the chaos suite attacks: a warehouse on a small disk, brokers behind proxies, and processes that die.
 
 Steps      1 fork from a server that has imported everything 2 until enough is acknowledged, or it took long enough:
            faults as planned; a dead broker is started again on the same data 3 SIGKILL for all that still live, but
@@ -19,15 +19,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from integration_tests.chaos.attacker import Job, publish_turns, write_turns
+from integration_tests.chaos.brokers import Brokers, NodeStrike
 from integration_tests.chaos.judge import read_acks
-from integration_tests.chaos.proxy import Proxy, Weather
 from integration_tests.chaos.schedule import Life, Wave
 from integration_tests.chaos.tables import Kind
-from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 
 _DISK = "96m"
 _FILE_LIMIT = 2_000
@@ -42,8 +42,7 @@ class World:
 
     seed: int
     root: Path
-    proxy: Proxy
-    broker: BrokerInfo
+    brokers: Brokers
     is_mounted: bool
     kills: int = 0
     faults: Counter[str] = field(default_factory=Counter)
@@ -53,8 +52,8 @@ class World:
 
     @property
     def url(self) -> str:
-        """Of the broker, by the proxy."""
-        return f"127.0.0.1:{self.proxy.port}"
+        """Of the brokers, by the proxies."""
+        return self.brokers.url
 
     @property
     def disk(self) -> Path:
@@ -66,23 +65,9 @@ class World:
         """On it."""
         return self.disk / "warehouse"
 
-    def start_broker(self) -> None:
-        """Again, on the same data."""
-        self.broker = start_broker(self.root / "broker", advertised=self.proxy.port)
-        self.proxy.target = int(self.broker.url.rpartition(":")[2])
-        (self.root / "broker.pid").write_text(str(self.broker.pid))
-
-    def kill_broker(self) -> None:
-        """Now."""
-        os.kill(self.broker.pid, signal.SIGKILL)
-
-    def is_broker_dead(self) -> bool:
-        """It is our child: whoever killed it."""
-        return os.waitpid(self.broker.pid, os.WNOHANG)[0] != 0
-
     def calm(self) -> None:
         """No fault is left over."""
-        self.proxy.calm()
+        self.brokers.calm()
         self.fill(full=False)
 
     def fill(self, *, full: bool) -> None:
@@ -140,23 +125,21 @@ class World:
             _kill(process)
         if keep and self.is_mounted:
             shutil.copytree(self.disk, self.root / "disk-kept")
-        stop_broker(self.root / "broker")
-        self.proxy.close()
+        self.brokers.close()
         if self.is_mounted:
             subprocess.run(["umount", "--lazy", str(self.disk)], check=True)
 
 
-def open_world(seed: int, root: Path, say: Callable[[str], None]) -> World:
-    """In an empty folder."""
+def open_world(seed: int, root: Path, say: Callable[[str], None], brokers: int = 1) -> World:
+    """In an empty folder; `brokers`: how many."""
     disk = root / "disk"
     disk.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", str(disk)]
     mounted = os.geteuid() == 0 and subprocess.run(mount, capture_output=True, check=False).returncode == 0
-    proxy = Proxy()
-    broker = start_broker(root / "broker", advertised=proxy.port, say=say)
-    world = World(seed, root, proxy, broker, mounted)
-    world.start_broker()
-    return world
+    faults: Counter[str] = Counter()
+    attacked = Brokers(root / "broker", root, brokers, faults)
+    attacked.start(say)
+    return World(seed, root, attacked, mounted, faults=faults)
 
 
 def play_wave(world: World, wave: Wave, epoch: int, chance: random.Random) -> None:
@@ -172,19 +155,17 @@ def play_wave(world: World, wave: Wave, epoch: int, chance: random.Random) -> No
         slot.file_limit = limit if slot.number == 0 else None
     before = _count_acks(world, slots)
     if wave.faults:
-        world.proxy.disturb(Weather(random.Random(chance.random()), wave.rate, wave.faults))
+        world.brokers.disturb(chance, wave.rate, wave.faults)
     for slot in slots:
         slot.begin()
     if wave.wakes:
         world.wake()
-    _watch(world, wave, slots, lambda: _count_acks(world, slots) - before >= wave.acks)
+    _Watch(world, wave, slots, epoch, chance).run(lambda: _count_acks(world, slots) - before >= wave.acks)
     for slot in slots:
         time.sleep(chance.uniform(0, wave.stagger))
         slot.end()
     world.reap()
     world.calm()
-    if world.is_broker_dead():
-        _revive(world)
 
 
 @dataclass
@@ -265,45 +246,60 @@ def _state_of(pid: int) -> str:
         return ""
 
 
-def _watch(world: World, wave: Wave, slots: Sequence[_Slot], is_enough: Callable[[], bool]) -> None:
-    """Faults at their time, until the wave is over."""
-    started = time.monotonic()
-    until, full_until = started + wave.seconds, 0.0
-    todo = {
-        name: started + after
-        for name, after in (
-            ("broker", wave.broker_after),
-            ("fill", wave.fill_after),
-            ("cut", wave.cut_after),
-        )
-        if after is not None
-    }
-    while time.monotonic() < until and (todo or not is_enough()):
-        now = time.monotonic()
-        for name in [name for name, at in todo.items() if at <= now]:
-            del todo[name]
-            if name == "broker":
-                world.kill_broker()
-            elif name == "fill":
-                world.fill(full=True)
-                full_until = now + _FULL_SECONDS
-                world.faults["disk full"] += 1
-            else:
-                world.proxy.cut_all()
-                world.faults["all connections cut"] += 1
-        if full_until and now > full_until:
-            world.fill(full=False)
-        if world.is_broker_dead():
-            _revive(world)
-            until = time.monotonic() + _BACK_SECONDS
-        for slot in slots:
-            slot.watch()
-        time.sleep(0.01)
+@dataclass
+class _Watch:
+    """Over a wave: faults at their time, until it is over."""
 
+    world: World
+    wave: Wave
+    slots: Sequence[_Slot]
+    epoch: int
+    chance: random.Random
+    full_until: float = 0.0
 
-def _revive(world: World) -> None:
-    world.faults["broker killed"] += 1
-    world.start_broker()
+    def run(self, is_enough: Callable[[], bool]) -> None:
+        """Until enough is acknowledged and all faults were there, or it took too long."""
+        started = time.monotonic()
+        until = started + self.wave.seconds
+        todo = sorted(((started + after, act) for after, act in self._plan()), key=lambda one: one[0])
+        while time.monotonic() < until and (todo or not is_enough()):
+            while todo and todo[0][0] <= time.monotonic():
+                todo.pop(0)[1]()
+                until = max(until, self.world.brokers.back_at() + _BACK_SECONDS)
+            if self.full_until and time.monotonic() > self.full_until:
+                self.world.fill(full=False)
+            self.world.brokers.find_dead()
+            if self.world.brokers.is_due():
+                self.world.brokers.come_back()
+                until = time.monotonic() + _BACK_SECONDS
+            for slot in self.slots:
+                slot.watch()
+            time.sleep(0.01)
+
+    def _plan(self) -> Iterator[tuple[float, Callable[[], None]]]:
+        """(after, act)."""
+        wave = self.wave
+        if wave.broker_after is not None:
+            yield wave.broker_after, self.world.brokers.kill
+        if wave.fill_after is not None:
+            yield wave.fill_after, self._fill
+        if wave.cut_after is not None:
+            yield wave.cut_after, self._cut
+        for one in wave.strikes:
+            yield one.after, partial(self._strike, one)
+
+    def _fill(self) -> None:
+        self.world.fill(full=True)
+        self.full_until = time.monotonic() + _FULL_SECONDS
+        self.world.faults["disk full"] += 1
+
+    def _cut(self) -> None:
+        self.world.brokers.cut_all()
+        self.world.faults["all connections cut"] += 1
+
+    def _strike(self, strike: NodeStrike) -> None:
+        kind = self.chance.choice(self.wave.kinds)
+        self.world.brokers.strike(strike, kind.topic(self.epoch, self.world.seed), self.chance)
 
 
 def _count_acks(world: World, slots: Sequence[_Slot]) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from integration_tests.chaos.attacker import ack_file, note
+from integration_tests.chaos.brokers import NodeFault, Whom
 from integration_tests.chaos.judge import Judge, read_topic
 from integration_tests.chaos.run import attack
 from integration_tests.chaos.schedule import AIMS, FULL, SMALL, plan_wave
@@ -48,6 +50,27 @@ def test_a_schedule_comes_from_its_seed() -> None:
     assert points >= {one for one in CRASH_POINTS if one.startswith("log.")}
     assert {trap.action for trap in traps} == {"die", "stop", "broker", "broker-and-die"}
     assert {kind.name for wave in waves for kind in wave.kinds} == {kind.name for kind in KINDS}
+
+
+def test_a_schedule_for_three_brokers_has_every_fault() -> None:
+    """Each fault of a node and each way to choose the node is met; of one broker there is none."""
+    size = replace(FULL, brokers=3)
+    waves = [plan_wave(SEED, epoch, wave, size) for epoch in range(8) for wave in range(12)]
+    strikes = [one for wave in waves for one in wave.strikes]
+    assert {one.fault for one in strikes} == set(NodeFault)
+    assert {one.whom for one in strikes} == set(Whom)
+    assert not any(plan_wave(SEED, epoch, wave, FULL).strikes for epoch in range(8) for wave in range(12))
+
+
+@pytest.mark.nightly
+def test_a_minute_of_chaos_with_three_brokers(tmp_path: Path) -> None:
+    """Nodes die, freeze, are cut off and replaced besides: nothing is lost, doubled or wrong."""
+    size = replace(SMALL, brokers=3, strikes=1.0)
+    report = attack(SEED, kills=1, seconds=0, size=size, folder=tmp_path, say=print).report()
+    assert report["brokers"] == 3
+    assert sum(report["faults"].get(fault, 0) for fault in NodeFault) >= 1
+    assert report["checked"]["snapshots"] > 5
+    assert (report["checked"]["lost"], report["checked"]["doubled"]) == (0, 0)
 
 
 def quiet_table(root: Path, broker: BrokerInfo, kind: Kind, epoch: int) -> tuple[Engine, Judge]:
