@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tablestore_engine.options import OPTIONS
 
@@ -193,7 +194,15 @@ def render_chaos() -> str:
 
 
 def _chaos_lines() -> list[str]:
-    run = json.loads((ROOT / "docs/chaos.json").read_text())
+    """Of one broker; of three where such a run was recorded."""
+    three = ROOT / "docs/chaos-three.json"
+    lines = _lines_of_run(json.loads((ROOT / "docs/chaos.json").read_text()))
+    if three.exists():
+        lines += ["### Three brokers", *_lines_of_run(json.loads(three.read_text()))]
+    return lines
+
+
+def _lines_of_run(run: Mapping[str, Any]) -> list[str]:
     checked = run["checked"]
     versions = ", ".join(f"{name} {number}" for name, number in sorted(run["versions"].items()))
     lines = [
