@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -31,6 +32,8 @@ from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.files.parquet_input import FooterChecks
 from tablestore_engine.store.metadata.identity import find_identity, table_gone
+from tablestore_engine.store.metadata.schemas import SchemaStore
+from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.metadata.source_positions import encode_steps, positions_of, steps_back
 from tablestore_engine.store.metadata.tags import TagStore
@@ -83,7 +86,27 @@ class TableStore:
     @property
     def context(self) -> TableContext:
         """The stores of this branch of the table that lies here now. One operation takes them once."""
-        identity = find_identity(self.fileio, self.location)
+        return self._context_of(find_identity(self.fileio, self.location))
+
+    def find_seen(self) -> TableContext | None:
+        """The same with what an operation needs at its begin, its newest snapshot and schema (`seen`), in three round
+        trips; None when there is no table. Raises NotFound TS1310 for a damaged one.
+        """
+        layout = TableLayout(self.location, self.branch)
+        looks: list[Callable[[], Any]] = [
+            partial(find_identity, self.fileio, self.location),
+            SchemaStore(self.fileio, layout).list_ids,
+            SnapshotStore(self.fileio, layout).read_latest_hint,
+        ]
+        identity, ids, hint = self.fileio.run_together(looks)
+        if identity is None:
+            return None
+        context = self._context_of(identity)
+        newest = context.snapshots.find_latest_from(hint)
+        schema = context.find_schema_at(newest, ids)
+        return None if schema is None else replace(context, seen=SeenTable(newest, schema))
+
+    def _context_of(self, identity: str | None) -> TableContext:
         for held in self._held:
             if held.guard.identity == identity:
                 return held
@@ -187,7 +210,7 @@ class TableStore:
         self, rules: Retention | None = None, *, log: Hold | None = None, dry_run: bool = False
     ) -> ExpireReport:
         """Let old snapshots go, by default as the table's options say. See store.expiry.expire_snapshots."""
-        context = self.context
+        context = self.find_seen() or self.context
         if rules is None:
             rules = TableTraits(context.latest_schema()).retention
         return expire_snapshots(context, rules, log=log, dry_run=dry_run)
@@ -250,9 +273,12 @@ class TableStore:
 
     # ---- writing -------------------------------------------------------------------------------------------
 
-    def write(self, request: WriteRequest) -> CommitReport:
-        """Write rows of this process in one commit. See WriteRequest for what can be asked."""
-        context = self.context
+    def write(self, request: WriteRequest, seen: TableContext | None = None) -> CommitReport:
+        """Write rows of this process in one commit. See WriteRequest for what can be asked.
+
+        `seen`: what find_seen gave to this operation; its snapshot is the base of the first try.
+        """
+        context = seen or self.find_seen() or self.context
         return _commit(context, lambda where, early: RowsWrite(where, request, early), request)
 
     def write_changes(self, make_changes: MakeChanges, request: WriteRequest) -> CommitReport:
@@ -285,6 +311,8 @@ def _commit(
     committer, stage = committer_of(context), request.stage
     identity = CommitIdentity.of(context.runtime, request.commit_user, request.commit_identifier)
 
+    seen, context = context.seen, replace(context, seen=None if request.new_schema else context.seen)
+
     def retries_max() -> int:
         return TableTraits(context.latest_schema()).retries_max
 
@@ -308,6 +336,7 @@ def _commit(
             destination=destination,
             properties=request.properties,
             retries_max=retries_max,
+            seen=seen,
         )
     except StageExistsError:
         return append(str(stage))

@@ -41,6 +41,7 @@ from tablestore_engine.store.commit.snapshot_claim import (
 from tablestore_engine.store.commit.snapshot_files import DeltaFiles, Planned, SnapshotFiles
 from tablestore_engine.store.metadata.commit_history import following_properties
 from tablestore_engine.store.metadata.manifests import ManifestStore
+from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.metadata.source_positions import check_steps, steps_of
 
 __all__ = ["CommitIdentity", "CommitReport", "Committer", "Plan"]
@@ -72,13 +73,16 @@ class Committer:
         destination: Destination | None = None,
         properties: Mapping[str, str] | None = None,
         retries_max: Callable[[], int] = lambda: 100,
+        seen: SeenTable | None = None,
     ) -> CommitReport:
         """Run `plan` until its snapshot is claimed; `retries_max` is asked once somebody was quicker.
+
+        `seen`: what this operation saw of the table; the first turn plans on it.
 
         Raises RetryError TS1305, TS1365, TS1471, OutcomeUnknown TS1306, StorageError, FixRequest TS1470,
         StageExistsError.
         """
-        attempt = _Attempt(self, plan, identity, destination or self.main, properties or {})
+        attempt = _Attempt(self, plan, identity, destination or self.main, properties or {}, seen)
         try:
             return self._run(attempt, retries_max)
         except FileNotFoundError:
@@ -205,6 +209,7 @@ class _Attempt:
     identity: CommitIdentity
     destination: Destination
     properties: Mapping[str, str]
+    seen: SeenTable | None = None
     lost: bool = False
     claimed_schema: bool = False
     _first_base: int | None = None
@@ -219,7 +224,7 @@ class _Attempt:
     def run(self) -> CommitReport | None:
         """One turn: a report, or None when another turn is needed."""
         self.lost = False
-        base = self.committer.main.snapshots.find_latest()
+        base = self._look()
         done = self.destination.find_committed(
             self.identity, base, self._first_base if self._searched else None
         )
@@ -232,8 +237,14 @@ class _Attempt:
         self._kept = check_steps(self.committer.main.snapshots, base, self.properties, steps)
         planned = self._plan_on(base)
         if planned.is_nothing and not steps:
-            return report_of_nothing(base, planned, self.identity)
+            nothing = report_of_nothing(base, planned, self.identity)
+            return replace(nothing, seen=SeenTable(base, planned.schema))
         return self._claim(base, planned)
+
+    def _look(self) -> Snapshot | None:
+        """The newest snapshot: once as the operation saw it, then as it is."""
+        seen, self.seen = self.seen, None
+        return self.committer.main.snapshots.find_latest() if seen is None else seen.snapshot
 
     def give_up(self) -> None:
         """Forget the plan and delete its files. REQUIRES that its claim surely lost."""
@@ -291,7 +302,8 @@ class _Attempt:
         staged = target.settle(snapshot)
         if planned.then_again:
             return None
-        return replace(report_of(snapshot), staged=staged, early=early_answers(planned))
+        seen = SeenTable(snapshot, planned.schema) if staged is None else None
+        return replace(report_of(snapshot), staged=staged, early=early_answers(planned), seen=seen)
 
     def _signed(self, base: Snapshot | None, draft: Snapshot, planned: Planned) -> Snapshot:
         """Identity and properties; a preparing step has its own user, else recovery would take it for the commit."""

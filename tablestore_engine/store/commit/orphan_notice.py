@@ -14,10 +14,10 @@ PAIMON     other engines know nothing of it: for their writers the grace period 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from tablestore_engine.errors import NotFound, RetryError
 from tablestore_engine.fileio.base import FileIO
@@ -40,23 +40,32 @@ class Sweeps:
 
     def check(self, snapshot: Snapshot, base: Snapshot | None) -> None:
         """Step b. REQUIRES that the temporary file of the claim is there, and `base`. Raises RetryError TS1328."""
-        paths = {path.rpartition("/")[2]: path for path in self._new_paths(snapshot, base)}
-        going = [
-            name
-            for one in self.fileio.list(self.layout.sweeps_dir)
-            if one.name.startswith(SWEEP_PREFIX)
-            for name in self._read(one.path) & paths.keys()
-        ]
-        gone = (name for name, path in paths.items() if not self.fileio.exists(path))
-        lost = next(itertools.chain(going, gone), None)
+        lost = self.find_lost(snapshot, base)
         if lost is not None:
-            raise RetryError(
-                "TS1328",
-                f"a commit to {self.layout.location} came too late",
-                why=f"its file {lost} was taken for an orphan file: in no snapshot, and older than the grace period "
-                "of `tablestore orphans --delete`",
-                fix="run it again; give such a cleaning more grace than your slowest write takes",
-            )
+            raise self.too_late(lost)
+
+    def find_lost(self, snapshot: Snapshot, base: Snapshot | None) -> str | None:
+        """The name of a file of the claim that is going or gone, None when all are safe. REQUIRES as `check`.
+
+        Names are looked for before files: who deleted between the two had announced it before.
+        """
+        paths = {path.rpartition("/")[2]: path for path in self._new_paths(snapshot, base)}
+        for one in self.fileio.list(self.layout.sweeps_dir):
+            if one.name.startswith(SWEEP_PREFIX):
+                for name in self._read(one.path) & paths.keys():
+                    return name
+        there = self.fileio.run_together([partial(self.fileio.exists_file, path) for path in paths.values()])
+        return next((name for name, is_there in zip(paths, there, strict=True) if not is_there), None)
+
+    def too_late(self, lost: str) -> RetryError:
+        """TS1328: the commit's files were taken for orphan files."""
+        return RetryError(
+            "TS1328",
+            f"a commit to {self.layout.location} came too late",
+            why=f"its file {lost} was taken for an orphan file: in no snapshot, and older than the grace period "
+            "of `tablestore orphans --delete`",
+            fix="run it again; give such a cleaning more grace than your slowest write takes",
+        )
 
     @contextmanager
     def begun(self, uuid: str, names: Collection[str]) -> Iterator[None]:

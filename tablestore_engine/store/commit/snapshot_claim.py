@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.schema import TableSchema
@@ -22,7 +23,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.commit.commit_report import CommitIdentity
 from tablestore_engine.store.commit.orphan_notice import Sweeps
-from tablestore_engine.store.metadata.commit_history import find_pair, follows, goes_back_to
+from tablestore_engine.store.metadata.commit_history import base_of, find_pair, follows, goes_back_to
 from tablestore_engine.store.metadata.identity import TableGuard
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
@@ -108,12 +109,14 @@ class MainDestination:
     def settle(self, snapshot: Snapshot) -> str | None:
         """LATEST and what other engines see as schema, between two crash points. Nothing here undoes the commit."""
         self.runtime.crash_point("commit.claimed")
+        looks: list[Callable[[], Any]] = [
+            self.guard.check,
+            partial(self.snapshots.write_hints, snapshot.id),
+            self.schemas.get_newest_id,
+        ]
         with suppress(OSError, TablestoreError):
-            self.guard.check()
-            self.snapshots.write_hints(snapshot.id)
-            if (
-                self.schemas.get_newest_id() != snapshot.schema_id
-            ):  # else none lies above it: nothing to look at
+            newest = self.guard.fileio.run_together(looks)[-1]
+            if newest != snapshot.schema_id:  # else none lies above it: nothing to look at
                 self.cover_schemas()
         self.runtime.crash_point("commit.done")
         return None
@@ -128,11 +131,17 @@ class MainDestination:
 
     def _check_place(self, snapshot: Snapshot) -> Callable[[], None]:
         def check() -> None:
-            self.guard.check()
-            base = self.snapshots.find(snapshot.id - 1)
+            planned_on = self.snapshots.find_known(snapshot.id - 1, base_of(snapshot))
+            looks: list[Callable[[], Any]] = [
+                self.guard.check,
+                partial(self.snapshots.find, snapshot.id - 1),
+                partial(self.sweeps.find_lost, snapshot, planned_on),
+            ]
+            _, base, lost = self.guard.fileio.run_together(looks)
             if not self._is_next(snapshot, base):
                 raise OvertakenError
-            self.sweeps.check(snapshot, base)
+            if lost is not None:
+                raise self.sweeps.too_late(lost)
 
         return check
 
@@ -146,7 +155,7 @@ class MainDestination:
 
     def _is_in_line(self, snapshot: Snapshot) -> bool:
         """Whether it is on its base, or its base has expired behind the claim: then the newest one goes back to it."""
-        base = self.snapshots.find(snapshot.id - 1)
+        base = self.snapshots.find_file(snapshot.id - 1)  # files go oldest first: while it is there, so is ours
         if base is not None:
             return follows(snapshot, base)
         if any(number < snapshot.id for number in self.snapshots.list_ids()):

@@ -1,0 +1,20 @@
+"""What an operation saw of a table at its begin: handed down, so that its steps do not ask the store again.
+
+INVARIANT  it is right at one instant of the operation that looked, and is never kept beyond it. A plan may be made on
+           it, since the claim looks at the table again; a retry looks anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class SeenTable:
+    """`snapshot`: the newest one, None when there is none; `schema`: the table's (see schemas)."""
+
+    snapshot: Snapshot | None
+    schema: TableSchema
