@@ -104,7 +104,7 @@ class TableStore:
         context = self._context_of(identity)
         newest = context.snapshots.find_latest_from(hint)
         schema = context.find_schema_at(newest, ids)
-        return None if schema is None else replace(context, seen=SeenTable(newest, schema))
+        return None if schema is None else replace(context, seen=SeenTable(identity, newest, schema))
 
     def _context_of(self, identity: str | None) -> TableContext:
         for held in self._held:
@@ -207,10 +207,20 @@ class TableStore:
         return TagStore(context.fileio, context.layout, context.snapshots)
 
     def expire(
-        self, rules: Retention | None = None, *, log: Hold | None = None, dry_run: bool = False
+        self,
+        rules: Retention | None = None,
+        *,
+        log: Hold | None = None,
+        dry_run: bool = False,
+        seen: SeenTable | None = None,
     ) -> ExpireReport:
-        """Let old snapshots go, by default as the table's options say. See store.expiry.expire_snapshots."""
-        context = self.find_seen() or self.context
+        """Expire old snapshots, by default as the table's options say. See store.expiry.expire_snapshots.
+
+        `seen`: what this operation saw of the table; None: look now.
+        """
+        context = self.context if seen is not None else self.find_seen() or self.context
+        if seen is not None and seen.identity == context.guard.identity:
+            context = replace(context, seen=seen)
         if rules is None:
             rules = TableTraits(context.latest_schema()).retention
         return expire_snapshots(context, rules, log=log, dry_run=dry_run)

@@ -238,7 +238,7 @@ class _Attempt:
         planned = self._plan_on(base)
         if planned.is_nothing and not steps:
             nothing = report_of_nothing(base, planned, self.identity)
-            return replace(nothing, seen=SeenTable(base, planned.schema))
+            return replace(nothing, seen=SeenTable(self.committer.main.guard.identity, base, planned.schema))
         return self._claim(base, planned)
 
     def _look(self) -> Snapshot | None:
@@ -302,7 +302,7 @@ class _Attempt:
         staged = target.settle(snapshot)
         if planned.then_again:
             return None
-        seen = SeenTable(snapshot, planned.schema) if staged is None else None
+        seen = SeenTable(committer.main.guard.identity, snapshot, planned.schema) if staged is None else None
         return replace(report_of(snapshot), staged=staged, early=early_answers(planned), seen=seen)
 
     def _signed(self, base: Snapshot | None, draft: Snapshot, planned: Planned) -> Snapshot:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from tablestore_engine.errors import TablestoreError
+from tablestore_engine.errors import NotFound, TablestoreError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
@@ -135,15 +135,24 @@ class MainDestination:
             looks: list[Callable[[], Any]] = [
                 self.guard.check,
                 partial(self.snapshots.find, snapshot.id - 1),
-                partial(self.sweeps.find_lost, snapshot, planned_on),
+                partial(self._find_lost, snapshot, planned_on),
             ]
             _, base, lost = self.guard.fileio.run_together(looks)
             if not self._is_next(snapshot, base):
                 raise OvertakenError
+            if isinstance(lost, NotFound):
+                raise lost
             if lost is not None:
                 raise self.sweeps.too_late(lost)
 
         return check
+
+    def _find_lost(self, snapshot: Snapshot, base: Snapshot | None) -> str | NotFound | None:
+        """As Sweeps; the error where metadata of the base is missing, which is only one while the base is there."""
+        try:
+            return self.sweeps.find_lost(snapshot, base)
+        except NotFound as missing:
+            return missing
 
     def _is_next(self, snapshot: Snapshot, base: Snapshot | None) -> bool:
         """Whether `base`, which is there now, is what this one was planned on. When that has expired, this number was

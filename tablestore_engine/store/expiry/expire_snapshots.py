@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tablestore_engine.errors import FixRequest, NotFound, TablestoreError, Unsupported
 from tablestore_engine.format.layout import find_floor_id
@@ -34,7 +35,7 @@ from tablestore_engine.store.expiry.expiry_holds import (
     has_own_changelog,
     list_idle_consumers,
 )
-from tablestore_engine.store.expiry.expiry_rules import Choice, Hold, pick_expired
+from tablestore_engine.store.expiry.expiry_rules import Choice, Hold, NextLook, pick_expired
 from tablestore_engine.store.expiry.referenced_files import (
     Files,
     NamedFiles,
@@ -53,7 +54,7 @@ _OTHERS = "another expiry or a rollback is at work"
 class ExpireReport:
     """Snapshots first <= id < end went (dry run: would go), with so many files; `bytes` of those whose size is known.
 
-    `reason`: why the snapshot `end` stays.
+    `reason`: why the snapshot `end` stays. `again`: as of Choice.
     """
 
     first: int
@@ -61,6 +62,7 @@ class ExpireReport:
     files: int
     bytes: int
     reason: str
+    again: NextLook | None = field(default=None, compare=False)
 
     @property
     def snapshots(self) -> int:
@@ -103,7 +105,7 @@ def expire_snapshots(
     if choice.is_nothing:
         if not dry_run:
             _remove_floors(context, choice.first)  # of an expiry that died in its last step
-        return _nothing(choice.first, choice.reason)
+        return replace(_nothing(choice.first, choice.reason), again=choice.again)
     if has_own_changelog(context):
         raise Unsupported(
             "TS1393",
@@ -130,7 +132,13 @@ def _nothing(at: int, reason: str) -> ExpireReport:
 def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) -> Choice:
     """The range, from the oldest file on: what an earlier expiry left belongs to it. Mostly two small reads."""
     snapshots = context.snapshots
-    latest, earliest, floor = snapshots.find_latest_id(), snapshots.find_earliest_id(), snapshots.find_floor()
+    seen = context.seen
+    looks: list[Callable[[], Any]] = [
+        snapshots.find_latest_id if seen is None else lambda: seen.snapshot and seen.snapshot.id,
+        snapshots.find_earliest_id,
+        snapshots.find_floor,
+    ]
+    latest, earliest, floor = context.fileio.run_together(looks)
     if latest is None or earliest is None:
         return Choice(0, 0, "there is no snapshot")
 

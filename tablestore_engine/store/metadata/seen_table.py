@@ -14,7 +14,10 @@ from tablestore_engine.format.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class SeenTable:
-    """`snapshot`: the newest one, None when there is none; `schema`: the table's (see schemas)."""
+    """`identity`: of the table that was looked at; `snapshot`: the newest one, None when there is none; `schema`: the
+    table's (see schemas).
+    """
 
+    identity: str | None
     snapshot: Snapshot | None
     schema: TableSchema
