@@ -104,7 +104,7 @@ class TableStore:
         context = self._context_of(identity)
         newest = context.snapshots.find_latest_from(hint)
         schema = context.find_schema_at(newest, ids)
-        return None if schema is None else replace(context, seen=SeenTable(identity, newest, schema))
+        return None if schema is None else replace(context, seen=SeenTable(identity, newest, schema, ids[-1]))
 
     def _context_of(self, identity: str | None) -> TableContext:
         for held in self._held:
@@ -360,7 +360,12 @@ def committer_of(context: TableContext) -> Committer:
         files=SnapshotFiles(context.fileio, context.layout, context.manifests, context.runtime),
         manifests=context.manifests,
         main=MainDestination(
-            context.snapshots, context.schemas, context.guard, context.sweeps, context.runtime
+            context.snapshots,
+            context.schemas,
+            context.guard,
+            context.sweeps,
+            context.runtime,
+            None if context.seen is None else context.seen.newest_schema_id,
         ),
         runtime=context.runtime,
     )

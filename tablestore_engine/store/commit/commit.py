@@ -186,8 +186,7 @@ class Committer:
 
     def delete(self, paths: Sequence[str]) -> None:
         """Remove files of a plan that surely lost. REQUIRES that this process created them."""
-        for path in paths:
-            self.fileio.delete(path)
+        self.fileio.delete_many(paths)
 
 
 def overtaken(location: str, lost: int) -> RetryError:
@@ -273,9 +272,10 @@ class _Attempt:
 
     def _claim(self, base: Snapshot | None, planned: Planned) -> CommitReport | None:
         committer = self.committer
-        if self._delta is None:
-            self._delta = committer.files.write_delta(planned)
-        draft, base_paths = committer.files.write_base(base, planned, self._delta)
+        with committer.files.written_together() as files:
+            delta = self._delta or files.write_delta(planned)
+            draft, base_paths = files.write_base(base, planned, delta)
+        self._delta = delta
         snapshot = self._signed(base, draft, planned)
         committer.runtime.crash_point("commit.manifests")
         target = committer.main if planned.then_again else self.destination

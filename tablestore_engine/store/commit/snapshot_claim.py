@@ -74,13 +74,16 @@ class Destination(Protocol):
 
 @dataclass(frozen=True)
 class MainDestination:
-    """The branch that a table handle was opened on."""
+    """The branch that a table handle was opened on. `newest_schema_id`: the highest number of a schema file, as the
+    operation saw it; None: it has not looked.
+    """
 
     snapshots: SnapshotStore
     schemas: SchemaStore
     guard: TableGuard
     sweeps: Sweeps
     runtime: Runtime
+    newest_schema_id: int | None = None
 
     def find_committed(
         self, identity: CommitIdentity, base: Snapshot | None, after: int | None
@@ -100,22 +103,29 @@ class MainDestination:
             self.runtime.crash_point("commit.schema")
         if not self.snapshots.claim(snapshot, self._check_place(snapshot)):
             return False
-        return not self._take_back_out_of_line(snapshot)
+        self.runtime.crash_point("commit.claimed")
+        looks: list[Callable[[], Any]] = [partial(self._is_in_line, snapshot), partial(self._hint, snapshot)]
+        is_in_line, _ = self.guard.fileio.run_together(looks)
+        if not is_in_line:
+            self._take_back(snapshot)
+        return bool(is_in_line)
+
+    def _hint(self, snapshot: Snapshot) -> None:
+        """LATEST, in the folder of this table: best effort."""
+        with suppress(OSError, TablestoreError):
+            self.guard.fileio.run_together(
+                [self.guard.check, partial(self.snapshots.write_hints, snapshot.id)]
+            )
 
     def find_claimed(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot of that id."""
         return self.snapshots.find(snapshot_id)
 
     def settle(self, snapshot: Snapshot) -> str | None:
-        """LATEST and what other engines see as schema, between two crash points. Nothing here undoes the commit."""
-        self.runtime.crash_point("commit.claimed")
-        looks: list[Callable[[], Any]] = [
-            self.guard.check,
-            partial(self.snapshots.write_hints, snapshot.id),
-            self.schemas.get_newest_id,
-        ]
+        """What other engines see as schema. Nothing here undoes the commit."""
         with suppress(OSError, TablestoreError):
-            newest = self.guard.fileio.run_together(looks)[-1]
+            # of the operation's begin, where it has looked: what came since is covered by the next commit
+            newest = self.schemas.get_newest_id() if self.newest_schema_id is None else self.newest_schema_id
             if newest != snapshot.schema_id:  # else none lies above it: nothing to look at
                 self.cover_schemas()
         self.runtime.crash_point("commit.done")
@@ -172,8 +182,9 @@ class MainDestination:
         newest = self.snapshots.find_latest()
         return newest is not None and goes_back_to(self.snapshots, newest, snapshot)
 
-    def _take_back_out_of_line(self, snapshot: Snapshot) -> bool:
-        if self._is_in_line(snapshot):
-            return False
+    def _take_back(self, snapshot: Snapshot) -> None:
+        """It is out of line: nobody may build on it, and LATEST must not name it."""
         self.snapshots.delete_own(snapshot)
-        return True
+        newest = self.snapshots.find_latest()
+        if newest is not None:
+            self._hint(newest)

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from pyroaring import BitMap
@@ -80,7 +81,7 @@ class ManifestStore:
     layout: TableLayout
     runtime: Runtime
     memory: FileMemory = field(default_factory=FileMemory, compare=False, repr=False)
-    noted: list[str] | None = field(default=None, compare=False, repr=False)
+    waiting: list[tuple[str, bytes]] | None = field(default=None, compare=False, repr=False)
 
     # ---- reading -------------------------------------------------------------------------------------------
 
@@ -134,19 +135,26 @@ class ManifestStore:
     # ---- writing -------------------------------------------------------------------------------------------
 
     def _write(self, path: str, data: bytes) -> None:
-        self.fileio.write(path, data)
-        if self.noted is not None:
-            self.noted.append(path)
+        if self.waiting is None:
+            self.fileio.write(path, data)
+        else:
+            self.waiting.append((path, data))
 
     @contextmanager
-    def all_or_none(self) -> Iterator[ManifestStore]:
-        """The same store: when the disk refuses a file (StorageError), those written before it inside are deleted."""
-        noted: list[str] = []
+    def written_together(self) -> Iterator[ManifestStore]:
+        """The same store, whose files are written when the block ends well, together: their names and sizes are known
+        before. When the disk refuses one of them (StorageError), all are deleted. A block inside another one writes
+        nothing itself.
+        """
+        if self.waiting is not None:
+            yield self
+            return
+        waiting: list[tuple[str, bytes]] = []
+        yield replace(self, waiting=waiting)
         try:
-            yield replace(self, noted=noted)
+            self.fileio.run_together([partial(self.fileio.write, path, data) for path, data in waiting])
         except StorageError:
-            for path in noted:
-                self.fileio.delete(path)
+            self.fileio.delete_many([path for path, _ in waiting])
             raise
 
     def write_manifests(

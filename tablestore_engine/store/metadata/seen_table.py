@@ -15,9 +15,10 @@ from tablestore_engine.format.snapshot import Snapshot
 @dataclass(frozen=True)
 class SeenTable:
     """`identity`: of the table that was looked at; `snapshot`: the newest one, None when there is none; `schema`: the
-    table's (see schemas).
+    table's (see schemas); `newest_schema_id`: the highest number of a schema file, None where nobody looked.
     """
 
     identity: str | None
     snapshot: Snapshot | None
     schema: TableSchema
+    newest_schema_id: int | None = None
