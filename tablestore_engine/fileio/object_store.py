@@ -104,15 +104,19 @@ class ObjectFileIO:
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Random access by ranged requests; the end of the file comes with the first one. Raises NotFound TS1201."""
+        return open_object(partial(self.read_end, path), partial(self.read_ranges, path))
+
+    def read_end(self, path: str, count: int) -> tuple[int, bytes]:
+        """The object's size and its last bytes: one request where the store knows the end without the size."""
         key = self._key(path)
+        return self._repeated(path, lambda: self._read_end(key, count))
 
-        def ranges(wanted: Sequence[Range]) -> list[bytes]:
-            return self.run_together([partial(self._read_range, path, key, one) for one in wanted])
-
-        return open_object(lambda count: self._repeated(path, lambda: self._read_end(key, count)), ranges)
+    def read_ranges(self, path: str, ranges: Sequence[Range]) -> list[bytes]:
+        """A request for each range."""
+        key = self._key(path)
+        return self.run_together([partial(self._read_range, path, key, one) for one in ranges])
 
     def _read_end(self, key: str, count: int) -> tuple[int, bytes]:
-        """The object's size and its last bytes: one request where the store knows the end without the size."""
         store = self._store()
         if not isinstance(store, AzureStore):
             try:

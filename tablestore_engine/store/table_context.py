@@ -98,8 +98,8 @@ class TableContext:
         )
 
     def latest_schema(self) -> TableSchema:
-        """The table's schema now. Raises NotFound TS1310 when there is no such table (or branch)."""
-        return self.schema_at(self.snapshots.find_latest())
+        """The table's schema, now or as the operation saw it. Raises NotFound TS1310: no such table (or branch)."""
+        return self.seen.schema if self.seen is not None else self.schema_at(self.snapshots.find_latest())
 
     def schema_at(self, newest: Snapshot | None) -> TableSchema:
         """The table's schema while `newest` is its newest snapshot. Raises NotFound TS1310."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -31,7 +31,7 @@ from tablestore_engine.store.expiry.expire_snapshots import ExpireReport, expire
 from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.files.parquet_input import FooterChecks
-from tablestore_engine.store.metadata.identity import find_identity, table_gone
+from tablestore_engine.store.metadata.identity import find_identity, identity_by, table_gone
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
@@ -94,14 +94,17 @@ class TableStore:
         """
         layout = TableLayout(self.location, self.branch)
         looks: list[Callable[[], Any]] = [
-            partial(find_identity, self.fileio, self.location),
+            partial(find, self.fileio, TableLayout(self.location).schema_path(0)),
             SchemaStore(self.fileio, layout).list_ids,
             SnapshotStore(self.fileio, layout).read_latest_hint,
         ]
-        identity, ids, hint = self.fileio.run_together(looks)
+        first, ids, hint = self.fileio.run_together(looks)
+        identity = identity_by(self.fileio, self.location, first)
         if identity is None:
             return None
         context = self._context_of(identity)
+        if first is not None and self.branch == MAIN_BRANCH:
+            context.schemas.remember(0, first)
         newest = context.snapshots.find_latest_from(hint)
         schema = context.find_schema_at(newest, ids)
         return None if schema is None else replace(context, seen=SeenTable(identity, newest, schema, ids[-1]))

@@ -14,13 +14,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.fileio.base import FileIO, FileStatus
-from tablestore_engine.fileio.object_input import open_object
+from tablestore_engine.fileio.object_input import Range, open_object
 
 T = TypeVar("T")
 _PAGE = 1_000  # names of a listing, or of a bulk delete
@@ -91,18 +92,25 @@ class CountingFileIO:
 
     def open_input(self, path: str) -> pa.NativeFile:
         """GET of the end, then a GET for each range that is not there yet; ranges of one prefetch overlap."""
-        with self.inner.open_input(path) as source:
-            data = source.read()
+        return open_object(partial(self.read_end, path), partial(self.read_ranges, path))
+
+    def read_end(self, path: str, count: int) -> tuple[int, bytes]:
+        """GET."""
         self._ask("GET", path)
+        with self.inner.open_input(path) as source:
+            size = source.size()
+            source.seek(max(size - count, 0))
+            return size, bytes(source.read())
 
-        def ranges(wanted: Sequence[tuple[int, int]]) -> list[bytes]:
-            def one(start: int, end: int) -> bytes:
-                self._ask("GET", path)
-                return bytes(data[start:end])
+    def read_ranges(self, path: str, ranges: Sequence[Range]) -> list[bytes]:
+        """GET of each, together."""
+        return self.run_together([partial(self._read_range, path, one) for one in ranges])
 
-            return self.run_together([lambda start=start, end=end: one(start, end) for start, end in wanted])
-
-        return open_object(lambda count: (len(data), bytes(data[-count:])), ranges)
+    def _read_range(self, path: str, wanted: Range) -> bytes:
+        self._ask("GET", path)
+        with self.inner.open_input(path) as source:
+            source.seek(wanted[0])
+            return bytes(source.read(wanted[1] - wanted[0]))
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """LIST, once more for each further thousand names."""
@@ -183,7 +191,7 @@ class CountingFileIO:
     def delete_many(self, paths: Sequence[str]) -> None:
         """POST for each thousand."""
         batches = [paths[at : at + _PAGE] for at in range(0, len(paths), _PAGE)]
-        self.run_together([lambda batch=batch: self._ask("POST", batch[0]) for batch in batches])
+        self.run_together([partial(self._ask, "POST", batch[0]) for batch in batches])
         self.inner.delete_many(paths)
 
     def delete_tree(self, path: str) -> None:

@@ -14,7 +14,7 @@ PAIMON     other engines know nothing of it: for their writers the grace period 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -86,8 +86,12 @@ class Sweeps:
 
     def _new_paths(self, snapshot: Snapshot, base: Snapshot | None) -> Iterator[str]:
         """What the claim brings. What its base names is safe by that: else a claim would cost as much as its table."""
-        known = set() if base is None else set(self._metadata_of(base))
-        yield from (path for path in self._metadata_of(snapshot) if path not in known)
+        lists = () if base is None else (base.base_manifest_list, base.delta_manifest_list)
+        known = set() if base is None else set(self._metadata_of(base, lists))
+        of_changelog = snapshot.changelog_manifest_list
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        lists += () if of_changelog is None else (of_changelog,)
+        yield from (path for path in self._metadata_of(snapshot, lists) if path not in known)
         manifests, layout = self.manifests, self.layout
         spec = PartitionSpec.of(self.schemas.get(snapshot.schema_id))
         changes = (
@@ -99,12 +103,10 @@ class Sweeps:
                 place = spec.path_of_bytes(entry.partition)
                 yield layout.data_file(place, entry.bucket, entry.file.file_name)
 
-    def _metadata_of(self, snapshot: Snapshot) -> Iterator[str]:
-        """Lists, manifests and index files."""
+    def _metadata_of(self, snapshot: Snapshot, lists: Sequence[str]) -> Iterator[str]:
+        """Lists, their manifests, and index files."""
         manifests, layout = self.manifests, self.layout
-        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list)
-        named = [name for name in lists if name is not None]
-        for name in named:
+        for name in lists:
             yield layout.manifest_path(name)
             yield from (layout.manifest_path(meta.file_name) for meta in manifests.read_list(name))
         if snapshot.index_manifest is not None:

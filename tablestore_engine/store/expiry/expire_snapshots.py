@@ -101,9 +101,9 @@ def expire_snapshots(
     if not dry_run:
         for name in list_idle_consumers(context, rules.consumer_idle_ms):
             context.consumers.delete(name)
-    choice = _choose(context, rules, () if log is None else (log,))
+    choice, floor = _choose(context, rules, () if log is None else (log,))
     if choice.is_nothing:
-        if not dry_run:
+        if not dry_run and floor:
             _remove_floors(context, choice.first)  # of an expiry that died in its last step
         return replace(_nothing(choice.first, choice.reason), again=choice.again)
     if has_own_changelog(context):
@@ -129,8 +129,11 @@ def _nothing(at: int, reason: str) -> ExpireReport:
 # look -----------------------------------------------------------------------------------------------------------
 
 
-def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) -> Choice:
-    """The range, from the oldest file on: what an earlier expiry left belongs to it. Mostly two small reads."""
+def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) -> tuple[Choice, int]:
+    """The range, from the oldest file on: what an earlier expiry left belongs to it; and the floor that is there.
+
+    Mostly two small reads.
+    """
     snapshots = context.snapshots
     seen = context.seen
     looks: list[Callable[[], Any]] = [
@@ -140,7 +143,7 @@ def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) ->
     ]
     latest, earliest, floor = context.fileio.run_together(looks)
     if latest is None or earliest is None:
-        return Choice(0, 0, "there is no snapshot")
+        return Choice(0, 0, "there is no snapshot"), floor
 
     def time_of(number: int) -> int | None:
         found = snapshots.find(number)
@@ -153,8 +156,8 @@ def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) ->
     if not choice.is_nothing:
         choice = pick((*known, *find_holds(context, idle_ms=rules.consumer_idle_ms)))
     if floor <= earliest and floor:
-        return replace(choice, first=snapshots.list_file_ids()[0])
-    return choice
+        return replace(choice, first=snapshots.list_file_ids()[0]), floor
+    return choice, floor
 
 
 def _plan(context: TableContext, choice: Choice) -> _Plan | None:
@@ -236,13 +239,14 @@ def _move_earliest(context: TableContext, end: int) -> None:
 def delete_files(context: TableContext, *files: Files) -> None:
     """In this order. REQUIRES that nothing that counts needs them."""
     for part in files:
-        for file in part.values():
-            context.fileio.delete(file.path)
+        context.fileio.delete_many([file.path for file in part.values()])
 
 
 def _remove_floors(context: TableContext, end: int) -> None:
     """Floors that hide nothing any more. REQUIRES that no snapshot file below `end` is left."""
-    for one in context.fileio.list(context.layout.expire_dir):
-        found = find_floor_id(one.name)
-        if found is not None and found <= end:
-            context.fileio.delete(one.path)
+    floors = [
+        one.path
+        for one in context.fileio.list(context.layout.expire_dir)
+        if (found := find_floor_id(one.name)) is not None and found <= end
+    ]
+    context.fileio.delete_many(floors)

@@ -99,7 +99,14 @@ class ManifestStore:
 
     def read_entries(self, list_name: str) -> list[ManifestEntry]:
         """The entries of all manifests of a list, in order."""
-        return [entry for meta in self.read_list(list_name) for entry in self.read_manifest(meta.file_name)]
+        return self.read_all_entries([list_name])
+
+    def read_all_entries(self, list_names: Sequence[str]) -> list[ManifestEntry]:
+        """The entries of all manifests of these lists, in order, in two round trips."""
+        lists = self.fileio.run_together([partial(self.read_list, name) for name in list_names])
+        metas = [meta for listed in lists for meta in listed]
+        found = self.fileio.run_together([partial(self.read_manifest, meta.file_name) for meta in metas])
+        return [entry for entries in found for entry in entries]
 
     def read_changelog_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """The changelog files of a snapshot, in order; none when it has no changelog."""

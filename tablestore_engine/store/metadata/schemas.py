@@ -75,6 +75,11 @@ class SchemaStore:
             self._cache[schema_id] = decode_schema(data, path)
         return self._cache[schema_id]
 
+    def remember(self, schema_id: int, data: bytes) -> None:
+        """The bytes of a schema file that was read already."""
+        if schema_id not in self._cache:
+            self._cache[schema_id] = decode_schema(data, self.layout.schema_path(schema_id))
+
     # ---- claims --------------------------------------------------------------------------------------------
 
     def numbered(self, wanted: TableSchema, claim: str, *, above: TableSchema) -> TableSchema:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 
 from pyroaring import BitMap
@@ -139,7 +140,7 @@ class Scanner:
         key = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         found = self._live.get(key)
         if found is None:
-            entries = [entry for name in key for entry in self.manifests.read_entries(name)]
+            entries = self.manifests.read_all_entries(key)
             found = tuple(sorted(_checked(merge_entries(entries).values(), snapshot), key=_plan_order))
             while len(self._live) >= _REMEMBERED:
                 self._live.pop(next(iter(self._live)), None)
@@ -187,16 +188,15 @@ class Scanner:
     def _vectors(self, snapshot: Snapshot, wanted: Collection[BucketId]) -> dict[BucketId, dict[str, BitMap]]:
         """Vectors of the wanted buckets; an unaware bucket of another writer may spread them over several files."""
         found: dict[BucketId, dict[str, BitMap]] = {}
-        for entry in self.manifests.read_index(snapshot.index_manifest):
-            key = (entry.partition, entry.bucket)
-            if entry.index_type == DELETION_VECTORS and key in wanted:
-                found.setdefault(key, {}).update(
-                    {
-                        name: positions
-                        for name, positions in self.manifests.read_vectors(entry).items()
-                        if positions
-                    }
-                )
+        index = [
+            entry
+            for entry in self.manifests.read_index(snapshot.index_manifest)
+            if entry.index_type == DELETION_VECTORS and (entry.partition, entry.bucket) in wanted
+        ]
+        reads = [partial(self.manifests.read_vectors, entry) for entry in index]
+        for entry, vectors in zip(index, self.fileio.run_together(reads), strict=True):
+            some = {name: positions for name, positions in vectors.items() if positions}
+            found.setdefault((entry.partition, entry.bucket), {}).update(some)
         return found
 
     def _merged(self, files: list[StoredFile], schema: TableSchema) -> list[StoredFile]:
