@@ -115,6 +115,12 @@ class TableContext:
             )
         return found
 
+    def seeing(self, base: Snapshot | None) -> TableContext:
+        """The same for a plan on `base`: its steps do not ask for the schema again. Raises NotFound TS1310."""
+        if self.seen is not None and self.seen.snapshot == base:
+            return self
+        return replace(self, seen=SeenTable(self.guard.identity, base, self.schema_at(base)))
+
     def find_schema_at(self, newest: Snapshot | None, ids: Sequence[int]) -> TableSchema | None:
         """The same with numbers of schemas that were listed already; None when there is no such table."""
         return self.schemas.find_current(None if newest is None else newest.schema_id, ids)

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO, find
+from tablestore_engine.fileio.object_cache import uncached
 from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -135,7 +136,7 @@ class TableStore:
     @property
     def schema(self) -> TableSchema:
         """The table's schema: of its newest snapshot (see schemas). Raises NotFound TS1310."""
-        return self.context.latest_schema()
+        return (self.find_seen() or self.context).latest_schema()
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot."""
@@ -152,9 +153,9 @@ class TableStore:
         schema: TableSchema | None = None,
     ) -> ScanPlan:
         """Files to read: of a given snapshot with its schema, or (None) of the newest one with the table's."""
-        context = self.context
+        context = self.context if snapshot is not None else self.find_seen() or self.context
         if snapshot is None:
-            snapshot = context.snapshots.find_latest()
+            snapshot = context.snapshots.find_latest() if context.seen is None else context.seen.snapshot
             schema = schema or context.schema_at(snapshot)
         elif schema is None:
             schema = context.schemas.get(snapshot.schema_id)
@@ -237,7 +238,7 @@ class TableStore:
         """Orphan files of the whole table, by default only listed. See store.orphan_files.clean_orphans."""
         layout = TableLayout(self.location)
         context = TableContext.of(
-            self.fileio, layout, self.runtime, self.identity, self.runner
+            uncached(self.fileio), layout, self.runtime, self.identity, self.runner
         )  # remembers nothing yet
         return clean_orphans(context, request)
 
@@ -282,7 +283,12 @@ class TableStore:
 
     def verify(self, *, deep: bool = True) -> tuple[str, ...]:
         """Problems found on disk; () when every invariant holds."""
-        return verify_table(self.context, deep=deep)
+        context, direct = self.context, uncached(self.fileio)
+        if direct is not self.fileio:  # what the store has counts, not what this process remembers of it
+            context = TableContext.of(
+                direct, context.layout, self.runtime, context.guard.identity, self.runner
+            )
+        return verify_table(context, deep=deep)
 
     # ---- writing -------------------------------------------------------------------------------------------
 

@@ -300,7 +300,8 @@ class _Attempt:
             return None
         self._planned = self._delta = None  # claimed: whatever happens now, nothing of it may be deleted
         staged = target.settle(snapshot)
-        if planned.then_again:
+        if planned.then_again:  # its own snapshot is the next base; a quicker writer shows in the claim
+            self.seen = SeenTable(committer.main.guard.identity, snapshot, planned.schema)
             return None
         seen = SeenTable(committer.main.guard.identity, snapshot, planned.schema) if staged is None else None
         return replace(report_of(snapshot), staged=staged, early=early_answers(planned), seen=seen)

@@ -8,7 +8,7 @@ LIMIT      files of other engines have page checksums at most: their page header
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Self
 
@@ -183,13 +183,15 @@ class FooterChecks:
 
     def check(self, paths: Iterable[str]) -> None:
         """Raises as ParquetInput does."""
-        for path in paths:
-            if path not in self._good:
-                with self._fileio.open_input(path) as source:
-                    verify_checksum(_footer(source, path), _WHAT, path)
-                if len(self._good) >= _REMEMBERED_MAX:
-                    self._good.clear()
-                self._good.add(path)
+        unknown = [path for path in paths if path not in self._good]
+        self._fileio.run_together([partial(self._check, path) for path in unknown])
+        if len(self._good) + len(unknown) > _REMEMBERED_MAX:
+            self._good.clear()
+        self._good.update(unknown)
+
+    def _check(self, path: str) -> None:
+        with self._fileio.open_input(path) as source:
+            verify_checksum(_footer(source, path), _WHAT, path)
 
 
 def verify_parquet(fileio: FileIO, path: str) -> int:
