@@ -114,7 +114,7 @@ class FileIO(Protocol):
     def delete_tree(self, path: str) -> None:
         """Remove a folder with all its content (DROP TABLE); symbolic links are not followed."""
 
-    def run_together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+    def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
         """The results of `calls` in order. Over a network they run at once, in a bounded number of threads.
 
         Raises the error of the first call that failed; of the calls behind it some or all were not made. REQUIRES that
@@ -147,7 +147,7 @@ def find(fileio: FileIO, path: str) -> bytes | None:
         return None
 
 
-def find_many(fileio: FileIO, paths: Sequence[str]) -> list[bytes | None]:
+def find_many(fileio: FileIO, paths: Sequence[str]) -> Sequence[bytes | None]:
     """All bytes of each file, None for a missing one, read together."""
     return fileio.run_together([partial(find, fileio, path) for path in paths])
 

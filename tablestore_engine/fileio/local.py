@@ -317,7 +317,7 @@ class LocalFileIO:
         for path in paths:
             self.delete(path)
 
-    def run_together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+    def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
         """One after the other: a call of a disk takes less time than a thread."""
         return [call() for call in calls]
 

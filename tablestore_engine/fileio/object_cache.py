@@ -40,7 +40,7 @@ class RangedFileIO(FileIO, Protocol):
     def read_end(self, path: str, count: int) -> tuple[int, bytes]:
         """The file's size and its last bytes, at most `count`. Raises NotFound TS1201."""
 
-    def read_ranges(self, path: str, ranges: Sequence[Range]) -> list[bytes]:
+    def read_ranges(self, path: str, ranges: Sequence[Range]) -> Sequence[bytes]:
         """The bytes of ranges, asked for together."""
 
 
@@ -177,7 +177,7 @@ class CachedFileIO:
         """As FileIO."""
         self.inner.delete_tree(path)
 
-    def run_together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+    def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
         """As FileIO."""
         return self.inner.run_together(calls)
 

@@ -111,7 +111,7 @@ class ObjectFileIO:
         key = self._key(path)
         return self._repeated(path, lambda: self._read_end(key, count))
 
-    def read_ranges(self, path: str, ranges: Sequence[Range]) -> list[bytes]:
+    def read_ranges(self, path: str, ranges: Sequence[Range]) -> Sequence[bytes]:
         """A request for each range."""
         key = self._key(path)
         return self.run_together([partial(self._read_range, path, key, one) for one in ranges])
@@ -131,7 +131,9 @@ class ObjectFileIO:
 
     def _read_range(self, path: str, key: str, wanted: Range) -> bytes:
         start, end = wanted
-        return self._repeated(path, lambda: bytes(obstore.get_range(self._store(), key, start=start, end=end)))
+        return self._repeated(
+            path, lambda: bytes(obstore.get_range(self._store(), key, start=start, end=end))
+        )
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries sorted by name, without hidden ones; () for a missing folder."""
@@ -290,7 +292,7 @@ class ObjectFileIO:
         except NotFound:  # a store that counts a missing one as an error, and may have left out the rest
             self.run_together([partial(self.delete, path) for path, _ in batch])
 
-    def run_together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+    def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
         """At once, in threads: each call mostly waits for the store."""
         if len(calls) < 2:
             return [call() for call in calls]

@@ -164,7 +164,7 @@ class FaultyFileIO:
         for path in paths:
             self.delete(path)
 
-    def run_together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+    def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
         """As FileIO, one after the other, so that a test replays."""
         return [call() for call in calls]
 

@@ -102,7 +102,7 @@ class CountingFileIO:
             source.seek(max(size - count, 0))
             return size, bytes(source.read())
 
-    def read_ranges(self, path: str, ranges: Sequence[Range]) -> list[bytes]:
+    def read_ranges(self, path: str, ranges: Sequence[Range]) -> Sequence[bytes]:
         """GET of each, together."""
         return self.run_together([partial(self._read_range, path, one) for one in ranges])
 
@@ -204,7 +204,7 @@ class CountingFileIO:
         self._ask("DELETE", path)
         self.inner.delete_tree(path)
 
-    def run_together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+    def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
         """As FileIO; each call begins when one of `width` lanes is free."""
         lanes, results = [self._now] * min(len(calls), self.width), []
         end = self._now
@@ -220,6 +220,4 @@ class CountingFileIO:
 
 
 def _count_files(fileio: FileIO, path: str) -> int:
-    return sum(
-        _count_files(fileio, one.path) if one.is_dir else 1 for one in fileio.list(path)
-    )
+    return sum(_count_files(fileio, one.path) if one.is_dir else 1 for one in fileio.list(path))

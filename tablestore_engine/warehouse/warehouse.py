@@ -150,6 +150,7 @@ class Warehouse:
 
         `computed_from`: the only state that the rows are right on. `beside` of the spec: see write_rows.
         """
+
         def commit() -> WriteReport:
             done = self.writer.write(
                 identifier, incoming, spec, partition=partition, computed_from=computed_from

@@ -172,7 +172,7 @@ class SteppingIO:
         for path in self._random.sample(paths, len(paths)):
             self.delete(path)
 
-    def run_together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+    def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
         """As FileIO, in any order."""
         results = {at: calls[at]() for at in self._random.sample(range(len(calls)), len(calls))}
         return [results[at] for at in range(len(calls))]

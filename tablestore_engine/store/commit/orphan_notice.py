@@ -89,9 +89,9 @@ class Sweeps:
         lists = () if base is None else (base.base_manifest_list, base.delta_manifest_list)
         known = set() if base is None else set(self._metadata_of(base, lists))
         of_changelog = snapshot.changelog_manifest_list
-        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-        lists += () if of_changelog is None else (of_changelog,)
-        yield from (path for path in self._metadata_of(snapshot, lists) if path not in known)
+        new = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
+        new += [] if of_changelog is None else [of_changelog]
+        yield from (path for path in self._metadata_of(snapshot, new) if path not in known)
         manifests, layout = self.manifests, self.layout
         spec = PartitionSpec.of(self.schemas.get(snapshot.schema_id))
         changes = (

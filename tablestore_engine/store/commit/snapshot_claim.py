@@ -113,9 +113,11 @@ class MainDestination:
     def _hint(self, snapshot: Snapshot) -> None:
         """LATEST, in the folder of this table: best effort."""
         with suppress(OSError, TablestoreError):
-            self.guard.fileio.run_together(
-                [self.guard.check, partial(self.snapshots.write_hints, snapshot.id)]
-            )
+            hints: list[Callable[[], None]] = [
+                self.guard.check,
+                partial(self.snapshots.write_hints, snapshot.id),
+            ]
+            self.guard.fileio.run_together(hints)
 
     def find_claimed(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot of that id."""
@@ -174,7 +176,9 @@ class MainDestination:
 
     def _is_in_line(self, snapshot: Snapshot) -> bool:
         """Whether it is on its base, or its base has expired behind the claim: then the newest one goes back to it."""
-        base = self.snapshots.find_file(snapshot.id - 1)  # files go oldest first: while it is there, so is ours
+        base = self.snapshots.find_file(
+            snapshot.id - 1
+        )  # files go oldest first: while it is there, so is ours
         if base is not None:
             return follows(snapshot, base)
         if any(number < snapshot.id for number in self.snapshots.list_ids()):

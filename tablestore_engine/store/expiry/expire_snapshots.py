@@ -137,7 +137,7 @@ def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) ->
     snapshots = context.snapshots
     seen = context.seen
     looks: list[Callable[[], Any]] = [
-        snapshots.find_latest_id if seen is None else lambda: seen.snapshot and seen.snapshot.id,
+        snapshots.find_latest_id if seen is None else lambda: _id_of(seen.snapshot),
         snapshots.find_earliest_id,
         snapshots.find_floor,
     ]
@@ -158,6 +158,10 @@ def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) ->
     if floor <= earliest and floor:
         return replace(choice, first=snapshots.list_file_ids()[0]), floor
     return choice, floor
+
+
+def _id_of(snapshot: Snapshot | None) -> int | None:
+    return None if snapshot is None else snapshot.id
 
 
 def _plan(context: TableContext, choice: Choice) -> _Plan | None:

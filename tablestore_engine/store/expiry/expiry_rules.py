@@ -82,5 +82,5 @@ def pick_expired(
             enough = None if rules.keep_max is None else at + rules.keep_max
             again = NextLook(enough, replaced_ms + rules.retained_ms)
             return Choice(first, at, f"snapshot {at} was the newest within the retained time", again)
-    again = None if tuple(holds) else NextLook(first + rules.keep_min)
-    return Choice(first, max(stop, first), reason, again)
+    following = None if tuple(holds) else NextLook(first + rules.keep_min)
+    return Choice(first, max(stop, first), reason, following)

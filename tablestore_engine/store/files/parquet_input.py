@@ -212,7 +212,9 @@ def _footer(source: pa.NativeFile, path: str) -> bytes:
     length = int.from_bytes(tail[:4], "little") + _TAIL
     if tail[4:] != b"PAR1" or length > size:
         raise damaged(_WHAT, path, "it does not end as a Parquet file does; it may be cut off")
-    fetch_ranges(source, [(size - length, size)])  # a footer that is larger than the end that came with the size
+    fetch_ranges(
+        source, [(size - length, size)]
+    )  # a footer that is larger than the end that came with the size
     source.seek(size - length)
     return bytes(source.read(length))
 

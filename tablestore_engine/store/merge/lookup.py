@@ -147,9 +147,7 @@ def fetch(
     keep: Sequence[str] = (),
 ) -> pa.Table | None:
     """The hit rows, file by file; None when there are none. Only row groups that were hit are decoded."""
-    reads = [
-        partial(reader.read_positions, one.file, one.positions, columns, keep=keep) for one in by_file
-    ]
+    reads = [partial(reader.read_positions, one.file, one.positions, columns, keep=keep) for one in by_file]
     tables = reader.fileio.run_together(reads)
     return pa.concat_tables(tables) if tables else None
 

@@ -32,8 +32,8 @@ def identity_by(fileio: FileIO, location: str, first: bytes | None) -> str | Non
     layout = TableLayout(location)
     try:  # another engine may have removed the oldest schemas
         ids = [find_id(one.name, "schema-") for one in fileio.list(layout.schema_dir)]
-        first = min((number for number in ids if number is not None), default=None)
-        return None if first is None else _digest(fileio.read(layout.schema_path(first)))
+        oldest = min((number for number in ids if number is not None), default=None)
+        return None if oldest is None else _digest(fileio.read(layout.schema_path(oldest)))
     except NotFound:
         return None
 

@@ -1,8 +1,8 @@
 """Snapshot files of one branch: find, read, claim; the two hints beside them.
 
 Steps      latest: hint N → N+1 and N+2 at once: missing? → then N itself; else walk on, else list the folder
-INVARIANT  N is read behind the answer that N+1 is missing, and files go oldest first: so N was the newest, and complete,
-           when that answer was given, without a look at the floor.
+INVARIANT  N is read after the answer that N+1 is missing, and expiry deletes the oldest file first: so N was the newest
+           snapshot when that answer was given, and complete, without a look at the floor.
 INVARIANT  a snapshot exists if and only if its file exists and no floor lies above it; hints are only hints, and are
            checked when read. A floor is there while expiry takes files away, or died doing it (expire).
 INVARIANT  `claim` is one exclusive create: of many writers one wins, and it never replaces.

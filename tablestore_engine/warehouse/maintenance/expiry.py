@@ -73,14 +73,16 @@ class Expiry:
     ) -> ExpireReport | None:
         """What went; None when the look before this one says that nothing can go yet."""
         rules = traits.retention
-        kept = None if seen is None or seen.snapshot is None else seen.snapshot.id
+        if seen is None or seen.snapshot is None:
+            return store.expire(rules, log=log)
         known = self._next.get(store.location)
-        if kept is not None and known is not None and known[:2] == (seen.identity, rules):
-            if not known[2].is_due(kept, store.runtime.now_ms()):
-                return None
+        if known is not None and known[:2] != (seen.identity, rules):
+            known = None
+        if known is not None and not known[2].is_due(seen.snapshot.id, store.runtime.now_ms()):
+            return None
         done = store.expire(rules, log=log, seen=seen)
         self._next.pop(store.location, None)
-        if seen is not None and done.again is not None and log is None and rules.consumer_idle_ms is None:
+        if done.again is not None and log is None and rules.consumer_idle_ms is None:
             self._next[store.location] = (seen.identity, rules, done.again)
         return done
 

@@ -187,6 +187,13 @@ class PortPromises:
     @pytest.mark.parametrize("path", ["{root}/../x", "relative", "/etc/passwd", "{root}x/y"])
     def test_paths_never_leave_the_root(self, fileio: FileIO, root: str, path: str) -> None:
         """A path with `..`, a relative one and one beside the root are refused with TS1202."""
-        for call in (fileio.read, fileio.list, fileio.delete, fileio.delete_tree, fileio.exists, fileio.exists_file):
+        for call in (
+            fileio.read,
+            fileio.list,
+            fileio.delete,
+            fileio.delete_tree,
+            fileio.exists,
+            fileio.exists_file,
+        ):
             with pytest.raises(FixRequest, match="TS1202"):
                 call(path.format(root=root))

@@ -92,7 +92,9 @@ def test_a_read_file_is_asked_for_once(fileio: CachedFileIO, counter: CountingFi
     assert counter.total == 1
 
 
-def test_of_a_large_file_the_end_is_remembered(fileio: CachedFileIO, counter: CountingFileIO, root: str) -> None:
+def test_of_a_large_file_the_end_is_remembered(
+    fileio: CachedFileIO, counter: CountingFileIO, root: str
+) -> None:
     """The footer needs no request; the begin, and the file as a whole, need one."""
     data = bytes(range(256)) * (WHOLE_BYTES_MAX // 256 + 1)
     with fileio.open_output(f"{root}/data-{UUID}-0.parquet") as sink:

@@ -28,7 +28,9 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
     def make() -> tuple[Engine, CountingFileIO]:
         counter = CountingFileIO(LocalFileIO(str(tmp_path)))
         store = CachedFileIO(counter)
-        monkeypatch.setattr("tablestore_engine.warehouse.warehouse.open_root", lambda *_: (str(tmp_path), store))
+        monkeypatch.setattr(
+            "tablestore_engine.warehouse.warehouse.open_root", lambda *_: (str(tmp_path), store)
+        )
         return Engine(str(tmp_path)), counter
 
     return make
@@ -123,7 +125,9 @@ def test_expiry_deletes_files_in_bulk(opened: Open) -> None:
     keeps_all = {"tablestore.expire-grace": "0 ms", "tablestore.expire-on-commit": "false"}
     engine, counter = opened()
     for number in range(12):
-        engine.write(NAME, rows(number * 50, "b"), WriteSpec(TableSpec(primary_key=("id",), options=keeps_all)))
+        engine.write(
+            NAME, rows(number * 50, "b"), WriteSpec(TableSpec(primary_key=("id",), options=keeps_all))
+        )
     counter.restart()
     report = engine.table(NAME).expire(keep=1)
     assert report.files > 60
@@ -152,7 +156,7 @@ def test_orphan_files_are_deleted_in_bulk(opened: Open) -> None:
 
 def test_verify_reads_the_store_and_not_what_is_remembered(opened: Open) -> None:
     """A manifest that the process wrote, and that is damaged in the store since, is found."""
-    engine, counter = opened()
+    engine, _ = opened()
     engine.write(NAME, rows(0, "b"), TABLE)
     store = engine.table(NAME).store
     assert store.verify() == ()
