@@ -1,4 +1,4 @@
-"""Requests that a real S3 server gets: as many as the counting FileIO says, and at once where it says so (decision 0065)."""
+"""Requests that a real S3 server gets: as many as are counted without one, and at once (decision 0065)."""
 
 from __future__ import annotations
 
