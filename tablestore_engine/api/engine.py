@@ -235,11 +235,11 @@ class Engine:
     def columns(self, name: str) -> tuple[ColumnInfo, ...]:
         """Columns of a table (no Spark) or of a view (analysed by Spark)."""
         identifier = Identifier.parse(name)
-        schema = self._warehouse.catalog.find_schema(identifier)
-        if schema is not None:
+        seen = self._warehouse.stores.find_seen(identifier)
+        if seen is not None:
             return tuple(
                 ColumnInfo(field.name, shown_type(field.type), field.type.nullable, field.description)
-                for field in schema.fields
+                for field in seen.latest_schema().fields
             )
         view = self._warehouse.catalog.views.find(identifier)
         if view is None:

@@ -46,8 +46,10 @@ class NameLookup:
         identifier = Identifier(base, name)
         store = self._store_of(identifier, version)
         if store is not None:
-            _require_published(store, identifier, version)
-            return resolve_table(store, version)
+            resolved = resolve_table(store, version)
+            if version is None and resolved.snapshot is NO_SNAPSHOT:
+                _require_published(store, identifier)
+            return resolved
         view = self._catalog.views.find(identifier)
         if view is None:
             return None
@@ -70,9 +72,9 @@ def _is_name(text: str) -> bool:
     return text.replace("_", "a").isalnum() and text.isascii()
 
 
-def _require_published(store: TableStore, identifier: Identifier, version: TableVersion | None) -> None:
-    """A table that only has staged rows is not an empty table: who reads it would build on nothing."""
-    if version is None and store.snapshots.find_latest_id() is None and (staged := store.staging.list_all()):
+def _require_published(store: TableStore, identifier: Identifier) -> None:
+    """A table that only has staged rows is not an empty table: a reader of it would build on nothing."""
+    if staged := store.staging.list_all():
         raise NotFound(
             "TS1417",
             f"table {identifier} has no published snapshot yet",
@@ -87,10 +89,15 @@ def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTa
         return resolve_changes(store, version.changes)
     if version is not None and version.branch is not None:
         store, version = store.on_staged(version.branch), None
-    snapshot = find_snapshot(store, version)
-    schema = store.context.schema_at(snapshot)
+    if version is None:
+        context = store.find_seen() or store.context
+        snapshot = context.snapshots.find_latest() if context.seen is None else context.seen.snapshot
+    else:
+        context, snapshot = store.context, find_snapshot(store, version)
     if snapshot is not None and version is not None:  # a past state in the columns of its time
-        schema = store.context.schemas.get(snapshot.schema_id)
+        schema = context.schemas.get(snapshot.schema_id)
+    else:
+        schema = context.schema_at(snapshot)
     label = "empty" if snapshot is None else f"s{snapshot.id}"
     pinned = NO_SNAPSHOT if snapshot is None else SnapshotRef(snapshot.id, snapshot.unique)
     return ResolvedTable(
@@ -100,7 +107,7 @@ def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTa
         load_plan=lambda: store.plan_native_scan(snapshot, schema=schema),
         snapshot=pinned,
         stage=find_stage_name(store.branch),
-        commit=rows_version(store.snapshots, snapshot),
+        commit=rows_version(context.snapshots, snapshot),
     )
 
 

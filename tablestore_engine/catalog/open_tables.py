@@ -10,6 +10,7 @@ from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import NotFound
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.tasks.task_runner import RunTasks, run_tasks
 
@@ -29,6 +30,13 @@ class OpenTables:
             self.forget(identifier)  # its name in SQL goes when a statement looks it up
             return None
         return self.open(identifier)
+
+    def find_seen(self, identifier: Identifier) -> TableContext | None:
+        """The table as it is now, for one operation (TableStore.find_seen); None when there is no such table."""
+        seen = self.open(identifier).find_seen()
+        if seen is None and self.find(identifier) is not None:
+            return self.open(identifier).find_seen()  # another table takes a name in two steps
+        return seen
 
     def get(self, identifier: Identifier) -> TableStore:
         """The store of a table. Raises NotFound TS1414."""

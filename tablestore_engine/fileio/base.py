@@ -13,9 +13,13 @@ Promises   each is a test in tests/unit/fileio/port_promises.py that any impleme
            7 `copy` gives a file's bytes a second, independent name, durably: deleting either keeps the other
              (files never change in place, so a store may share the bytes)
            8 `create_exclusive` with `check` calls it as late as the store can, and creates nothing when it raises
+           12 `run_together` returns when all of its calls have ended, with their results in order
+           13 `delete_many` deletes each path as `delete` does
 Folders    9 a folder is never deleted with content by `delete`  10 `create_exclusive` with `check` makes no folder; if
              the folder is moved away after the check and another one takes its path, the file never appears in that one
            11 `list_hidden` shows the temporary files of writers, of the living and of the dead
+Requests   an object store answers each call after a round trip. Calls that do not need each other's results go into one
+           `run_together`; a missing name costs `exists` two requests, and `exists_file` one
 INVARIANT  paths are absolute text with `/`; a path never leaves the root the FileIO was made for.
 INVARIANT  on a store without folders a claim may still land in a table that took the place of the checked one: the
            claimed content carries the table's identity, and readers skip another table's (store.metadata.snapshots).
@@ -26,11 +30,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from tablestore_engine.errors import Unsupported
+from tablestore_engine.errors import NotFound, Unsupported
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,9 @@ class FileIO(Protocol):
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
 
+    def exists_file(self, path: str) -> bool:
+        """Whether a file is there; a folder of that name is none."""
+
     def size(self, path: str) -> int:
         """Exact bytes of a file."""
 
@@ -98,8 +108,18 @@ class FileIO(Protocol):
     def delete(self, path: str) -> None:
         """Remove one file, or one empty folder where there are folders; missing is fine."""
 
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """`delete` of each path, in as few requests as the store can. After an error any of them may be gone."""
+
     def delete_tree(self, path: str) -> None:
         """Remove a folder with all its content (DROP TABLE); symbolic links are not followed."""
+
+    def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
+        """The results of `calls` in order. Over a network they run at once, in a bounded number of threads.
+
+        Raises the error of the first call that failed; of the calls behind it some or all were not made. REQUIRES that
+        no call needs what another one does.
+        """
 
 
 class FolderStore(Protocol):
@@ -117,6 +137,19 @@ class FolderStore(Protocol):
 def list_hidden(fileio: FileIO, path: str) -> Sequence[FileStatus]:
     """Hidden entries of a folder; none where the store has no folders, and so no temporary files in them."""
     return () if fileio.folders is None else fileio.folders.list_hidden(path)
+
+
+def find(fileio: FileIO, path: str) -> bytes | None:
+    """All bytes of a file, None when it is missing."""
+    try:
+        return fileio.read(path)
+    except NotFound:
+        return None
+
+
+def find_many(fileio: FileIO, paths: Sequence[str]) -> Sequence[bytes | None]:
+    """All bytes of each file, None for a missing one, read together."""
+    return fileio.run_together([partial(find, fileio, path) for path in paths])
 
 
 def folders_of(fileio: FileIO, path: str, work: str, way_out: str) -> FolderStore:

@@ -14,18 +14,25 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
 from typing import TypeVar
 
 import obstore
 import pyarrow as pa
-from obstore.exceptions import AlreadyExistsError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import AzureStore
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.object_clients import Clients, ObjectStore, connect
-from tablestore_engine.fileio.object_errors import StoreAnswerUnknown, explained_store, read_answer
-from tablestore_engine.fileio.object_input import ObjectInput
+from tablestore_engine.fileio.object_errors import (
+    StoreAnswerUnknown,
+    explained_store,
+    is_range_refused,
+    read_answer,
+)
+from tablestore_engine.fileio.object_input import Range, open_object
 from tablestore_engine.fileio.object_output import ObjectOutput
 from tablestore_engine.fileio.storage_errors import outside_root
 from tablestore_engine.fileio.store_address import StoreAddress
@@ -36,6 +43,7 @@ _ATTEMPTS = 8
 _PAUSE_S, _PAUSE_MAX_S = 0.1, 10.0
 _CLAIM_KEY = "claim"
 _DELETES = 1000
+_TOGETHER = 16  # requests of one caller at once: more make a store ask for pauses
 _COPY_MAX = 5 << 30  # bytes that one copy request takes
 
 
@@ -96,12 +104,36 @@ class ObjectFileIO:
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Random access by ranged requests; the end of the file comes with the first one. Raises NotFound TS1201."""
+        return open_object(partial(self.read_end, path), partial(self.read_ranges, path))
+
+    def read_end(self, path: str, count: int) -> tuple[int, bytes]:
+        """The object's size and its last bytes: one request where the store knows the end without the size."""
         key = self._key(path)
-        suffix = not isinstance(self._store(), AzureStore)
-        source = ObjectInput(
-            lambda work: self._repeated(path, lambda: work(self._store(), key)), knows_suffixes=suffix
+        return self._repeated(path, lambda: self._read_end(key, count))
+
+    def read_ranges(self, path: str, ranges: Sequence[Range]) -> Sequence[bytes]:
+        """A request for each range."""
+        key = self._key(path)
+        return self.run_together([partial(self._read_range, path, key, one) for one in ranges])
+
+    def _read_end(self, key: str, count: int) -> tuple[int, bytes]:
+        store = self._store()
+        if not isinstance(store, AzureStore):
+            try:
+                found = obstore.get(store, key, options={"range": {"suffix": count}})
+                return int(found.meta["size"]), bytes(found.bytes())
+            except BaseError as error:
+                if not is_range_refused(error):
+                    raise
+        size = int(obstore.head(store, key)["size"])
+        start = max(size - count, 0)
+        return size, bytes(obstore.get_range(store, key, start=start, end=size)) if size else b""
+
+    def _read_range(self, path: str, key: str, wanted: Range) -> bytes:
+        start, end = wanted
+        return self._repeated(
+            path, lambda: bytes(obstore.get_range(self._store(), key, start=start, end=end))
         )
-        return pa.PythonFile(source, mode="r")
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries sorted by name, without hidden ones; () for a missing folder."""
@@ -135,6 +167,10 @@ class ObjectFileIO:
             return any(len(chunk) > 0 for chunk in obstore.list(self._store(), key or None, chunk_size=1))
 
         return self._repeated(path, first)
+
+    def exists_file(self, path: str) -> bool:
+        """Whether an object has this name: one request."""
+        return self._token(path, self._key(path)) is not None
 
     def size(self, path: str) -> int:
         """Bytes. Raises NotFound TS1201."""
@@ -242,6 +278,33 @@ class ObjectFileIO:
         key = self._key(path)
         with contextlib.suppress(NotFound):
             self._repeated(path, lambda: obstore.delete(self._store(), key))
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Objects, a thousand with each request, the requests together; a missing one is fine."""
+        keys = [(path, self._key(path)) for path in dict.fromkeys(paths)]
+        batches = [keys[at : at + _DELETES] for at in range(0, len(keys), _DELETES)]
+        self.run_together([partial(self._delete_batch, batch) for batch in batches])
+
+    def _delete_batch(self, batch: Sequence[tuple[str, str]]) -> None:
+        try:
+            names = [key for _, key in batch]
+            self._repeated(batch[0][0], lambda: obstore.delete(self._store(), names))
+        except NotFound:  # a store that counts a missing one as an error, and may have left out the rest
+            self.run_together([partial(self.delete, path) for path, _ in batch])
+
+    def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
+        """At once, in threads: each call mostly waits for the store."""
+        if len(calls) < 2:
+            return [call() for call in calls]
+        with ThreadPoolExecutor(min(len(calls), _TOGETHER)) as pool:
+            running = [pool.submit(call) for call in calls]
+            for one in wait(running, return_when=FIRST_EXCEPTION).not_done:
+                one.cancel()  # nothing begins after a failure
+        failed = (one.exception() for one in running if not one.cancelled())
+        for error in failed:
+            if error is not None:
+                raise error
+        return [one.result() for one in running]
 
     def delete_tree(self, path: str) -> None:
         """All objects below a name, in batches. The root itself is refused."""

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.fileio.object_cache import CachedFileIO
 from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.fileio.store_address import (
     is_object_store,
@@ -35,7 +36,7 @@ def open_root(address: str, users: Users) -> tuple[str, FileIO]:
     """The root need not exist. Raises FixRequest TS1060, TS1210, TS1211, TS1992 (another user's)."""
     if is_object_store(address):
         found = parse_address(address)
-        return found.root, ObjectFileIO(found)
+        return found.root, CachedFileIO(ObjectFileIO(found))
     scheme, _ = _split(address)
     return STORES[scheme](address, users)
 

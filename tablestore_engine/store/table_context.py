@@ -23,6 +23,7 @@ from tablestore_engine.store.metadata.consumer_files import ConsumerStore
 from tablestore_engine.store.metadata.identity import TableGuard
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.schemas import SchemaStore
+from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.read.scan import Scanner
 from tablestore_engine.store.table_traits import TableTraits
@@ -33,7 +34,10 @@ from tablestore_engine.store.tasks.task_runner import FileAccess, RunTasks, run_
 
 @dataclass(frozen=True)
 class TableContext:
-    """Of one table identity and branch. `runner` performs bucket tasks."""
+    """Of one table identity and branch. `runner` performs bucket tasks.
+
+    `seen`: what the operation has looked up, so that its steps do not ask again; None in a context that is kept.
+    """
 
     fileio: FileIO
     layout: TableLayout
@@ -45,6 +49,7 @@ class TableContext:
     key_cache: KeyCache
     guard: TableGuard
     runner: RunTasks
+    seen: SeenTable | None = None
 
     @classmethod
     def of(
@@ -93,12 +98,14 @@ class TableContext:
         )
 
     def latest_schema(self) -> TableSchema:
-        """The table's schema now. Raises NotFound TS1310 when there is no such table (or branch)."""
-        return self.schema_at(self.snapshots.find_latest())
+        """The table's schema, now or as the operation saw it. Raises NotFound TS1310: no such table (or branch)."""
+        return self.seen.schema if self.seen is not None else self.schema_at(self.snapshots.find_latest())
 
     def schema_at(self, newest: Snapshot | None) -> TableSchema:
         """The table's schema while `newest` is its newest snapshot. Raises NotFound TS1310."""
-        found = self.schemas.find_current(None if newest is None else newest.schema_id)
+        if self.seen is not None and self.seen.snapshot == newest:
+            return self.seen.schema
+        found = self.find_schema_at(newest, self.schemas.list_ids())
         if found is None:
             raise NotFound(
                 "TS1310",
@@ -107,6 +114,16 @@ class TableContext:
                 fix="create the table first, or correct the name of the branch",
             )
         return found
+
+    def seeing(self, base: Snapshot | None) -> TableContext:
+        """The same for a plan on `base`: its steps do not ask for the schema again. Raises NotFound TS1310."""
+        if self.seen is not None and self.seen.snapshot == base:
+            return self
+        return replace(self, seen=SeenTable(self.guard.identity, base, self.schema_at(base)))
+
+    def find_schema_at(self, newest: Snapshot | None, ids: Sequence[int]) -> TableSchema | None:
+        """The same with numbers of schemas that were listed already; None when there is no such table."""
+        return self.schemas.find_current(None if newest is None else newest.schema_id, ids)
 
     @property
     def consumers(self) -> ConsumerStore:

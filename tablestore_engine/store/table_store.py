@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import pyarrow as pa
 
-from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.base import FileIO, find
+from tablestore_engine.fileio.object_cache import uncached
 from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -30,7 +32,9 @@ from tablestore_engine.store.expiry.expire_snapshots import ExpireReport, expire
 from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.files.parquet_input import FooterChecks
-from tablestore_engine.store.metadata.identity import find_identity, table_gone
+from tablestore_engine.store.metadata.identity import find_identity, identity_by, table_gone
+from tablestore_engine.store.metadata.schemas import SchemaStore
+from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.metadata.source_positions import encode_steps, positions_of, steps_back
 from tablestore_engine.store.metadata.tags import TagStore
@@ -83,7 +87,30 @@ class TableStore:
     @property
     def context(self) -> TableContext:
         """The stores of this branch of the table that lies here now. One operation takes them once."""
-        identity = find_identity(self.fileio, self.location)
+        return self._context_of(find_identity(self.fileio, self.location))
+
+    def find_seen(self) -> TableContext | None:
+        """The same with what an operation needs at its begin, its newest snapshot and schema (`seen`), in three round
+        trips; None when there is no table. Raises NotFound TS1310 for a damaged one.
+        """
+        layout = TableLayout(self.location, self.branch)
+        looks: list[Callable[[], Any]] = [
+            partial(find, self.fileio, TableLayout(self.location).schema_path(0)),
+            SchemaStore(self.fileio, layout).list_ids,
+            SnapshotStore(self.fileio, layout).read_latest_hint,
+        ]
+        first, ids, hint = self.fileio.run_together(looks)
+        identity = identity_by(self.fileio, self.location, first)
+        if identity is None:
+            return None
+        context = self._context_of(identity)
+        if first is not None and self.branch == MAIN_BRANCH:
+            context.schemas.remember(0, first)
+        newest = context.snapshots.find_latest_from(hint)
+        schema = context.find_schema_at(newest, ids)
+        return None if schema is None else replace(context, seen=SeenTable(identity, newest, schema, ids[-1]))
+
+    def _context_of(self, identity: str | None) -> TableContext:
         for held in self._held:
             if held.guard.identity == identity:
                 return held
@@ -109,7 +136,7 @@ class TableStore:
     @property
     def schema(self) -> TableSchema:
         """The table's schema: of its newest snapshot (see schemas). Raises NotFound TS1310."""
-        return self.context.latest_schema()
+        return (self.find_seen() or self.context).latest_schema()
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot."""
@@ -126,9 +153,9 @@ class TableStore:
         schema: TableSchema | None = None,
     ) -> ScanPlan:
         """Files to read: of a given snapshot with its schema, or (None) of the newest one with the table's."""
-        context = self.context
+        context = self.context if snapshot is not None else self.find_seen() or self.context
         if snapshot is None:
-            snapshot = context.snapshots.find_latest()
+            snapshot = context.snapshots.find_latest() if context.seen is None else context.seen.snapshot
             schema = schema or context.schema_at(snapshot)
         elif schema is None:
             schema = context.schemas.get(snapshot.schema_id)
@@ -184,10 +211,20 @@ class TableStore:
         return TagStore(context.fileio, context.layout, context.snapshots)
 
     def expire(
-        self, rules: Retention | None = None, *, log: Hold | None = None, dry_run: bool = False
+        self,
+        rules: Retention | None = None,
+        *,
+        log: Hold | None = None,
+        dry_run: bool = False,
+        seen: SeenTable | None = None,
     ) -> ExpireReport:
-        """Let old snapshots go, by default as the table's options say. See store.expiry.expire_snapshots."""
-        context = self.context
+        """Expire old snapshots, by default as the table's options say. See store.expiry.expire_snapshots.
+
+        `seen`: what this operation saw of the table; None: look now.
+        """
+        context = self.context if seen is not None else self.find_seen() or self.context
+        if seen is not None and seen.identity == context.guard.identity:
+            context = replace(context, seen=seen)
         if rules is None:
             rules = TableTraits(context.latest_schema()).retention
         return expire_snapshots(context, rules, log=log, dry_run=dry_run)
@@ -201,7 +238,7 @@ class TableStore:
         """Orphan files of the whole table, by default only listed. See store.orphan_files.clean_orphans."""
         layout = TableLayout(self.location)
         context = TableContext.of(
-            self.fileio, layout, self.runtime, self.identity, self.runner
+            uncached(self.fileio), layout, self.runtime, self.identity, self.runner
         )  # remembers nothing yet
         return clean_orphans(context, request)
 
@@ -246,13 +283,21 @@ class TableStore:
 
     def verify(self, *, deep: bool = True) -> tuple[str, ...]:
         """Problems found on disk; () when every invariant holds."""
-        return verify_table(self.context, deep=deep)
+        context, direct = self.context, uncached(self.fileio)
+        if direct is not self.fileio:  # what the store has counts, not what this process remembers of it
+            context = TableContext.of(
+                direct, context.layout, self.runtime, context.guard.identity, self.runner
+            )
+        return verify_table(context, deep=deep)
 
     # ---- writing -------------------------------------------------------------------------------------------
 
-    def write(self, request: WriteRequest) -> CommitReport:
-        """Write rows of this process in one commit. See WriteRequest for what can be asked."""
-        context = self.context
+    def write(self, request: WriteRequest, seen: TableContext | None = None) -> CommitReport:
+        """Write rows of this process in one commit. See WriteRequest for what can be asked.
+
+        `seen`: what find_seen gave to this operation; its snapshot is the base of the first try.
+        """
+        context = seen or self.find_seen() or self.context
         return _commit(context, lambda where, early: RowsWrite(where, request, early), request)
 
     def write_changes(self, make_changes: MakeChanges, request: WriteRequest) -> CommitReport:
@@ -285,6 +330,8 @@ def _commit(
     committer, stage = committer_of(context), request.stage
     identity = CommitIdentity.of(context.runtime, request.commit_user, request.commit_identifier)
 
+    seen, context = context.seen, replace(context, seen=None if request.new_schema else context.seen)
+
     def retries_max() -> int:
         return TableTraits(context.latest_schema()).retries_max
 
@@ -308,6 +355,7 @@ def _commit(
             destination=destination,
             properties=request.properties,
             retries_max=retries_max,
+            seen=seen,
         )
     except StageExistsError:
         return append(str(stage))
@@ -321,7 +369,12 @@ def committer_of(context: TableContext) -> Committer:
         files=SnapshotFiles(context.fileio, context.layout, context.manifests, context.runtime),
         manifests=context.manifests,
         main=MainDestination(
-            context.snapshots, context.schemas, context.guard, context.sweeps, context.runtime
+            context.snapshots,
+            context.schemas,
+            context.guard,
+            context.sweeps,
+            context.runtime,
+            None if context.seen is None else context.seen.newest_schema_id,
         ),
         runtime=context.runtime,
     )

@@ -102,6 +102,10 @@ class FaultyFileIO:
         """As FileIO."""
         return self._run("exists", path, lambda: self.inner.exists(path))
 
+    def exists_file(self, path: str) -> bool:
+        """As FileIO."""
+        return self._run("exists_file", path, lambda: self.inner.exists_file(path))
+
     def size(self, path: str) -> int:
         """As FileIO."""
         return self._run("size", path, lambda: self.inner.size(path))
@@ -154,6 +158,15 @@ class FaultyFileIO:
     def delete(self, path: str) -> None:
         """As FileIO."""
         self._run("delete", path, lambda: self.inner.delete(path))
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """As FileIO, one after the other."""
+        for path in paths:
+            self.delete(path)
+
+    def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
+        """As FileIO, one after the other, so that a test replays."""
+        return [call() for call in calls]
 
     def delete_tree(self, path: str) -> None:
         """As FileIO."""

@@ -150,8 +150,6 @@ class Warehouse:
 
         `computed_from`: the only state that the rows are right on. `beside` of the spec: see write_rows.
         """
-        if not self.catalog.has_database(identifier.database):
-            self.catalog.create_database(identifier.database)
 
         def commit() -> WriteReport:
             done = self.writer.write(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.log.sink import LogPosition
 from tablestore_engine.store.commit.commit_report import CommitCounts, CommitReport
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+from tablestore_engine.store.metadata.seen_table import SeenTable
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class WriteReport(CommitCounts):
     nothing to commit, and `snapshot_id` is the one that stayed. `expired`: old snapshots that went behind the
     commit; `not_expired`: why that failed, which changes nothing about the commit. `partitions`: what the look for
     expired ones behind the commit did, None without one; `partitions_trouble`: why it ended early, which is behind a
-    commit of its own when the log is pending (TS1070).
+    commit of its own when the log is pending (TS1070). `seen`: as of CommitReport.
     """
 
     table: Identifier
@@ -32,6 +33,7 @@ class WriteReport(CommitCounts):
     not_expired: str | None = None
     partitions: PartitionReport | None = None
     partitions_trouble: str | None = None
+    seen: SeenTable | None = field(default=None, compare=False, repr=False)
 
     def summary(self) -> str:
         """`snapshot 7 (+120 ~30 -3)` and, when published, ` · ` with where its messages lie."""
@@ -63,5 +65,6 @@ def report_of(identifier: Identifier, report: CommitReport) -> WriteReport:
         schema_id=report.schema_id,
         staged=report.staged,
         is_empty=report.is_empty,
+        seen=report.seen,
         **report.counts(),
     )

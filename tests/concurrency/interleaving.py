@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -33,6 +34,7 @@ from tablestore_engine.store.write.write_request import WriteRequest
 from tablestore_engine.testing.faults import SimulatedCrash, seeded_runtime, tree_files
 from tests.unit.store.table_world import COLUMNS, KEYED, Row, as_table, delete, put, row, rows_of
 
+T = TypeVar("T")
 NAME = Identifier("demo", "t")
 KEYS = 5
 
@@ -82,8 +84,8 @@ class Turns:
 class SteppingIO:
     """One actor's file system."""
 
-    def __init__(self, inner: FileIO, step: Callable[[], None]) -> None:
-        self._inner, self._step = inner, step
+    def __init__(self, inner: FileIO, step: Callable[[], None], chance: random.Random) -> None:
+        self._inner, self._step, self._random = inner, step, chance
 
     @property
     def folders(self) -> FolderStore | None:
@@ -113,6 +115,11 @@ class SteppingIO:
         """As FileIO."""
         self._step()
         return self._inner.exists(path)
+
+    def exists_file(self, path: str) -> bool:
+        """As FileIO."""
+        self._step()
+        return self._inner.exists_file(path)
 
     def size(self, path: str) -> int:
         """As FileIO."""
@@ -159,6 +166,16 @@ class SteppingIO:
         """As FileIO."""
         self._step()
         self._inner.delete(path)
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """As FileIO, in any order."""
+        for path in self._random.sample(paths, len(paths)):
+            self.delete(path)
+
+    def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
+        """As FileIO, in any order."""
+        results = {at: calls[at]() for at in self._random.sample(range(len(calls)), len(calls))}
+        return [results[at] for at in range(len(calls))]
 
     def delete_tree(self, path: str) -> None:
         """As FileIO, file by file."""
@@ -318,7 +335,7 @@ class Actor:
 
     def _open(self) -> TableStore:
         turns = self.world.turns
-        self.fileio = SteppingIO(self.world.plain, lambda: turns.step(self.name))
+        self.fileio = SteppingIO(self.world.plain, lambda: turns.step(self.name), turns.random)
         return self.world.store(self.fileio, lambda _: turns.step(self.name, may_die=False))
 
     def _do(self, store: TableStore, command: Command) -> None:

@@ -41,6 +41,7 @@ from tablestore_engine.store.commit.snapshot_claim import (
 from tablestore_engine.store.commit.snapshot_files import DeltaFiles, Planned, SnapshotFiles
 from tablestore_engine.store.metadata.commit_history import following_properties
 from tablestore_engine.store.metadata.manifests import ManifestStore
+from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.metadata.source_positions import check_steps, steps_of
 
 __all__ = ["CommitIdentity", "CommitReport", "Committer", "Plan"]
@@ -72,13 +73,16 @@ class Committer:
         destination: Destination | None = None,
         properties: Mapping[str, str] | None = None,
         retries_max: Callable[[], int] = lambda: 100,
+        seen: SeenTable | None = None,
     ) -> CommitReport:
         """Run `plan` until its snapshot is claimed; `retries_max` is asked once somebody was quicker.
+
+        `seen`: what this operation saw of the table; the first turn plans on it.
 
         Raises RetryError TS1305, TS1365, TS1471, OutcomeUnknown TS1306, StorageError, FixRequest TS1470,
         StageExistsError.
         """
-        attempt = _Attempt(self, plan, identity, destination or self.main, properties or {})
+        attempt = _Attempt(self, plan, identity, destination or self.main, properties or {}, seen)
         try:
             return self._run(attempt, retries_max)
         except FileNotFoundError:
@@ -182,8 +186,7 @@ class Committer:
 
     def delete(self, paths: Sequence[str]) -> None:
         """Remove files of a plan that surely lost. REQUIRES that this process created them."""
-        for path in paths:
-            self.fileio.delete(path)
+        self.fileio.delete_many(paths)
 
 
 def overtaken(location: str, lost: int) -> RetryError:
@@ -205,6 +208,7 @@ class _Attempt:
     identity: CommitIdentity
     destination: Destination
     properties: Mapping[str, str]
+    seen: SeenTable | None = None
     lost: bool = False
     claimed_schema: bool = False
     _first_base: int | None = None
@@ -219,7 +223,7 @@ class _Attempt:
     def run(self) -> CommitReport | None:
         """One turn: a report, or None when another turn is needed."""
         self.lost = False
-        base = self.committer.main.snapshots.find_latest()
+        base = self._look()
         done = self.destination.find_committed(
             self.identity, base, self._first_base if self._searched else None
         )
@@ -232,8 +236,14 @@ class _Attempt:
         self._kept = check_steps(self.committer.main.snapshots, base, self.properties, steps)
         planned = self._plan_on(base)
         if planned.is_nothing and not steps:
-            return report_of_nothing(base, planned, self.identity)
+            nothing = report_of_nothing(base, planned, self.identity)
+            return replace(nothing, seen=SeenTable(self.committer.main.guard.identity, base, planned.schema))
         return self._claim(base, planned)
+
+    def _look(self) -> Snapshot | None:
+        """The newest snapshot: once as the operation saw it, then as it is."""
+        seen, self.seen = self.seen, None
+        return self.committer.main.snapshots.find_latest() if seen is None else seen.snapshot
 
     def give_up(self) -> None:
         """Forget the plan and delete its files. REQUIRES that its claim surely lost."""
@@ -262,9 +272,10 @@ class _Attempt:
 
     def _claim(self, base: Snapshot | None, planned: Planned) -> CommitReport | None:
         committer = self.committer
-        if self._delta is None:
-            self._delta = committer.files.write_delta(planned)
-        draft, base_paths = committer.files.write_base(base, planned, self._delta)
+        with committer.files.written_together() as files:
+            delta = self._delta or files.write_delta(planned)
+            draft, base_paths = files.write_base(base, planned, delta)
+        self._delta = delta
         snapshot = self._signed(base, draft, planned)
         committer.runtime.crash_point("commit.manifests")
         target = committer.main if planned.then_again else self.destination
@@ -289,9 +300,11 @@ class _Attempt:
             return None
         self._planned = self._delta = None  # claimed: whatever happens now, nothing of it may be deleted
         staged = target.settle(snapshot)
-        if planned.then_again:
+        if planned.then_again:  # its own snapshot is the next base; a quicker writer shows in the claim
+            self.seen = SeenTable(committer.main.guard.identity, snapshot, planned.schema)
             return None
-        return replace(report_of(snapshot), staged=staged, early=early_answers(planned))
+        seen = SeenTable(committer.main.guard.identity, snapshot, planned.schema) if staged is None else None
+        return replace(report_of(snapshot), staged=staged, early=early_answers(planned), seen=seen)
 
     def _signed(self, base: Snapshot | None, draft: Snapshot, planned: Planned) -> Snapshot:
         """Identity and properties; a preparing step has its own user, else recovery would take it for the commit."""

@@ -6,12 +6,13 @@ INVARIANT  a repeated commit returns the report of the first: its counts are rea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tablestore_engine.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.commit.snapshot_files import Planned
+from tablestore_engine.store.metadata.seen_table import SeenTable
 
 PROPERTY_PREFIX = "tablestore."
 
@@ -60,7 +61,8 @@ class CommitReport(CommitCounts):
     """`snapshot_id` None: nothing to write into a table without snapshots. `staged`: name of the staged snapshot.
 
     `is_empty`: there was nothing to commit; the newest snapshot stayed. `early`: what the receiver of its changelog
-    rows answered for each change, of the attempt that won; None where it has not got all of them.
+    rows answered for each change, of the attempt that won; None where it has not got all of them. `seen`: the table
+    right behind the commit, for what follows in the same operation; None of a staged or an earlier one.
     """
 
     snapshot_id: int | None
@@ -70,6 +72,7 @@ class CommitReport(CommitCounts):
     commit_identifier: int | None = None
     is_empty: bool = False
     early: tuple[object, ...] | None = None
+    seen: SeenTable | None = field(default=None, compare=False, repr=False)
 
 
 def report_of(snapshot: Snapshot) -> CommitReport:

@@ -14,10 +14,10 @@ PAIMON     other engines know nothing of it: for their writers the grace period 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from tablestore_engine.errors import NotFound, RetryError
 from tablestore_engine.fileio.base import FileIO
@@ -40,23 +40,32 @@ class Sweeps:
 
     def check(self, snapshot: Snapshot, base: Snapshot | None) -> None:
         """Step b. REQUIRES that the temporary file of the claim is there, and `base`. Raises RetryError TS1328."""
-        paths = {path.rpartition("/")[2]: path for path in self._new_paths(snapshot, base)}
-        going = [
-            name
-            for one in self.fileio.list(self.layout.sweeps_dir)
-            if one.name.startswith(SWEEP_PREFIX)
-            for name in self._read(one.path) & paths.keys()
-        ]
-        gone = (name for name, path in paths.items() if not self.fileio.exists(path))
-        lost = next(itertools.chain(going, gone), None)
+        lost = self.find_lost(snapshot, base)
         if lost is not None:
-            raise RetryError(
-                "TS1328",
-                f"a commit to {self.layout.location} came too late",
-                why=f"its file {lost} was taken for an orphan file: in no snapshot, and older than the grace period "
-                "of `tablestore orphans --delete`",
-                fix="run it again; give such a cleaning more grace than your slowest write takes",
-            )
+            raise self.too_late(lost)
+
+    def find_lost(self, snapshot: Snapshot, base: Snapshot | None) -> str | None:
+        """The name of a file of the claim that is going or gone, None when all are safe. REQUIRES as `check`.
+
+        Names are looked for before files: who deleted between the two had announced it before.
+        """
+        paths = {path.rpartition("/")[2]: path for path in self._new_paths(snapshot, base)}
+        for one in self.fileio.list(self.layout.sweeps_dir):
+            if one.name.startswith(SWEEP_PREFIX):
+                for name in self._read(one.path) & paths.keys():
+                    return name
+        there = self.fileio.run_together([partial(self.fileio.exists_file, path) for path in paths.values()])
+        return next((name for name, is_there in zip(paths, there, strict=True) if not is_there), None)
+
+    def too_late(self, lost: str) -> RetryError:
+        """TS1328: the commit's files were taken for orphan files."""
+        return RetryError(
+            "TS1328",
+            f"a commit to {self.layout.location} came too late",
+            why=f"its file {lost} was taken for an orphan file: in no snapshot, and older than the grace period "
+            "of `tablestore orphans --delete`",
+            fix="run it again; give such a cleaning more grace than your slowest write takes",
+        )
 
     @contextmanager
     def begun(self, uuid: str, names: Collection[str]) -> Iterator[None]:
@@ -77,8 +86,12 @@ class Sweeps:
 
     def _new_paths(self, snapshot: Snapshot, base: Snapshot | None) -> Iterator[str]:
         """What the claim brings. What its base names is safe by that: else a claim would cost as much as its table."""
-        known = set() if base is None else set(self._metadata_of(base))
-        yield from (path for path in self._metadata_of(snapshot) if path not in known)
+        lists = () if base is None else (base.base_manifest_list, base.delta_manifest_list)
+        known = set() if base is None else set(self._metadata_of(base, lists))
+        of_changelog = snapshot.changelog_manifest_list
+        new = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
+        new += [] if of_changelog is None else [of_changelog]
+        yield from (path for path in self._metadata_of(snapshot, new) if path not in known)
         manifests, layout = self.manifests, self.layout
         spec = PartitionSpec.of(self.schemas.get(snapshot.schema_id))
         changes = (
@@ -90,12 +103,10 @@ class Sweeps:
                 place = spec.path_of_bytes(entry.partition)
                 yield layout.data_file(place, entry.bucket, entry.file.file_name)
 
-    def _metadata_of(self, snapshot: Snapshot) -> Iterator[str]:
-        """Lists, manifests and index files."""
+    def _metadata_of(self, snapshot: Snapshot, lists: Sequence[str]) -> Iterator[str]:
+        """Lists, their manifests, and index files."""
         manifests, layout = self.manifests, self.layout
-        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list)
-        named = [name for name in lists if name is not None]
-        for name in named:
+        for name in lists:
             yield layout.manifest_path(name)
             yield from (layout.manifest_path(meta.file_name) for meta in manifests.read_list(name))
         if snapshot.index_manifest is not None:

@@ -14,15 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
-from tablestore_engine.errors import TablestoreError
+from tablestore_engine.errors import NotFound, TablestoreError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.commit.commit_report import CommitIdentity
 from tablestore_engine.store.commit.orphan_notice import Sweeps
-from tablestore_engine.store.metadata.commit_history import find_pair, follows, goes_back_to
+from tablestore_engine.store.metadata.commit_history import base_of, find_pair, follows, goes_back_to
 from tablestore_engine.store.metadata.identity import TableGuard
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
@@ -73,13 +74,16 @@ class Destination(Protocol):
 
 @dataclass(frozen=True)
 class MainDestination:
-    """The branch that a table handle was opened on."""
+    """The branch that a table handle was opened on. `newest_schema_id`: the highest number of a schema file, as the
+    operation saw it; None: it has not looked.
+    """
 
     snapshots: SnapshotStore
     schemas: SchemaStore
     guard: TableGuard
     sweeps: Sweeps
     runtime: Runtime
+    newest_schema_id: int | None = None
 
     def find_committed(
         self, identity: CommitIdentity, base: Snapshot | None, after: int | None
@@ -99,21 +103,32 @@ class MainDestination:
             self.runtime.crash_point("commit.schema")
         if not self.snapshots.claim(snapshot, self._check_place(snapshot)):
             return False
-        return not self._take_back_out_of_line(snapshot)
+        self.runtime.crash_point("commit.claimed")
+        looks: list[Callable[[], Any]] = [partial(self._is_in_line, snapshot), partial(self._hint, snapshot)]
+        is_in_line, _ = self.guard.fileio.run_together(looks)
+        if not is_in_line:
+            self._take_back(snapshot)
+        return bool(is_in_line)
+
+    def _hint(self, snapshot: Snapshot) -> None:
+        """LATEST, in the folder of this table: best effort."""
+        with suppress(OSError, TablestoreError):
+            hints: list[Callable[[], None]] = [
+                self.guard.check,
+                partial(self.snapshots.write_hints, snapshot.id),
+            ]
+            self.guard.fileio.run_together(hints)
 
     def find_claimed(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot of that id."""
         return self.snapshots.find(snapshot_id)
 
     def settle(self, snapshot: Snapshot) -> str | None:
-        """LATEST and what other engines see as schema, between two crash points. Nothing here undoes the commit."""
-        self.runtime.crash_point("commit.claimed")
+        """What other engines see as schema. Nothing here undoes the commit."""
         with suppress(OSError, TablestoreError):
-            self.guard.check()
-            self.snapshots.write_hints(snapshot.id)
-            if (
-                self.schemas.get_newest_id() != snapshot.schema_id
-            ):  # else none lies above it: nothing to look at
+            # of the operation's begin, where it has looked: what came since is covered by the next commit
+            newest = self.schemas.get_newest_id() if self.newest_schema_id is None else self.newest_schema_id
+            if newest != snapshot.schema_id:  # else none lies above it: nothing to look at
                 self.cover_schemas()
         self.runtime.crash_point("commit.done")
         return None
@@ -128,13 +143,28 @@ class MainDestination:
 
     def _check_place(self, snapshot: Snapshot) -> Callable[[], None]:
         def check() -> None:
-            self.guard.check()
-            base = self.snapshots.find(snapshot.id - 1)
+            planned_on = self.snapshots.find_known(snapshot.id - 1, base_of(snapshot))
+            looks: list[Callable[[], Any]] = [
+                self.guard.check,
+                partial(self.snapshots.find, snapshot.id - 1),
+                partial(self._find_lost, snapshot, planned_on),
+            ]
+            _, base, lost = self.guard.fileio.run_together(looks)
             if not self._is_next(snapshot, base):
                 raise OvertakenError
-            self.sweeps.check(snapshot, base)
+            if isinstance(lost, NotFound):
+                raise lost
+            if lost is not None:
+                raise self.sweeps.too_late(lost)
 
         return check
+
+    def _find_lost(self, snapshot: Snapshot, base: Snapshot | None) -> str | NotFound | None:
+        """As Sweeps; the error where metadata of the base is missing, which is only one while the base is there."""
+        try:
+            return self.sweeps.find_lost(snapshot, base)
+        except NotFound as missing:
+            return missing
 
     def _is_next(self, snapshot: Snapshot, base: Snapshot | None) -> bool:
         """Whether `base`, which is there now, is what this one was planned on. When that has expired, this number was
@@ -146,7 +176,9 @@ class MainDestination:
 
     def _is_in_line(self, snapshot: Snapshot) -> bool:
         """Whether it is on its base, or its base has expired behind the claim: then the newest one goes back to it."""
-        base = self.snapshots.find(snapshot.id - 1)
+        base = self.snapshots.find_file(
+            snapshot.id - 1
+        )  # files go oldest first: while it is there, so is ours
         if base is not None:
             return follows(snapshot, base)
         if any(number < snapshot.id for number in self.snapshots.list_ids()):
@@ -154,8 +186,9 @@ class MainDestination:
         newest = self.snapshots.find_latest()
         return newest is not None and goes_back_to(self.snapshots, newest, snapshot)
 
-    def _take_back_out_of_line(self, snapshot: Snapshot) -> bool:
-        if self._is_in_line(snapshot):
-            return False
+    def _take_back(self, snapshot: Snapshot) -> None:
+        """It is out of line: nobody may build on it, and LATEST must not name it."""
         self.snapshots.delete_own(snapshot)
-        return True
+        newest = self.snapshots.find_latest()
+        if newest is not None:
+            self._hint(newest)

@@ -9,7 +9,8 @@ CRASH      all these files have new names that nothing refers to yet: orphan cle
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tablestore_engine.fileio.base import FileIO
@@ -84,10 +85,16 @@ class SnapshotFiles:
     manifests: ManifestStore
     runtime: Runtime
 
+    @contextmanager
+    def written_together(self) -> Iterator[SnapshotFiles]:
+        """The same writer, whose files are written when the block ends well, together; on a full disk none stays."""
+        with self.manifests.written_together() as manifests:
+            yield replace(self, manifests=manifests)
+
     def write_delta(self, planned: Planned) -> DeltaFiles:
         """Index files, delta and changelog manifests with their lists; none of them stays on a full disk."""
-        with self.manifests.all_or_none() as noted:
-            return replace(self, manifests=noted)._write_delta(planned)
+        with self.written_together() as writer:
+            return writer._write_delta(planned)
 
     def _write_delta(self, planned: Planned) -> DeltaFiles:
         vectors = self._write_vectors(planned)
@@ -108,8 +115,8 @@ class SnapshotFiles:
         self, base: Snapshot | None, planned: Planned, delta: DeltaFiles
     ) -> tuple[Snapshot, tuple[str, ...]]:
         """The snapshot after `base` (without identity), and the paths written for it; on a full disk none stays."""
-        with self.manifests.all_or_none() as noted:
-            return replace(self, manifests=noted)._write_base(base, planned, delta)
+        with self.written_together() as writer:
+            return writer._write_base(base, planned, delta)
 
     def _write_base(
         self, base: Snapshot | None, planned: Planned, delta: DeltaFiles

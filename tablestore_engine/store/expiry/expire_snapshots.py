@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tablestore_engine.errors import FixRequest, NotFound, TablestoreError, Unsupported
 from tablestore_engine.format.layout import find_floor_id
@@ -34,7 +35,7 @@ from tablestore_engine.store.expiry.expiry_holds import (
     has_own_changelog,
     list_idle_consumers,
 )
-from tablestore_engine.store.expiry.expiry_rules import Choice, Hold, pick_expired
+from tablestore_engine.store.expiry.expiry_rules import Choice, Hold, NextLook, pick_expired
 from tablestore_engine.store.expiry.referenced_files import (
     Files,
     NamedFiles,
@@ -53,7 +54,7 @@ _OTHERS = "another expiry or a rollback is at work"
 class ExpireReport:
     """Snapshots first <= id < end went (dry run: would go), with so many files; `bytes` of those whose size is known.
 
-    `reason`: why the snapshot `end` stays.
+    `reason`: why the snapshot `end` stays. `again`: as of Choice.
     """
 
     first: int
@@ -61,6 +62,7 @@ class ExpireReport:
     files: int
     bytes: int
     reason: str
+    again: NextLook | None = field(default=None, compare=False)
 
     @property
     def snapshots(self) -> int:
@@ -99,11 +101,11 @@ def expire_snapshots(
     if not dry_run:
         for name in list_idle_consumers(context, rules.consumer_idle_ms):
             context.consumers.delete(name)
-    choice = _choose(context, rules, () if log is None else (log,))
+    choice, floor = _choose(context, rules, () if log is None else (log,))
     if choice.is_nothing:
-        if not dry_run:
+        if not dry_run and floor:
             _remove_floors(context, choice.first)  # of an expiry that died in its last step
-        return _nothing(choice.first, choice.reason)
+        return replace(_nothing(choice.first, choice.reason), again=choice.again)
     if has_own_changelog(context):
         raise Unsupported(
             "TS1393",
@@ -127,12 +129,21 @@ def _nothing(at: int, reason: str) -> ExpireReport:
 # look -----------------------------------------------------------------------------------------------------------
 
 
-def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) -> Choice:
-    """The range, from the oldest file on: what an earlier expiry left belongs to it. Mostly two small reads."""
+def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) -> tuple[Choice, int]:
+    """The range, from the oldest file on: what an earlier expiry left belongs to it; and the floor that is there.
+
+    Mostly two small reads.
+    """
     snapshots = context.snapshots
-    latest, earliest, floor = snapshots.find_latest_id(), snapshots.find_earliest_id(), snapshots.find_floor()
+    seen = context.seen
+    looks: list[Callable[[], Any]] = [
+        snapshots.find_latest_id if seen is None else lambda: _id_of(seen.snapshot),
+        snapshots.find_earliest_id,
+        snapshots.find_floor,
+    ]
+    latest, earliest, floor = context.fileio.run_together(looks)
     if latest is None or earliest is None:
-        return Choice(0, 0, "there is no snapshot")
+        return Choice(0, 0, "there is no snapshot"), floor
 
     def time_of(number: int) -> int | None:
         found = snapshots.find(number)
@@ -145,8 +156,12 @@ def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) ->
     if not choice.is_nothing:
         choice = pick((*known, *find_holds(context, idle_ms=rules.consumer_idle_ms)))
     if floor <= earliest and floor:
-        return replace(choice, first=snapshots.list_file_ids()[0])
-    return choice
+        return replace(choice, first=snapshots.list_file_ids()[0]), floor
+    return choice, floor
+
+
+def _id_of(snapshot: Snapshot | None) -> int | None:
+    return None if snapshot is None else snapshot.id
 
 
 def _plan(context: TableContext, choice: Choice) -> _Plan | None:
@@ -228,13 +243,14 @@ def _move_earliest(context: TableContext, end: int) -> None:
 def delete_files(context: TableContext, *files: Files) -> None:
     """In this order. REQUIRES that nothing that counts needs them."""
     for part in files:
-        for file in part.values():
-            context.fileio.delete(file.path)
+        context.fileio.delete_many([file.path for file in part.values()])
 
 
 def _remove_floors(context: TableContext, end: int) -> None:
     """Floors that hide nothing any more. REQUIRES that no snapshot file below `end` is left."""
-    for one in context.fileio.list(context.layout.expire_dir):
-        found = find_floor_id(one.name)
-        if found is not None and found <= end:
-            context.fileio.delete(one.path)
+    floors = [
+        one.path
+        for one in context.fileio.list(context.layout.expire_dir)
+        if (found := find_floor_id(one.name)) is not None and found <= end
+    ]
+    context.fileio.delete_many(floors)

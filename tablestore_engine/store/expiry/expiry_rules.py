@@ -10,7 +10,7 @@ PAIMON     the same rules (format.md#expiry) but for 5. A successor's age counts
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tablestore_engine.store.retention_options import Retention
 
@@ -24,12 +24,29 @@ class Hold:
 
 
 @dataclass(frozen=True)
+class NextLook:
+    """Nothing can go before the newest snapshot is `latest`, or it is `time_ms`; None: that alone changes nothing.
+
+    It is right for the same rules without holds. Expiries and rollbacks of others only make it earlier than needed.
+    """
+
+    latest: int | None = None
+    time_ms: int | None = None
+
+    def is_due(self, latest: int, now_ms: int) -> bool:
+        """Whether something may go by now."""
+        by_number = self.latest is not None and latest >= self.latest
+        return by_number or (self.time_ms is not None and now_ms >= self.time_ms)
+
+
+@dataclass(frozen=True)
 class Choice:
-    """Snapshots first <= id < end go."""
+    """Snapshots first <= id < end go. `again`: when to look again while nothing goes; None: unknown."""
 
     first: int
     end: int
     reason: str
+    again: NextLook | None = field(default=None, compare=False)
 
     @property
     def is_nothing(self) -> bool:
@@ -59,7 +76,11 @@ def pick_expired(
             return Choice(first, at, f"snapshot {at + 1} is gone: somebody else deletes snapshots")
         age_ms = now_ms - replaced_ms
         if age_ms < rules.grace_ms:
-            return Choice(first, at, f"snapshot {at} was the newest within the grace period")
+            again = NextLook(time_ms=replaced_ms + rules.grace_ms)
+            return Choice(first, at, f"snapshot {at} was the newest within the grace period", again)
         if at >= too_many and age_ms < rules.retained_ms:
-            return Choice(first, at, f"snapshot {at} was the newest within the retained time")
-    return Choice(first, max(stop, first), reason)
+            enough = None if rules.keep_max is None else at + rules.keep_max
+            again = NextLook(enough, replaced_ms + rules.retained_ms)
+            return Choice(first, at, f"snapshot {at} was the newest within the retained time", again)
+    following = None if tuple(holds) else NextLook(first + rules.keep_min)
+    return Choice(first, max(stop, first), reason, following)

@@ -8,7 +8,7 @@ LIMIT      files of other engines have page checksums at most: their page header
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Self
 
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from tablestore_engine.errors import FixData
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.object_input import fetch_ranges
 from tablestore_engine.format.checksum import ChunkChecksums, damaged, has_checksum, runs_of, verify_checksum
 from tablestore_engine.store.files.parquet_output import leaf_count
 
@@ -118,13 +119,27 @@ class ParquetInput:
     def _check_chunks(self, groups: Sequence[int], columns: Sequence[str] | None) -> None:
         """The sums of all chunks that will be decoded; neighbours are read as one."""
         if self._sums is None:
+            fetch_ranges(self._source, self._chunk_ranges(groups, columns))
             return
         width, leaves = self.metadata.num_columns, self._leaves(columns)
-        for first, after in runs_of([group * width + leaf for group in groups for leaf in leaves]):
-            start, end = (int(self._sums.offsets[at]) for at in (first, after))
+        runs = runs_of([group * width + leaf for group in groups for leaf in leaves])
+        ranges = [(int(self._sums.offsets[first]), int(self._sums.offsets[after])) for first, after in runs]
+        fetch_ranges(self._source, ranges)  # once: the decoder reads them from memory
+        for (first, after), (start, end) in zip(runs, ranges, strict=True):
             self._source.seek(start)
             if not self._sums.fits(first, after, self._source.read_buffer(end - start)):
                 raise damaged(_WHAT, self._path, f"bytes {start} to {end} do not fit their checksum")
+
+    def _chunk_ranges(self, groups: Sequence[int], columns: Sequence[str] | None) -> list[tuple[int, int]]:
+        """Where the wanted chunks lie, of a file without sums."""
+        ranges = []
+        for group in groups:
+            row_group = self.metadata.row_group(group)
+            for leaf in self._leaves(columns):
+                chunk = row_group.column(leaf)
+                start = min(at for at in (chunk.dictionary_page_offset, chunk.data_page_offset) if at)
+                ranges.append((start, start + chunk.total_compressed_size))
+        return ranges
 
     def _leaves(self, columns: Sequence[str] | None) -> list[int]:
         """Numbers of the Parquet columns of some Arrow columns, ascending."""
@@ -168,13 +183,15 @@ class FooterChecks:
 
     def check(self, paths: Iterable[str]) -> None:
         """Raises as ParquetInput does."""
-        for path in paths:
-            if path not in self._good:
-                with self._fileio.open_input(path) as source:
-                    verify_checksum(_footer(source, path), _WHAT, path)
-                if len(self._good) >= _REMEMBERED_MAX:
-                    self._good.clear()
-                self._good.add(path)
+        unknown = [path for path in paths if path not in self._good]
+        self._fileio.run_together([partial(self._check, path) for path in unknown])
+        if len(self._good) + len(unknown) > _REMEMBERED_MAX:
+            self._good.clear()
+        self._good.update(unknown)
+
+    def _check(self, path: str) -> None:
+        with self._fileio.open_input(path) as source:
+            verify_checksum(_footer(source, path), _WHAT, path)
 
 
 def verify_parquet(fileio: FileIO, path: str) -> int:
@@ -195,6 +212,9 @@ def _footer(source: pa.NativeFile, path: str) -> bytes:
     length = int.from_bytes(tail[:4], "little") + _TAIL
     if tail[4:] != b"PAR1" or length > size:
         raise damaged(_WHAT, path, "it does not end as a Parquet file does; it may be cut off")
+    fetch_ranges(
+        source, [(size - length, size)]
+    )  # a footer that is larger than the end that came with the size
     source.seek(size - length)
     return bytes(source.read(length))
 

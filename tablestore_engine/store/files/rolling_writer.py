@@ -93,6 +93,10 @@ class RollingWriter(Generic[P]):
             self._waiting = pa.concat_tables(both)
             self._write(is_last=False)
 
+    def finish(self) -> None:
+        """Complete the last file; the end of the block does it too, for a writer that is not finished yet."""
+        self._finish()
+
     def discard(self) -> None:
         """Delete the files. REQUIRES that no claim was tried with them."""
         for path, _ in self._done:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -112,7 +113,8 @@ def find_hits(
     """The visible stored row of each incoming key; `keys` are sorted and without repeats."""
     if not keys.height:
         return Hits.of(())
-    found = (_hits_of_file(reader, file, keys, cache) for file in live if _may_hit(reader.schema, file, keys))
+    wanted = [file for file in live if _may_hit(reader.schema, file, keys)]
+    found = reader.fileio.run_together([partial(_hits_of_file, reader, file, keys, cache) for file in wanted])
     return Hits.of([one for one in found if len(one.incoming)])
 
 
@@ -145,7 +147,8 @@ def fetch(
     keep: Sequence[str] = (),
 ) -> pa.Table | None:
     """The hit rows, file by file; None when there are none. Only row groups that were hit are decoded."""
-    tables = [reader.read_positions(one.file, one.positions, columns, keep=keep) for one in by_file]
+    reads = [partial(reader.read_positions, one.file, one.positions, columns, keep=keep) for one in by_file]
+    tables = reader.fileio.run_together(reads)
     return pa.concat_tables(tables) if tables else None
 
 

@@ -40,6 +40,8 @@ from tablestore_engine.store.rows.incoming_batch import Batch, sequence_of
 from tablestore_engine.store.rows.row_equality import rows_identical
 from tablestore_engine.store.rows.row_filter import RowFilter, picked_rows
 
+COPY_BYTES_MIN = 16 << 20  # of rows: fewer are written twice, where a copy is a request of its own
+
 
 @dataclass(frozen=True)
 class Target:
@@ -91,6 +93,10 @@ def merge_batch(
                 run.add(settled.run)
                 held = _log_on(log, settled.log, held, may_copy=not tally.steps or not state.files)
                 tally.add(settled)
+            if held is not None and files.fileio.folders is None and held.rows.nbytes <= COPY_BYTES_MIN:
+                log.add(held)  # a copy by the store would have to wait for the run
+                held = None
+            files.fileio.run_together([run.finish, log.finish])
         changelog = log.metas if held is None else files.copy_as_changelog(state, run.metas)
     except StorageError:
         run.discard()

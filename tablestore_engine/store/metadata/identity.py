@@ -13,7 +13,7 @@ import hashlib
 from dataclasses import dataclass
 
 from tablestore_engine.errors import NotFound, RetryError
-from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.format.layout import TableLayout, find_id
 from tablestore_engine.format.schema import TableSchema, encode_schema
 
@@ -22,15 +22,18 @@ UUID_OPTION = "tablestore.table-uuid"
 
 def find_identity(fileio: FileIO, location: str) -> str | None:
     """The identity of the table in the folder `location`; None when there is none."""
+    return identity_by(fileio, location, find(fileio, TableLayout(location).schema_path(0)))
+
+
+def identity_by(fileio: FileIO, location: str, first: bytes | None) -> str | None:
+    """The same with the file of schema 0 (None: there is none), which was read already."""
+    if first is not None:
+        return _digest(first)
     layout = TableLayout(location)
-    try:
-        return _digest(fileio.read(layout.schema_path(0)))
-    except NotFound:
-        pass
     try:  # another engine may have removed the oldest schemas
         ids = [find_id(one.name, "schema-") for one in fileio.list(layout.schema_dir)]
-        first = min((number for number in ids if number is not None), default=None)
-        return None if first is None else _digest(fileio.read(layout.schema_path(first)))
+        oldest = min((number for number in ids if number is not None), default=None)
+        return None if oldest is None else _digest(fileio.read(layout.schema_path(oldest)))
     except NotFound:
         return None
 

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from pyroaring import BitMap
@@ -80,7 +81,7 @@ class ManifestStore:
     layout: TableLayout
     runtime: Runtime
     memory: FileMemory = field(default_factory=FileMemory, compare=False, repr=False)
-    noted: list[str] | None = field(default=None, compare=False, repr=False)
+    waiting: list[tuple[str, bytes]] | None = field(default=None, compare=False, repr=False)
 
     # ---- reading -------------------------------------------------------------------------------------------
 
@@ -98,7 +99,14 @@ class ManifestStore:
 
     def read_entries(self, list_name: str) -> list[ManifestEntry]:
         """The entries of all manifests of a list, in order."""
-        return [entry for meta in self.read_list(list_name) for entry in self.read_manifest(meta.file_name)]
+        return self.read_all_entries([list_name])
+
+    def read_all_entries(self, list_names: Sequence[str]) -> list[ManifestEntry]:
+        """The entries of all manifests of these lists, in order, in two round trips."""
+        lists = self.fileio.run_together([partial(self.read_list, name) for name in list_names])
+        metas = [meta for listed in lists for meta in listed]
+        found = self.fileio.run_together([partial(self.read_manifest, meta.file_name) for meta in metas])
+        return [entry for entries in found for entry in entries]
 
     def read_changelog_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """The changelog files of a snapshot, in order; none when it has no changelog."""
@@ -134,19 +142,26 @@ class ManifestStore:
     # ---- writing -------------------------------------------------------------------------------------------
 
     def _write(self, path: str, data: bytes) -> None:
-        self.fileio.write(path, data)
-        if self.noted is not None:
-            self.noted.append(path)
+        if self.waiting is None:
+            self.fileio.write(path, data)
+        else:
+            self.waiting.append((path, data))
 
     @contextmanager
-    def all_or_none(self) -> Iterator[ManifestStore]:
-        """The same store: when the disk refuses a file (StorageError), those written before it inside are deleted."""
-        noted: list[str] = []
+    def written_together(self) -> Iterator[ManifestStore]:
+        """The same store, whose files are written when the block ends well, together: their names and sizes are known
+        before. When the disk refuses one of them (StorageError), all are deleted. A block inside another one writes
+        nothing itself.
+        """
+        if self.waiting is not None:
+            yield self
+            return
+        waiting: list[tuple[str, bytes]] = []
+        yield replace(self, waiting=waiting)
         try:
-            yield replace(self, noted=noted)
+            self.fileio.run_together([partial(self.fileio.write, path, data) for path, data in waiting])
         except StorageError:
-            for path in noted:
-                self.fileio.delete(path)
+            self.fileio.delete_many([path for path, _ in waiting])
             raise
 
     def write_manifests(

@@ -13,11 +13,11 @@ INVARIANT  a number is used once per table, so a cache by number is right as lon
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tablestore_engine.errors import NotFound
-from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.format.layout import TableLayout, find_id
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema
 from tablestore_engine.store.metadata.identity import table_gone
@@ -45,9 +45,12 @@ class SchemaStore:
             raise table_gone(self.layout.location, is_replaced=False)
         return numbers[-1]
 
-    def find_current(self, named: int | None) -> TableSchema | None:
-        """The table's schema when its newest snapshot names `named` (None: no snapshot); None without a table."""
-        for number in reversed(self.list_ids()):
+    def find_current(self, named: int | None, ids: Sequence[int] | None = None) -> TableSchema | None:
+        """The table's schema when its newest snapshot names `named` (None: no snapshot); None without a table.
+
+        `ids`: as list_ids gave them to this operation; None: look now.
+        """
+        for number in reversed(self.list_ids() if ids is None else ids):
             if number == named:
                 break
             if named is not None and number < named:
@@ -61,15 +64,21 @@ class SchemaStore:
         """Schema N. Raises NotFound TS1301."""
         if schema_id not in self._cache:
             path = self.layout.schema_path(schema_id)
-            if not self.fileio.exists(path):
+            data = find(self.fileio, path)
+            if data is None:
                 raise NotFound(
                     "TS1301",
                     f"schema {schema_id} of {self.layout.location} does not exist",
                     why="a snapshot or data file refers to it",
                     fix="restore the schema folder from a copy",
                 )
-            self._cache[schema_id] = decode_schema(self.fileio.read(path), path)
+            self._cache[schema_id] = decode_schema(data, path)
         return self._cache[schema_id]
+
+    def remember(self, schema_id: int, data: bytes) -> None:
+        """The bytes of a schema file that was read already."""
+        if schema_id not in self._cache:
+            self._cache[schema_id] = decode_schema(data, self.layout.schema_path(schema_id))
 
     # ---- claims --------------------------------------------------------------------------------------------
 

@@ -1,6 +1,8 @@
 """Snapshot files of one branch: find, read, claim; the two hints beside them.
 
-Steps      latest: hint → does it exist, and none after it? → else walk on, else list the folder
+Steps      latest: hint N → N+1 and N+2 at once: missing? → then N itself; else walk on, else list the folder
+INVARIANT  N is read after the answer that N+1 is missing, and expiry deletes the oldest file first: so N was the newest
+           snapshot when that answer was given, and complete, without a look at the floor.
 INVARIANT  a snapshot exists if and only if its file exists and no floor lies above it; hints are only hints, and are
            checked when read. A floor is there while expiry takes files away, or died doing it (expire).
 INVARIANT  `claim` is one exclusive create: of many writers one wins, and it never replaces.
@@ -13,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.fileio.base import FileIO, FileStatus
@@ -20,63 +24,98 @@ from tablestore_engine.format.layout import TableLayout, find_floor_id, find_id
 from tablestore_engine.format.snapshot import Snapshot, decode_snapshot, encode_snapshot
 
 SNAPSHOT_PREFIX = "snapshot-"
+_KNOWN_MAX = 16
 
 
 @dataclass(frozen=True)
 class SnapshotStore:
     """The snapshots of one table and branch. `_decoded` knows files by name, time and size: a rollback may
-    make the same name again with other content.
+    make the same name again with other content. `_known` are the last ones that were read, by number and uuid.
     """
 
     fileio: FileIO
     layout: TableLayout
     _decoded: dict[tuple[str, int, int], Snapshot] = field(default_factory=dict, compare=False, repr=False)
+    _known: dict[tuple[int, str], Snapshot] = field(default_factory=dict, compare=False, repr=False)
 
     # ---- reading -------------------------------------------------------------------------------------------
 
     def find_latest_id(self) -> int | None:
         """The newest id, or None when nothing was committed."""
-        at = self._read_hint(self.layout.latest_hint)
-        if at is None or not self._exists(at):
-            ids = self.list_ids()
-            return ids[-1] if ids else None
-        while self._exists(at + 1):
-            at += 1
-        return at
+        found = self.find_latest()
+        return None if found is None else found.id
 
     def find_latest(self) -> Snapshot | None:
         """The newest snapshot, or None when nothing was committed."""
-        while True:
-            latest = self.find_latest_id()
-            if latest is None:
-                return None
-            found = self.find(latest)
+        return self.find_latest_from(self.read_latest_hint())
+
+    def read_latest_hint(self) -> int | None:
+        """What LATEST says; None when it says nothing."""
+        return self._read_hint(self.layout.latest_hint)
+
+    def find_latest_from(self, hint: int | None) -> Snapshot | None:
+        """As find_latest, with a hint that was read already; None: without one."""
+        if hint is not None:
+            found = self.find_file(self._walk_from(hint))
+            if found is not None:
+                return found
+        while ids := self.list_ids():
+            found = self.find(ids[-1])
             if found is not None:  # else it was rolled back while we looked
                 return found
+        return None
+
+    def _walk_from(self, at: int) -> int:
+        """The number before the first one that is missing behind `at`."""
+        while True:
+            looks = [partial(self._exists, number) for number in (at + 1, at + 2)]
+            is_next, is_second = self.fileio.run_together(looks)
+            if not is_next:
+                return at
+            if not is_second:
+                return at + 1
+            at += 2
 
     def find_earliest_id(self) -> int | None:
         """The oldest id that is still there, or None."""
         at = self._read_hint(self.layout.earliest_hint)
-        if at is not None and self._exists(at) and at >= self.find_floor():
-            return at
+        if at is not None:
+            looks: list[Callable[[], Any]] = [partial(self._exists, at), self.find_floor]
+            is_there, floor = self.fileio.run_together(looks)
+            if is_there and at >= floor:
+                return at
         ids = self.list_ids()
         return ids[0] if ids else None
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """Snapshot N, or None when there is none (any more)."""
-        found = self.find_file(snapshot_id)
-        return None if found is None or snapshot_id < self.find_floor() else found
+        looks: list[Callable[[], Any]] = [partial(self.find_file, snapshot_id), self.find_floor]
+        found, floor = self.fileio.run_together(looks)
+        return None if snapshot_id < floor else found
 
     def find_file(self, snapshot_id: int) -> Snapshot | None:
         """What the file of snapshot N says, also below the floor: for who takes its files away."""
         try:
             path = self.layout.snapshot_path(snapshot_id)
-            return decode_snapshot(self.fileio.read(path), path)
+            found = decode_snapshot(self.fileio.read(path), path)
         except NotFound:
             return None
+        if found.uuid is not None:
+            while len(self._known) >= _KNOWN_MAX:
+                self._known.pop(next(iter(self._known)), None)
+            self._known[found.id, found.uuid] = found
+        return found
+
+    def find_known(self, snapshot_id: int, uuid: str | None) -> Snapshot | None:
+        """What the snapshot of this number and uuid says, whether it is still there or not; None: read it."""
+        known = None if uuid is None else self._known.get((snapshot_id, uuid))
+        return self.find_file(snapshot_id) if known is None and snapshot_id > 0 else known
 
     def find_floor(self) -> int:
-        """Snapshots below it do not count; 0 while nothing expires. REQUIRES: looked at after the files."""
+        """Snapshots below it do not count; 0 while nothing expires.
+
+        A floor that is missing at some instant, and a file that is there then or later: the snapshot counted then.
+        """
         names = (status.name for status in self.fileio.list(self.layout.expire_dir))
         return max((number for name in names if (number := find_floor_id(name)) is not None), default=0)
 
@@ -143,7 +182,7 @@ class SnapshotStore:
 
     def make_folder(self, check: Callable[[], None]) -> None:
         """Tables of other engines have no snapshot folder before their first commit; `check`: is the table there?"""
-        if not self.fileio.exists(self.layout.snapshot_dir):
+        if self.fileio.folders is not None and not self.fileio.exists(self.layout.snapshot_dir):
             check()
             self.fileio.mkdirs(self.layout.snapshot_dir)
 
@@ -163,15 +202,15 @@ class SnapshotStore:
 
         A hint that cannot be written costs a listing later; the commit has happened and must not fail for it.
         """
+        hints = [self.layout.latest_hint, *([self.layout.earliest_hint] if snapshot_id == 1 else [])]
         with suppress(OSError):
-            self.fileio.replace(self.layout.latest_hint, str(snapshot_id).encode())
-            if snapshot_id == 1:
-                self.fileio.replace(self.layout.earliest_hint, b"1")
+            text = str(snapshot_id).encode()
+            self.fileio.run_together([partial(self.fileio.replace, path, text) for path in hints])
 
     # --------------------------------------------------------------------------------------------------------
 
     def _exists(self, snapshot_id: int) -> bool:
-        return self.fileio.exists(self.layout.snapshot_path(snapshot_id))
+        return self.fileio.exists_file(self.layout.snapshot_path(snapshot_id))
 
     def _listed(self) -> list[tuple[int, FileStatus]]:
         found = self._files()

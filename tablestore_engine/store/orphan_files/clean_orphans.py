@@ -190,8 +190,7 @@ class _Cleaning:
         ordered = sorted(files, key=lambda one: (KINDS.index(one.kind), one.path))
         for _, group in itertools.groupby(ordered, key=lambda one: one.path.rpartition("/")[0]):
             self.context.guard.check()
-            for one in group:
-                self.context.fileio.delete(one.path)
+            self.context.fileio.delete_many([one.path for one in group])
         return ordered
 
     def _delete_folders(self, folders: Iterable[TableFile]) -> list[TableFile]:

@@ -6,6 +6,7 @@ Steps      spelling and types → files (file_pruning) → columns that are aske
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.file_pruning import prune
 from tablestore_engine.store.read.predicate import (
     And,
@@ -50,9 +52,12 @@ def read_matching(
     types = {field.name: field.type for field in schema.fields}
     needed = [name for name in schema.field_names if name in target.names or name in _columns(wanted)]
     reader, parts = FileReader(fileio, schema), [target.empty_table()]
-    for file in prune(plan.files, wanted, schema):
+
+    def read(file: StoredFile) -> pa.Table:
         rows = reader.read_visible(file, needed, parallel=True)
-        parts.append(rows.filter(pa.array(matching(wanted, rows, types))).select(target.names))
+        return rows.filter(pa.array(matching(wanted, rows, types))).select(target.names)
+
+    parts += fileio.run_together([partial(read, file) for file in prune(plan.files, wanted, schema)])
     return pa.concat_tables(parts)
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from pyroaring import BitMap
 
@@ -83,7 +85,8 @@ class Scanner:
             return ScanPlan(None, schema, ())
         spec = PartitionSpec.of(schema)
         wanted = {}
-        for entry in self.live_entries(snapshot):
+        takes_all = partitions is None and buckets is None and takes is None
+        for entry in self.live_entries(snapshot, _every_bucket if takes_all else None):
             if (buckets is None or entry.bucket in buckets) and entry.partition not in wanted:
                 values = spec.decode(entry.partition)
                 wanted[entry.partition] = values if partitions is None or partitions(values) else None
@@ -128,18 +131,29 @@ class Scanner:
             return {}
         entries = [
             entry
-            for entry in self.live_entries(snapshot)
+            for entry in self.live_entries(snapshot, wanted)
             if wanted is None or wanted((entry.partition, entry.bucket))
         ]
         found = bucket_files(self._files(snapshot, entries, PartitionSpec.of(schema)))
         return {key: _state(files) for key, files in found.items()}
 
-    def live_entries(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
-        """The merged entries of a snapshot in plan order. Raises FixData TS1304 for a DELETE without its ADD."""
+    def live_entries(
+        self, snapshot: Snapshot, vectors_of: Callable[[BucketId], bool] | None = None
+    ) -> tuple[ManifestEntry, ...]:
+        """The merged entries of a snapshot in plan order. Raises FixData TS1304 for a DELETE without its ADD.
+
+        `vectors_of`: buckets whose vectors the caller needs next: they are read along; None: of none.
+        """
+        reads: list[Callable[[], Any]] = [partial(self._live_entries, snapshot)]
+        if vectors_of is not None:
+            reads.append(partial(self._vectors, snapshot, vectors_of))
+        return self.fileio.run_together(reads)[0]  # type: ignore[no-any-return]
+
+    def _live_entries(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
         key = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         found = self._live.get(key)
         if found is None:
-            entries = [entry for name in key for entry in self.manifests.read_entries(name)]
+            entries = self.manifests.read_all_entries(key)
             found = tuple(sorted(_checked(merge_entries(entries).values(), snapshot), key=_plan_order))
             while len(self._live) >= _REMEMBERED:
                 self._live.pop(next(iter(self._live)), None)
@@ -151,7 +165,8 @@ class Scanner:
     def _files(
         self, snapshot: Snapshot, entries: Collection[ManifestEntry], spec: PartitionSpec
     ) -> list[StoredFile]:
-        vectors = self._vectors(snapshot, {(entry.partition, entry.bucket) for entry in entries})
+        buckets = {(entry.partition, entry.bucket) for entry in entries}
+        vectors = self._vectors(snapshot, buckets.__contains__)
         return self.stored_files(entries, spec, vectors)
 
     def stored_files(
@@ -184,19 +199,20 @@ class Scanner:
             )
         return files
 
-    def _vectors(self, snapshot: Snapshot, wanted: Collection[BucketId]) -> dict[BucketId, dict[str, BitMap]]:
+    def _vectors(
+        self, snapshot: Snapshot, wanted: Callable[[BucketId], bool]
+    ) -> dict[BucketId, dict[str, BitMap]]:
         """Vectors of the wanted buckets; an unaware bucket of another writer may spread them over several files."""
         found: dict[BucketId, dict[str, BitMap]] = {}
-        for entry in self.manifests.read_index(snapshot.index_manifest):
-            key = (entry.partition, entry.bucket)
-            if entry.index_type == DELETION_VECTORS and key in wanted:
-                found.setdefault(key, {}).update(
-                    {
-                        name: positions
-                        for name, positions in self.manifests.read_vectors(entry).items()
-                        if positions
-                    }
-                )
+        index = [
+            entry
+            for entry in self.manifests.read_index(snapshot.index_manifest)
+            if entry.index_type == DELETION_VECTORS and wanted((entry.partition, entry.bucket))
+        ]
+        reads = [partial(self.manifests.read_vectors, entry) for entry in index]
+        for entry, vectors in zip(index, self.fileio.run_together(reads), strict=True):
+            some = {name: positions for name, positions in vectors.items() if positions}
+            found.setdefault((entry.partition, entry.bucket), {}).update(some)
         return found
 
     def _merged(self, files: list[StoredFile], schema: TableSchema) -> list[StoredFile]:
@@ -209,6 +225,10 @@ class Scanner:
             replace(file, deleted=positions.get(f"{file.partition_path}{file.meta.file_name}"))
             for file in files
         ]
+
+
+def _every_bucket(_: BucketId) -> bool:
+    return True
 
 
 def is_merged(schema: TableSchema) -> bool:

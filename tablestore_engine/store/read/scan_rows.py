@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pyarrow as pa
 
@@ -27,6 +28,10 @@ def read_plan(fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = No
         return target.empty_table()
     if len(plan.files) == 1:
         tables = [reader.read_visible(plan.files[0], columns, parallel=True)]
+    elif fileio.folders is None:  # each file waits for the store most of the time
+        tables = list(
+            fileio.run_together([partial(reader.read_visible, file, columns) for file in plan.files])
+        )
     else:
         with ThreadPoolExecutor(min(THREADS_MAX, os.cpu_count() or 1, len(plan.files))) as pool:
             tables = list(pool.map(lambda file: reader.read_visible(file, columns), plan.files))

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -116,7 +117,7 @@ def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketCha
     threads = min(THREADS_MAX, os.cpu_count() or 1, sum(not is_tiny(task) for task in tasks))
     try:
         if threads <= 1:
-            return [run(task) for task in tasks]
+            return list(access.fileio.run_together([partial(run, task) for task in tasks]))
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(run, tasks))
     except StorageError:

@@ -73,7 +73,8 @@ def _preparation(
 ) -> Sequence[BucketTask]:
     if base is None or not TableTraits(schema).has_inbox:
         return ()
-    inbox = {(one.partition, one.bucket) for one in context.scanner.live_entries(base) if one.file.level == 0}
+    live = context.scanner.live_entries(base, touched)
+    inbox = {(one.partition, one.bucket) for one in live if one.file.level == 0}
     states = context.scanner.bucket_states(base, schema, lambda key: key in inbox or touched(key))
     return plan_preparation(context.task_table(schema), states.values())
 

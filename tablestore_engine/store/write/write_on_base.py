@@ -62,7 +62,8 @@ class RowsWrite:
     def __call__(self, base: Snapshot | None) -> Planned:
         """The changes on `base`, or a step before. Raises TS1309, TS1312-TS1314, TS1127 and what rows can break."""
         check_unmoved(self.context, base, self.request)
-        schema = target_schema(self.context, base, self.request, self.claim)
+        context = self.context.seeing(base)
+        schema = target_schema(context, base, self.request, self.claim)
         routed = self._route(schema)
         extent = plan_extent(
             self.request.mode,
@@ -76,7 +77,7 @@ class RowsWrite:
         )
         # replaced rows are compared with stored ones: often nothing is left to do, and nothing may be joined then
         joins_later = not schema.is_keyed and extent.picks is not None
-        step = None if joins_later else preparing_step(self.context, base, extent)
+        step = None if joins_later else preparing_step(context, base, extent)
         if step is not None:
             return step
         states = self.context.scanner.bucket_states(base, schema, extent.covers)
@@ -149,9 +150,10 @@ class ChangesWrite:
     def __call__(self, base: Snapshot | None) -> Planned:
         """The changes on `base`; folds of all buckets come first, since the rows' buckets are not known before."""
         check_unmoved(self.context, base, self.request)
-        schema = target_schema(self.context, base, self.request, self.claim)
+        context = self.context.seeing(base)
+        schema = target_schema(context, base, self.request, self.claim)
         whole = plan_extent(WriteMode.OVERWRITE_TABLE, schema, (), {})
-        step = preparing_step(self.context, base, whole)
+        step = preparing_step(context, base, whole)
         if step is not None:
             return step
         is_anew = self._is_rescale(base, schema)
@@ -255,8 +257,7 @@ def _written_anew(
 
 
 def _discard(context: TableContext, plan: Planned) -> None:
-    for path in plan.file_paths(context.layout):
-        context.fileio.delete(path)
+    context.fileio.delete_many(plan.file_paths(context.layout))
 
 
 def _with_removals(

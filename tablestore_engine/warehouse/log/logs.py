@@ -79,15 +79,24 @@ class Logs:
 
     # before a commit -----------------------------------------------------------------------------
 
-    def check(self, identifier: Identifier, wanted: TableSchema | None = None) -> None:
+    def check(
+        self,
+        identifier: Identifier,
+        wanted: TableSchema | None = None,
+        *,
+        current: TableSchema | None = None,
+    ) -> None:
         """A log in trouble is told while nothing is committed yet; a new table's is made with it.
 
-        `wanted`: the schema that the commit will bring, whose rows the log must be able to carry.
+        `wanted`: the schema that the commit will bring, whose rows the log must be able to carry. `current`: the
+        table's, where the operation has looked; None: look now.
         """
-        store = self._stores.find(identifier)
-        publisher = None if store is None else self.find_publisher(identifier)
-        if store is not None and publisher is not None:
-            publisher.check(store)
+        if current is None:
+            seen = self._stores.find_seen(identifier)
+            current = None if seen is None or seen.seen is None else seen.seen.schema
+        publisher = None if current is None else self.find_publisher(identifier, current)
+        if publisher is not None:
+            publisher.check(self._stores.open(identifier))
             if wanted is not None:
                 self.check_schema(identifier, wanted)
 
@@ -188,9 +197,8 @@ class Logs:
 
     def published(self, identifier: Identifier, report: WriteReport) -> WriteReport:
         """Send what is committed and not yet in the log; the report with where its rows are."""
-        store = self._stores.get(identifier)
-        publisher = self.find_publisher(identifier)
-        sent = None if publisher is None else publisher.publish(store, self._executors)
+        publisher = self.find_publisher(identifier, None if report.seen is None else report.seen.schema)
+        sent = None if publisher is None else publisher.publish(self._stores.get(identifier), self._executors)
         return report if sent is None else replace(report, log=sent)
 
     def published_after_commit(self, identifier: Identifier, report: WriteReport) -> WriteReport:

@@ -10,14 +10,15 @@ INVARIANT  a commit that stands is reported as one: when expiring behind it fail
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, PublishPending, Stopped, TablestoreError
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
-from tablestore_engine.store.expiry.expiry_rules import Hold
+from tablestore_engine.store.expiry.expiry_rules import Hold, NextLook
+from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
@@ -41,6 +42,9 @@ class Expiry:
     stores: OpenTables
     logs: Logs
     partitions: PartitionExpiry
+    _next: dict[str, tuple[str | None, Retention, NextLook]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def after_commit(
         self, identifier: Identifier, report: WriteReport, *, publishes: bool = True
@@ -50,18 +54,37 @@ class Expiry:
         Raises PublishPending TS1070 when expired partitions are gone and only the log lacks that.
         """
         try:
-            store = self.stores.get(identifier)
-            traits = TableTraits(store.schema)
+            seen = report.seen
+            store = self.stores.get(identifier) if seen is None else self.stores.open(identifier)
+            traits = TableTraits(store.schema if seen is None else seen.schema)
             if not traits.expires_on_commit:
                 return report
             looked = self._look_at_partitions(identifier, store, traits, publishes=publishes)
             report = replace(report, partitions=looked.went, partitions_trouble=looked.trouble)
-            done = store.expire(traits.retention, log=self._find_hold(identifier, traits))
+            done = self._expire(store, traits, seen, self._find_hold(identifier, traits))
         except (Stopped, PublishPending):
             raise
         except (TablestoreError, OSError) as error:
             return replace(report, not_expired=str(error))
-        return replace(report, expired=done.snapshots)
+        return report if done is None else replace(report, expired=done.snapshots)
+
+    def _expire(
+        self, store: TableStore, traits: TableTraits, seen: SeenTable | None, log: Hold | None
+    ) -> ExpireReport | None:
+        """What went; None when the look before this one says that nothing can go yet."""
+        rules = traits.retention
+        if seen is None or seen.snapshot is None:
+            return store.expire(rules, log=log)
+        known = self._next.get(store.location)
+        if known is not None and known[:2] != (seen.identity, rules):
+            known = None
+        if known is not None and not known[2].is_due(seen.snapshot.id, store.runtime.now_ms()):
+            return None
+        done = store.expire(rules, log=log, seen=seen)
+        self._next.pop(store.location, None)
+        if done.again is not None and log is None and rules.consumer_idle_ms is None:
+            self._next[store.location] = (seen.identity, rules, done.again)
+        return done
 
     def _look_at_partitions(
         self, identifier: Identifier, store: TableStore, traits: TableTraits, *, publishes: bool

@@ -41,8 +41,10 @@ from tablestore_engine.spark.write_job import WriteJob
 from tablestore_engine.store.commit.commit import CommitReport
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.identity import identity_of
+from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.metadata.source_positions import encode_steps
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
@@ -115,25 +117,24 @@ class TableWriter:
         is_last: bool,
     ) -> CommitReport | None:
         """Steps 2 to 4; None when another first writer was quicker and the name has to be looked up anew."""
-        store = self.stores.open(identifier)
-        identity = store.identity
-        plan = self.target(identifier, incoming, spec)
-        if plan.is_new:
+        store, seen = self.stores.open(identifier), self.stores.find_seen(identifier)
+        plan = self.target(identifier, incoming, spec, seen)
+        if seen is None or plan.is_new:
             return self._create(identifier, incoming, plan, request, is_last=is_last, publishes=spec.publish)
-        self.logs.check(identifier, plan.schema if plan.is_changed else None)
+        identity, found = seen.guard.identity, _found(seen)
+        self.logs.check(identifier, plan.schema if plan.is_changed else None, current=found.schema)
         if plan.gains_log:
             start = plan_log_start(plan.schema.options, store.snapshots.list_ids(), str(identifier))
             schema = replace(plan.schema, options={**plan.schema.options, **start.options})
             plan = replace(plan, schema=self.logs.prepare(identifier, schema, after_snapshot=start.after))
-        was_empty = store.snapshots.find_latest_id() is None
         new_schema = plan.schema if plan.is_changed else None
         planned = replace(request, identity=identity, new_schema=new_schema)
         try:
-            return self._commit(identifier, incoming, plan.schema, planned, publishes=spec.publish)
+            return self._commit(identifier, incoming, plan.schema, planned, seen, publishes=spec.publish)
         except Stopped:
             raise
         except RetryError:
-            if is_last or not was_empty or store.identity == identity:
+            if is_last or found.snapshot is not None or store.identity == identity:
                 raise
             return None
 
@@ -150,6 +151,8 @@ class TableWriter:
         """The table and its first snapshot."""
         try:
             prepared = self.logs.prepare(identifier, plan.schema)
+            if not self.catalog.has_database(identifier.database):
+                self.catalog.create_database(identifier.database)
             schema = self.catalog.create_table(identifier, prepared)
         except (FixRequest, Fenced):  # the one that was quicker has the name, and may have the log
             if is_last or self.catalog.find_schema(identifier) is None:
@@ -158,7 +161,7 @@ class TableWriter:
         identity = identity_of(schema)
         try:
             first = replace(request, identity=identity)
-            return self._commit(identifier, incoming, schema, first, publishes=publishes)
+            return self._commit(identifier, incoming, schema, first, None, publishes=publishes)
         except (FixRequest, FixData, Unsupported, Stopped):
             self.relations.drop_unused(identifier, identity)
             raise
@@ -169,6 +172,7 @@ class TableWriter:
         incoming: Incoming,
         schema: TableSchema,
         request: WriteRequest,
+        seen: TableContext | None,
         *,
         publishes: bool,
     ) -> CommitReport:
@@ -176,9 +180,9 @@ class TableWriter:
         is_early = publishes and request.stage is None
         early = self.logs.receive_early(identifier, schema) if is_early else None
         if early is None:
-            return self._write(identifier, incoming, schema, request)
+            return self._write(identifier, incoming, schema, request, seen)
         try:
-            report = self._write(identifier, incoming, schema, replace(request, early=early))
+            report = self._write(identifier, incoming, schema, replace(request, early=early), seen)
         except (Stopped, OutcomeUnknown):
             raise
         except TablestoreError:
@@ -188,7 +192,12 @@ class TableWriter:
         return report
 
     def _write(
-        self, identifier: Identifier, incoming: Incoming, schema: TableSchema, request: WriteRequest
+        self,
+        identifier: Identifier,
+        incoming: Incoming,
+        schema: TableSchema,
+        request: WriteRequest,
+        seen: TableContext | None,
     ) -> CommitReport:
         store = self.stores.open(identifier)
         limit = self.logs.find_limit(identifier, schema)
@@ -201,20 +210,24 @@ class TableWriter:
         table, kinds = split_kinds(check_rules(rows, str(identifier)))
         if limit is not None:
             limit.check(table, schema)
-        return store.write(replace(request, rows=table, kinds=kinds))
+        return store.write(replace(request, rows=table, kinds=kinds), seen)
 
     def create_empty(self, identifier: Identifier, incoming: Incoming, spec: TableSpec) -> None:
         """Schema only; its log is prepared first. Raises FixRequest TS1415 when the name is taken."""
-        plan = self.target(identifier, incoming, WriteSpec(spec, on_schema_change=OnSchemaChange.IGNORE))
+        same = WriteSpec(spec, on_schema_change=OnSchemaChange.IGNORE)
+        plan = self.target(identifier, incoming, same, self.stores.find_seen(identifier))
         if not plan.is_new:
             raise FixRequest(
                 "TS1415", f"{identifier} exists already", why="a table has that name", fix="drop it first"
             )
         self.catalog.create_table(identifier, self.logs.prepare(identifier, plan.schema))
 
-    def target(self, identifier: Identifier, incoming: Incoming, spec: WriteSpec) -> TargetPlan:
-        """The schema that the write needs; nothing is written. Raises FixRequest TS1086."""
-        current = self._current_schema(identifier, spec)
+    def target(
+        self, identifier: Identifier, incoming: Incoming, spec: WriteSpec, seen: TableContext | None
+    ) -> TargetPlan:
+        """The schema that the write needs; nothing is written. `seen` None: a new table. Raises FixRequest TS1086."""
+        table = None if seen is None else _found(seen).schema
+        current = self._current_schema(identifier, spec, table)
         if current is not None and spec.on_schema_change is OnSchemaChange.SAME_COLUMNS:
             deletes = incoming.only_deletes
             check_columns(current, incoming.fields, spec, only_deletes=deletes, table=str(identifier))
@@ -226,13 +239,14 @@ class TableWriter:
             table=str(identifier),
             new_uuid=self.runtime.new_uuid(),
         )
-        if current is not None and plan.is_changed and current != self.catalog.find_schema(identifier):
+        if current is not None and plan.is_changed and current != table:
             raise _changed_twice(identifier, spec)
         return plan
 
-    def _current_schema(self, identifier: Identifier, spec: WriteSpec) -> TableSchema | None:
-        """The table's; a write that builds on a stage finds the columns that the stage brings."""
-        current = self.catalog.find_schema(identifier)
+    def _current_schema(
+        self, identifier: Identifier, spec: WriteSpec, current: TableSchema | None
+    ) -> TableSchema | None:
+        """The table's, `current`; a write that builds on a stage finds the columns that the stage brings."""
         if current is None or spec.stage is None or not spec.builds_on_stage:
             return current
         store = self.stores.open(identifier)
@@ -270,6 +284,11 @@ class TableWriter:
             return rows.write(job, self.spark.session.scratch)
 
         return store.write_changes(run, request)
+
+
+def _found(seen: TableContext) -> SeenTable:
+    assert seen.seen is not None  # find_seen gives no other
+    return seen.seen
 
 
 def _changed_twice(identifier: Identifier, spec: WriteSpec) -> FixRequest:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
 from tablestore_engine.errors import FixRequest, NotFound
-from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.base import FileIO, find_many
 
 
 class PortPromises:
@@ -128,6 +129,45 @@ class PortPromises:
         fileio.delete(f"{root}/new/b")
         assert fileio.read(f"{root}/c/a") == b"abc"
 
+    def test_calls_that_run_together_answer_in_order(self, fileio: FileIO, root: str) -> None:
+        """Promise 12: results come in the order of the calls, none is lost, and no call is an empty answer."""
+        paths = [f"{root}/m/{number}" for number in range(40)]
+        fileio.run_together([partial(fileio.write, path, path.encode()) for path in paths])
+        assert find_many(fileio, [*paths, f"{root}/m/none"]) == [*(path.encode() for path in paths), None]
+        assert fileio.run_together([]) == []
+
+    def test_a_failure_of_calls_that_run_together_is_the_first_ones(self, fileio: FileIO, root: str) -> None:
+        """Promise 12: the error of the first failing call comes out, when no call runs any more."""
+        running: list[int] = []
+
+        def fail(number: int) -> None:
+            running.append(number)
+            try:
+                fileio.read(f"{root}/none-{number}")
+            finally:
+                running.remove(number)
+
+        with pytest.raises(NotFound, match="none-0"):
+            fileio.run_together([partial(fail, number) for number in range(3)])
+        assert running == []
+
+    def test_delete_many_takes_files_and_missing_ones_are_fine(self, fileio: FileIO, root: str) -> None:
+        """Promise 13: more paths than one request takes, some of them missing; what was not named stays."""
+        paths = [f"{root}/d/{number}" for number in range(12)]
+        for path in paths:
+            fileio.write(path, b"1")
+        missing = [f"{root}/d/none-{number}" for number in range(1_000)]
+        fileio.delete_many([*paths[:6], *missing, *paths[6:11]])
+        fileio.delete_many([])
+        assert [one.path for one in fileio.list(f"{root}/d")] == paths[11:]
+
+    def test_exists_file_knows_files_alone(self, fileio: FileIO, root: str) -> None:
+        """A file exists; a folder, or a name that others begin with, and a missing one do not."""
+        fileio.write(f"{root}/e/f", b"1")
+        assert fileio.exists_file(f"{root}/e/f")
+        assert not fileio.exists_file(f"{root}/e")
+        assert not fileio.exists_file(f"{root}/e/g")
+
     def test_input_is_random_access(self, fileio: FileIO, root: str) -> None:
         """An opened input seeks and reads."""
         fileio.write(f"{root}/r", b"0123456789")
@@ -147,6 +187,13 @@ class PortPromises:
     @pytest.mark.parametrize("path", ["{root}/../x", "relative", "/etc/passwd", "{root}x/y"])
     def test_paths_never_leave_the_root(self, fileio: FileIO, root: str, path: str) -> None:
         """A path with `..`, a relative one and one beside the root are refused with TS1202."""
-        for call in (fileio.read, fileio.list, fileio.delete, fileio.delete_tree, fileio.exists):
+        for call in (
+            fileio.read,
+            fileio.list,
+            fileio.delete,
+            fileio.delete_tree,
+            fileio.exists,
+            fileio.exists_file,
+        ):
             with pytest.raises(FixRequest, match="TS1202"):
                 call(path.format(root=root))

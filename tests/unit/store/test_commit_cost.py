@@ -80,8 +80,8 @@ def test_a_commit_costs_the_same_in_any_number_of_buckets(tmp_path: Path) -> Non
 def test_a_commit_looks_at_its_table_a_bounded_number_of_times(tmp_path: Path) -> None:
     """What one commit and its expiry ask through a handle that stays open, which an object store bills one by one.
 
-    Most of `exists` is the claim's look at its own files (decision 0024).
+    Most of `exists_file` is the claim's look at its own files (decision 0024).
     """
     cost = _costs_at(tmp_path, 10)[1]
-    asked = {kind: cost[kind] for kind in ("read", "exists", "list", "names listed")}
-    assert asked == {"read": 18, "exists": 21, "list": 17, "names listed": 6}
+    asked = {kind: cost[kind] for kind in ("read", "exists", "exists_file", "list", "names listed")}
+    assert asked == {"read": 15, "exists": 1, "exists_file": 16, "list": 8, "names listed": 3}

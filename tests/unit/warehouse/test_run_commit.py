@@ -33,7 +33,7 @@ class Steps:
         self.seen: list[str] = []
         self.fails: str | None = None
 
-        def check(_: Logs, name: Identifier, wanted: object = None) -> None:
+        def check(_: Logs, name: Identifier, wanted: object = None, *, current: object = None) -> None:
             self.step("check")
 
         def publish(_: Logs, name: Identifier, report: WriteReport) -> WriteReport:

@@ -1,0 +1,167 @@
+"""Requests to an object store, in all and in sequence, of what users do: counted, never timed (decision 0065)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.fileio.object_cache import CachedFileIO
+from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
+from tablestore_engine.testing.request_counts import CountingFileIO
+from tests.unit.store.table_world import grow
+
+NAME = "demo.t"
+TABLE = WriteSpec(TableSpec(primary_key=("id",)))
+Open = Callable[[], tuple[Engine, CountingFileIO]]
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
+    """Engines on one warehouse, each as a new process on an object store would be, with its counter."""
+
+    def make() -> tuple[Engine, CountingFileIO]:
+        counter = CountingFileIO(LocalFileIO(str(tmp_path)))
+        store = CachedFileIO(counter)
+        monkeypatch.setattr(
+            "tablestore_engine.warehouse.warehouse.open_root", lambda *_: (str(tmp_path), store)
+        )
+        return Engine(str(tmp_path)), counter
+
+    return make
+
+
+def rows(first: int, value: str) -> pa.Table:
+    """A hundred rows with keys from `first` on."""
+    return pa.table({"id": range(first, first + 100), "value": [value] * 100})
+
+
+def with_history(opened: Open, snapshots: int) -> Engine:
+    """10,000 rows, and commits on them up to so many snapshots; the process has upserted once."""
+    engine, _ = opened()
+    engine.write(NAME, pa.table({"id": range(10_000), "value": ["a"] * 10_000}), TABLE)
+    if snapshots > 1:
+        grow(engine.table(NAME).store, snapshots)
+    return engine
+
+
+@pytest.mark.parametrize("snapshots", [1, 300])
+def test_upsert_of_a_hundred_rows_makes_few_requests(opened: Open, snapshots: int) -> None:
+    """At most 10 in sequence and 60 in all, whatever the history; exactly as many as decision 0065 says."""
+    with_history(opened, snapshots)
+    engine, counter = opened()
+    engine.write(NAME, rows(9_900, "b"), TABLE)
+    counter.restart()
+    report = engine.write(NAME, rows(9_950, "c"), TABLE)
+    assert (report.updated, report.inserted) == (50, 50)
+    assert (counter.depth, counter.total) == (9, 32), counter.steps()
+
+
+@pytest.mark.parametrize("snapshots", [1, 300])
+def test_first_upsert_of_a_process_reads_what_it_lacks_together(opened: Open, snapshots: int) -> None:
+    """Lists, manifests and the ends of files come besides, and the first look of expiry."""
+    with_history(opened, snapshots)
+    engine, counter = opened()
+    engine.write(NAME, rows(9_950, "c"), TABLE)
+    assert counter.depth <= 16, counter.steps()
+    assert counter.total <= 60, counter.steps()
+
+
+def test_rows_that_are_new_alone_need_no_copy(opened: Open) -> None:
+    """The changelog of inserts is written beside their run: a copy by the store would have to wait for the run."""
+    with_history(opened, 1)
+    engine, counter = opened()
+    engine.write(NAME, rows(20_000, "b"), TABLE)
+    counter.restart()
+    assert engine.write(NAME, rows(30_000, "c"), TABLE).inserted == 100
+    assert counter.by_method()["COPY"] == 0
+    assert counter.depth <= 9, counter.steps()
+
+
+@pytest.mark.parametrize("snapshots", [1, 300])
+def test_opening_a_table_takes_three_round_trips(opened: Open, snapshots: int) -> None:
+    """Identity, schema and newest snapshot of a table that this process has not seen."""
+    with_history(opened, snapshots)
+    engine, counter = opened()
+    seen = engine._warehouse.stores.find_seen(Identifier.parse(NAME))
+    assert seen is not None
+    assert seen.seen is not None
+    assert seen.seen.snapshot is not None
+    assert seen.seen.snapshot.id == snapshots
+    assert (counter.depth, counter.total) == (3, 6), counter.steps()
+
+
+def test_a_scan_of_many_files_is_read_together(opened: Open) -> None:
+    """Look up, open, lists, manifests with vectors, files: the depth does not grow with the number of files."""
+    with_history(opened, 1)
+    depths = []
+    for number in range(4):
+        writer, _ = opened()
+        writer.write(NAME, rows(9_950 + number, "b"), TABLE)
+        engine, counter = opened()
+        assert engine.table(NAME).scan().to_arrow().num_rows == 10_050 + number
+        depths.append(counter.depth)
+    assert depths == [8] * 4
+
+
+def test_a_commit_with_nothing_due_for_expiry_asks_nothing_behind_it(opened: Open) -> None:
+    """After one look of the process expiry knows when the next one can find something."""
+    with_history(opened, 1)
+    engine, counter = opened()
+    engine.write(NAME, rows(0, "b"), TABLE)
+    counter.restart()
+    engine.write(NAME, rows(50, "c"), TABLE)
+    last = [one for one in counter.requests if one.step == counter.depth]
+    assert {one.path.rpartition("/")[2] for one in last} >= {"LATEST"}
+
+
+def test_expiry_deletes_files_in_bulk(opened: Open) -> None:
+    """Data, changelogs and metadata of many snapshots go with a few requests; snapshot files one by one, in order."""
+    keeps_all = {"tablestore.expire-grace": "0 ms", "tablestore.expire-on-commit": "false"}
+    engine, counter = opened()
+    for number in range(12):
+        engine.write(
+            NAME, rows(number * 50, "b"), WriteSpec(TableSpec(primary_key=("id",), options=keeps_all))
+        )
+    counter.restart()
+    report = engine.table(NAME).expire(keep=1)
+    assert report.files > 60
+    methods = counter.by_method()
+    assert methods["POST"] <= 4, counter.steps()
+    gone = [one.path.rpartition("/")[2] for one in counter.requests if one.method == "DELETE"]
+    assert gone == [f"snapshot-{number}" for number in range(report.first, report.end)]
+    assert engine.table(NAME).verify() == ()
+
+
+def test_orphan_files_are_deleted_in_bulk(opened: Open) -> None:
+    """A request for each folder, not for each file."""
+    engine, counter = opened()
+    engine.write(NAME, rows(0, "b"), TABLE)
+    store = engine.table(NAME).store
+    for number in range(40):
+        name = f"manifest-0a0b0c0d-1111-4222-8333-4444555566{number:02}"
+        counter.inner.write(store.context.layout.manifest_path(name), b"left")
+    counter.restart()
+    report = store.orphans(OrphanRequest(grace_ms=0, delete=True))
+    assert len(report.found) == 40
+    methods = counter.by_method()
+    assert methods["POST"] == 1, counter.steps()
+    assert methods["DELETE"] == 1, counter.steps()  # the notice
+
+
+def test_verify_reads_the_store_and_not_what_is_remembered(opened: Open) -> None:
+    """A manifest that the process wrote, and that is damaged in the store since, is found."""
+    engine, _ = opened()
+    engine.write(NAME, rows(0, "b"), TABLE)
+    store = engine.table(NAME).store
+    assert store.verify() == ()
+    folder = Path(store.context.layout.manifest_dir)
+    damaged = min(folder.glob("manifest-list-*"))
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    assert engine.table(NAME).scan().to_arrow().num_rows == 100
+    assert any("TS1160" in problem for problem in store.verify())
