@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -75,7 +75,7 @@ class Destination(Protocol):
 @dataclass(frozen=True)
 class MainDestination:
     """The branch that a table handle was opened on. `newest_schema_id`: the highest number of a schema file, as the
-    operation saw it; None: it has not looked.
+    operation saw it; None: it has not looked. `_hinted`: snapshots that LATEST was written for.
     """
 
     snapshots: SnapshotStore
@@ -84,6 +84,7 @@ class MainDestination:
     sweeps: Sweeps
     runtime: Runtime
     newest_schema_id: int | None = None
+    _hinted: set[str] = field(default_factory=set, compare=False, repr=False)
 
     def find_committed(
         self, identity: CommitIdentity, base: Snapshot | None, after: int | None
@@ -118,13 +119,16 @@ class MainDestination:
                 partial(self.snapshots.write_hints, snapshot.id),
             ]
             self.guard.fileio.run_together(hints)
+            self._hinted.add(snapshot.unique)
 
     def find_claimed(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot of that id."""
         return self.snapshots.find(snapshot_id)
 
     def settle(self, snapshot: Snapshot) -> str | None:
-        """What other engines see as schema. Nothing here undoes the commit."""
+        """LATEST, when the claim ended before it, and what other engines see as schema. The commit stands."""
+        if snapshot.unique not in self._hinted:
+            self._hint(snapshot)
         with suppress(OSError, TablestoreError):
             # of the operation's begin, where it has looked: what came since is covered by the next commit
             newest = self.schemas.get_newest_id() if self.newest_schema_id is None else self.newest_schema_id

@@ -101,8 +101,8 @@ class SnapshotStore:
         except NotFound:
             return None
         if found.uuid is not None:
-            while len(self._known) >= _KNOWN_MAX:
-                self._known.pop(next(iter(self._known)), None)
+            if len(self._known) >= _KNOWN_MAX:
+                self._known.clear()
             self._known[found.id, found.uuid] = found
         return found
 

@@ -21,6 +21,7 @@ from tablestore_engine.store.write.write_request import WriteRequest
 from tablestore_engine.testing.faults import Fault, FaultKind, FaultyFileIO, InjectedFaultError
 from tests.unit.store.table_world import (
     Row,
+    acting,
     as_table,
     delete,
     make_table,
@@ -114,11 +115,12 @@ def test_an_empty_write_makes_no_snapshot(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["/snapshot/snapshot-2"])
 def test_a_lost_answer_of_the_claim_is_a_commit(tmp_path: Path, part: str) -> None:
-    """The snapshot was created but the answer was an error: read back, it is ours, once."""
+    """The snapshot was created but the answer was an error: read back, it is ours, once, and LATEST names it."""
     put(make_table(tmp_path), row(1))
     store = faulty(tmp_path, Fault(FaultKind.AFTER, "create_exclusive", part))
     assert put(store, row(2)).snapshot_id == 2
     clean = open_table(tmp_path)
+    assert clean.snapshots.read_latest_hint() == 2
     assert clean.snapshots.list_ids() == (1, 2)
     assert rows_of(clean) == [row(1), row(2)]
     assert clean.verify() == ()
@@ -183,6 +185,33 @@ def test_a_lost_race_on_the_same_bucket_plans_again(tmp_path: Path, monkeypatch:
     assert (claims, report.snapshot_id, report.updated, report.inserted) == ([2, 3], 3, 1, 1)
     assert rows_of(store) == [row(1, "ours"), row(2)]
     assert store.verify() == ()
+
+
+def test_a_write_on_a_base_that_is_not_the_newest_any_more_plans_again(tmp_path: Path) -> None:
+    """What an operation saw at its begin is the base of its first try alone."""
+    store = make_table(tmp_path)
+    put(store, row(1))
+    seen = store.find_seen()
+    put(open_table(tmp_path), row(1, "rival"), row(3))
+    request = WriteRequest(as_table([row(1, "ours"), row(2)], store.schema))
+    report = store.write(request, seen)
+    assert (report.snapshot_id, report.updated, report.inserted) == (3, 1, 1)
+    assert rows_of(store) == [row(1, "ours"), row(2), row(3)]
+    assert store.verify() == ()
+
+
+def test_what_is_taken_back_is_not_named_by_latest(tmp_path: Path) -> None:
+    """The base goes away behind the claim: the snapshot goes too, and LATEST names the newest one that is there."""
+    store = make_table(tmp_path)
+    for number in range(3):
+        put(store, row(number))
+    acts = acting("commit.claimed", lambda: open_table(tmp_path).rollback(1))
+    report = put(open_table(tmp_path, runtime=acts), row(9))
+    clean = open_table(tmp_path)
+    assert report.snapshot_id == 2
+    assert clean.snapshots.list_ids() == (1, 2)
+    assert clean.snapshots.read_latest_hint() == 2
+    assert clean.verify() == ()
 
 
 def test_a_lost_race_on_another_bucket_keeps_the_data_files(
