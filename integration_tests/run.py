@@ -61,12 +61,13 @@ SUITES: dict[str, list[str]] = {
     "conformance": ["integration_tests/conformance", "-m", "not whole"],
     "kills": ["integration_tests/kills", "-m", "not whole and not nightly"],
     "demo": ["integration_tests/demo", "-m", "not nightly"],
+    "cluster": ["integration_tests/cluster", "-m", "not nightly"],
 }
 NIGHTLY: dict[str, list[str]] = {
     "kills": ["integration_tests/kills", "-m", "whole or nightly"],
     **{
         name: [f"integration_tests/{name}", "-m", "nightly"]
-        for name in ("kafka", "interop", "adapter", "spark", "docs", "demo")
+        for name in ("kafka", "interop", "adapter", "spark", "docs", "demo", "cluster")
     },
     "ingest": ["integration_tests/ingest"],
     "soak": ["integration_tests/soak"],

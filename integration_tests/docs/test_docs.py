@@ -1,7 +1,7 @@
 """Every command and snippet of README and docs/*.md is executed, in the order of the page.
 
 Exceptions, each checked another way: `make …` must be a target of the Makefile; `tablestore demo` runs in
-integration_tests/demo, here its arguments are parsed; `tablestore broker` and `tablestore s3` get data folders of
+integration_tests/demo, here its arguments are parsed; `tablestore broker`, `s3` and `cluster` get data folders of
 their own.
 """
 
@@ -18,13 +18,14 @@ from integration_tests.docs.project import ROOT, Project, make_project
 from integration_tests.docs.snippets import Snippet, list_commands, read_snippets
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, stop_broker
 from tablestore_engine.devservers.s3_server import stop_s3_server
+from tablestore_engine.devservers.spark_cluster import stop_cluster
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WITH_CODE = [page for page in PAGES if read_snippets(page)]
 # nightly: up to a minute each
 LONG_PAGES = {
     *("commands.md", "changes-as-input.md", "spark-streaming.md"),
-    *("publishing.md", "streaming.md", "time-travel.md"),
+    *("publishing.md", "streaming.md", "time-travel.md", "clusters.md"),
 }
 RUN_LANGUAGES = {"bash", "python", "sql", "yaml"}
 
@@ -42,6 +43,7 @@ def broker_folder(tmp_path: Path) -> Iterator[Path]:
     yield folder
     stop_broker(folder)
     stop_s3_server(folder.with_name("s3"))
+    stop_cluster(folder / "cluster")
 
 
 def check_make(words: tuple[str, ...]) -> str | None:
@@ -61,6 +63,8 @@ def run_command(words: tuple[str, ...], project: Project, broker_folder: Path) -
         words = (*words, "--data-dir", str(broker_folder))
     if words[:2] == ("tablestore", "s3"):
         words = (*words, "--data-dir", str(broker_folder.with_name("s3")))
+    if words[:2] == ("tablestore", "cluster"):
+        words = (*words, "--data-dir", str(broker_folder / "cluster"))
     done = project.run(words)
     return None if done.returncode == 0 else f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
 

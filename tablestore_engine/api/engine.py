@@ -129,7 +129,7 @@ class Engine:
         """
         session = self._warehouse.resolver.session
         if not self._is_registered:
-            register_source(session)
+            register_source(session, self._warehouse.session.scratch())
             self._is_registered = True
         make_active(session)
         return session

@@ -1,4 +1,4 @@
-"""`tablestore doctor`: is everything there that a build needs: warehouse, Java, Spark, brokers.
+"""`tablestore doctor`: is everything there that a build needs: warehouse, Java, Spark and its workers, brokers.
 
 INVARIANT  the first problem is printed as the error that a build would meet, and the exit status is 1.
 INVARIANT  where no warehouse exists yet, ./warehouse is tried, and not left behind.
@@ -30,8 +30,23 @@ Run = Callable[[argparse.Namespace], int]
 def _register(parser: argparse.ArgumentParser) -> Run:
     add_place(parser, name=None)
     parser.add_argument("--master", help="Spark master, as in local[2] or spark://host:7077")
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="KEY=VALUE",
+        help="a Spark setting, as in spark.conf of the profile; may be repeated",
+    )
     add_brokers(parser)
     return _run
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not sign or not key:
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got {text!r}")
+    return key, value
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -25,6 +25,7 @@ Register = Callable[[argparse.ArgumentParser], Run]
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "broker": ("tablestore_engine.cli.broker", "a Kafka broker for development: start, stop, status, url"),
     "s3": ("tablestore_engine.cli.s3", "an S3 server for development: start, stop, status"),
+    "cluster": ("tablestore_engine.cli.cluster", "a Spark cluster for development: start, stop, status"),
     "show": ("tablestore_engine.cli.show", "columns, keys, options and facts of a table"),
     "snapshots": ("tablestore_engine.cli.snapshot_list", "snapshots of a table, newest last"),
     "files": ("tablestore_engine.cli.file_list", "live files of a table with levels and deleted rows"),

@@ -162,9 +162,10 @@ def open_engine(arguments: argparse.Namespace, *, warehouse: str | None = None) 
     """The engine of the command's warehouse. Raises TS1920, TS1921."""
     address = warehouse or find_warehouse(arguments.warehouse, os.environ, Path.cwd())
     master = getattr(arguments, "master", None)
+    conf = dict(getattr(arguments, "conf", ()))
     engine = Engine(
         address,
-        spark=SparkSettings(master) if master else None,
+        spark=SparkSettings(master or SparkSettings.master, conf),
         log=_said_of_kafka(arguments),
         trusted_sql=getattr(arguments, "trusted_sql", False),
         say=say,

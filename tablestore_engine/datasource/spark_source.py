@@ -6,6 +6,7 @@ INVARIANT  made anew, by its options, in every process that Spark starts for it:
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from pathlib import Path
 from typing import ClassVar
 
 import pyspark
@@ -27,6 +28,9 @@ from tablestore_engine.datasource.spark_writers import TablestoreStreamWriter, T
 from tablestore_engine.datasource.staged_write import TableWrite
 from tablestore_engine.datasource.stream_reader import TablestoreStreamReader
 from tablestore_engine.datasource.stream_versions import check_version
+from tablestore_engine.spark import ship_package
+from tablestore_engine.spark.worker_check import is_cluster
+from tablestore_engine.spark.worker_versions import check_here
 
 
 class TablestoreSource(DataSource):
@@ -36,6 +40,7 @@ class TablestoreSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
+        check_here()
         self._address = parse_address(options)
 
     @classmethod
@@ -70,6 +75,11 @@ class TablestoreSource(DataSource):
         return TableWrite(self._address, parse_write(self.options), schema, replaces)
 
 
-def register_source(session: SparkSession) -> None:
-    """Doing it again is fine."""
+def register_source(session: SparkSession, scratch: Path) -> None:
+    """Doing it again is fine. On a cluster the package is sent before: Spark keeps what workers get with the source.
+
+    Raises FixRequest TS1540 to TS1543 when workers cannot run it.
+    """
+    if is_cluster(session.sparkContext):
+        ship_package.ship(session, scratch)
     session.dataSource.register(TablestoreSource)

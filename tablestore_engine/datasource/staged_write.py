@@ -28,6 +28,7 @@ from tablestore_engine.format.layout import staged_rows_location
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.spark.spark_types import arrow_type, fields_from_spark
+from tablestore_engine.spark.worker_versions import check_here
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.stream.change_source import ROW_KIND
 from tablestore_engine.warehouse.write.staged_rows import StagedFile, StagedRows, stage_rows
@@ -77,7 +78,8 @@ class TableWrite:
         return "/".join((staged_rows_location(root), *owner))
 
     def stage(self, folder: str, batches: Iterable[pa.RecordBatch]) -> StagedFile:
-        """In a worker. Raises FixData TS1452."""
+        """In a worker. Raises FixData TS1452, FixRequest TS1540."""
+        check_here()
         _, fileio = open_root(self.address.warehouse, SYSTEM.users)
         path = f"{folder}/{SYSTEM.new_uuid()}.arrow"
         return stage_rows(fileio, path, self._numbered(batches), self._schema)

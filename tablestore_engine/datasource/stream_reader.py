@@ -34,6 +34,7 @@ from tablestore_engine.datasource.stream_versions import (
 )
 from tablestore_engine.datasource.stream_walk import StreamWalk
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.spark.worker_versions import check_here
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.stream.consumer_progress import ConsumerProgress
@@ -158,7 +159,8 @@ class SliceRows:
     kinds: KindPolicy = ALL_KINDS
 
     def read(self, one: Slice) -> Iterator[pa.RecordBatch]:
-        """Raises FixRequest TS1335, TS1338, TS1443, NotFound TS1336, TS1337."""
+        """Raises FixRequest TS1335, TS1338, TS1443, TS1540, NotFound TS1336, TS1337."""
+        check_here()
         context = open_store(self.address).context
         asked: AskedColumns = find_columns(self.wanted, context.schemas.get(one.schema_id))
         for changes in read_slice(context, one, asked.stored_names):

@@ -1,1 +1,1 @@
-"""Servers for development, on loopback: a Kafka broker, and Kafka Connect with Debezium."""
+"""Servers for development, on loopback: a Kafka broker, Kafka Connect with Debezium, and a Spark cluster."""

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.spark import ship_package, spark_errors, write
 from tablestore_engine.spark.lazy_session import LazySession
+from tablestore_engine.spark.task_attempts import may_speculate
 from tablestore_engine.spark.task_job import encode_group, plan_groups, run_group
 from tablestore_engine.spark.task_outcomes import Outcome, discard, dump_receiver, gather
 from tablestore_engine.spark.task_placement import JobSize, use_spark_tasks
@@ -54,11 +55,12 @@ def _run_job(session: SparkSession, tasks: Sequence[BucketTask], access: FileAcc
     context = session.sparkContext
     groups = plan_groups([input_bytes(task) for task in tasks], cores=context.defaultParallelism)
     work = [encode_group(tasks, group) for group in groups]
+    early = None if may_speculate(context) else access.early
     try:
         # as many slices as elements: each group is a Spark task of its own
         return (
             context.parallelize(work, len(work))
-            .flatMap(functools.partial(run_group, access.fileio, dump_receiver(access.early)))
+            .flatMap(functools.partial(run_group, access.fileio, dump_receiver(early)))
             .collect()
         )
     except (PySparkException, Py4JError) as error:

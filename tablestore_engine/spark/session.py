@@ -9,6 +9,7 @@ INVARIANT  a failed start leaves no half-made gateway behind, and becomes one TS
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import shlex
@@ -32,7 +33,7 @@ from tablestore_engine.fileio.storage_errors import explained
 from tablestore_engine.runtime.java import find_java
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import ScratchPlace
-from tablestore_engine.spark import class_archive, spark_errors
+from tablestore_engine.spark import class_archive, core_watch, spark_errors
 
 _LOCK = OrderedLock("session start", Rank.SESSION_START)
 _SCRATCH_LOCK = OrderedLock("scratch folders", Rank.PROCESS)
@@ -67,6 +68,13 @@ _LOCAL_CONF: Mapping[str, str] = {
     "spark.shuffle.sort.bypassMergeThreshold": "200",
     "spark.python.worker.reuse": "true",
 }
+# An executor that is lost takes rows with it that others have read in part. Where the query gives other rows when it is
+# run again, Spark would mix both without a word: rows twice and rows lost. It compares checksums instead, and fails.
+_CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
+_CLUSTER_CONF: Mapping[str, str] = {
+    f"{_CHECKSUM}.enabled": "true",
+    f"{_CHECKSUM}.enableFullRetryOnMismatch": "true",
+}
 _SUBMIT_ENV = "PYSPARK_SUBMIT_ARGS"
 _SUBMIT_FLAGS = "--load-spark-defaults --properties-file"  # the user's spark-defaults.conf counts below ours
 _LOOPBACK_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
@@ -93,9 +101,22 @@ class SparkSettings:
         return 1 if self.master == "local" else os.cpu_count() or 1
 
     @property
+    def cluster_cores(self) -> int | None:
+        """Cores that the application has on a cluster, where its conf limits them; None: as many as there are."""
+        return _number(self.conf.get("spark.cores.max")) or _number(
+            self.conf.get("spark.executor.instances"), self.conf.get("spark.executor.cores", "1")
+        )
+
+    @property
     def is_loopback(self) -> bool:
         """Whether everything is reached through 127.0.0.1."""
         return self.is_local or "//127.0.0.1" in self.master or "//localhost" in self.master
+
+
+def _number(*texts: object) -> int | None:
+    """The product of whole numbers; None when one is none."""
+    numbers = [int(str(text)) for text in texts if str(text).isdecimal()]
+    return math.prod(numbers) if len(numbers) == len(texts) and all(numbers) else None
 
 
 def open_session(settings: SparkSettings, place: ScratchPlace) -> SparkSession:
@@ -141,6 +162,10 @@ def spark_conf(settings: SparkSettings, scratch: Path, java_flags: str) -> dict[
         conf.update(_LOCAL_CONF)
         # 200, Spark's default, costs seconds per small query on a few cores; too few only spill
         conf["spark.sql.shuffle.partitions"] = str(max(4, 2 * settings.local_cores))
+    else:
+        conf.update(_CLUSTER_CONF)
+        if settings.cluster_cores is not None:
+            conf["spark.sql.shuffle.partitions"] = str(max(4, 2 * settings.cluster_cores))
     if not settings.is_loopback:
         for key in _LOOPBACK_ONLY:
             del conf[key]
@@ -181,6 +206,8 @@ def _start(settings: SparkSettings, scratch: Path) -> SparkSession:
             raise _not_started(settings, java.sentence, error, log) from error
     if settings.is_local:
         class_archive.build_in_background(java)
+    else:
+        core_watch.watch(session.sparkContext)
     return session
 
 
@@ -199,7 +226,8 @@ def _own_interrupt() -> Iterator[None]:
 def _start_environment(settings: SparkSettings, java_home: str) -> dict[str, str]:
     """What Spark only takes from the environment; what the user set there wins, except for Java."""
     env = {"JAVA_HOME": java_home}
-    python = settings.conf.get("spark.pyspark.python", sys.executable if settings.is_local else "")
+    # workers of a loopback master are on this machine; elsewhere they take `python3` of their PATH
+    python = settings.conf.get("spark.pyspark.python", sys.executable if settings.is_loopback else "")
     if python:
         env["PYSPARK_PYTHON"] = python
     if settings.is_loopback:

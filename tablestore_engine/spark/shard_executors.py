@@ -3,6 +3,7 @@
 Steps      size of what is pending (task_placement) → None: the driver sends them, or: one Spark task for
            each shard → outcomes → sent changes in order
 INVARIANT  small work never starts Spark. Who sends is all the same to the log: the identities are those of the shards.
+INVARIANT  under speculation the driver sends: two attempts of one shard would fence each other (task_attempts).
 INVARIANT  the driver's own producers are given up before: the tasks take their transactional ids over.
 CRASH      of the driver, or a job that Spark gives up: some shards are further than others, and the next publication
            goes on from where each of them is.
@@ -22,6 +23,7 @@ from tablestore_engine.log.sink import SentChanges
 from tablestore_engine.spark import ship_package, spark_errors, write
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.spark.shard_task import ShardTask, decode_sent, encode_task, run_task
+from tablestore_engine.spark.task_attempts import may_speculate
 from tablestore_engine.spark.task_placement import JobSize, use_spark_tasks
 
 RunShards = Callable[[Sequence[ShardTask]], list[SentChanges | None]]
@@ -44,6 +46,8 @@ class ShardExecutors:
             session = self.session.get()
             ship_package.ship(session, self.session.scratch())
         except TablestoreError:  # no Java here, no cluster: it takes longer without
+            return None
+        if may_speculate(session.sparkContext):
             return None
         return lambda tasks: _run_job(session, tasks)
 

@@ -20,6 +20,7 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.log.changes import SnapshotChanges, TableState
 from tablestore_engine.log.sink import ChangelogShard, PrepublishedCommit, SentChanges
 from tablestore_engine.spark.task_outcomes import Outcome, decode_outcome, encode_failure
+from tablestore_engine.spark.worker_versions import check_here
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.metadata.identity import table_gone
 from tablestore_engine.store.table_store import TableStore
@@ -115,6 +116,7 @@ def run_task(work: tuple[int, bytes]) -> Outcome:
     except ImportError:  # the client of the log is not installed here: the driver sends it
         return place, pickle.dumps(None)
     try:
+        check_here()
         return place, pickle.dumps(task.run())
     except TablestoreError as error:
         return place, encode_failure(error)

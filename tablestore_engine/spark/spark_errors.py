@@ -20,6 +20,7 @@ from tablestore_engine.errors import (
     TablestoreError,
     Unsupported,
 )
+from tablestore_engine.spark.worker_errors import find_worker_error
 
 _STREAM = re.compile(r"\[STREAM_FAILED\] Query \[id = [^]]*\] terminated with exception: (?!SQLSTATE)")
 _CUT = re.compile(
@@ -82,6 +83,8 @@ def translate(error: Exception) -> TablestoreError:
     text = _text(error)
     if (ours := _find_ours(text)) is not None:
         return ours
+    if (of_workers := find_worker_error(text)) is not None:
+        return of_workers
     message = "; caused by ".join((clean_message(text), *list_causes(error, text)))[:_LENGTH_MAX]
     if (raised := _RAISED.search(message)) is not None:
         return _raised(raised["code"], raised["text"])

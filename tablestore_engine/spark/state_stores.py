@@ -5,7 +5,8 @@ Steps      folders state/<operator>/<partition>[/<store>] of the checkpoint → 
 WHY        Spark does so once a minute, in queries that go on. Of one that ends after a second each run would leave its
            delta, every run would read all of them, and the JVM would keep the rows of each run for a minute.
 INVARIANT  behind it nobody changes a file of the checkpoint any more, so it can be packed.
-DANGER     executors of a cluster have stores of their own: they are merged by their maintenance, when it comes by.
+DANGER     executors of a cluster have stores of their own: they are merged by their maintenance, when it comes by, also
+           behind the run (StreamingStateFiles.pack begins again then).
 """
 
 from __future__ import annotations

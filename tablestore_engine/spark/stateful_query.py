@@ -38,6 +38,7 @@ from tablestore_engine.spark.state_stores import merge_stores
 from tablestore_engine.spark.stream_outline import find_stale
 from tablestore_engine.spark.stream_watermarks import StreamWatermarks
 from tablestore_engine.spark.streaming_nodes import find_unstreamable
+from tablestore_engine.spark.worker_check import is_cluster
 from tablestore_engine.sql.renamed_tables import StandIn, rename_tables
 from tablestore_engine.sql.scanner import quote_name
 
@@ -49,6 +50,8 @@ _SETTINGS = {
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.FoldablePropagation",
 }
+# executors merge their stores only while a query runs, and let them go only then: a run takes seconds, not a minute
+_CLUSTER_SETTINGS = {"spark.sql.streaming.stateStore.maintenanceInterval": "2s"}
 _POLL_SECONDS = 0.2
 _FOREIGN_STATE = ("STATE_STORE", "STATEFUL_OPERATOR", "STREAM_CHECKPOINT", "STREAMING_STATE")
 _BATCH, _NEWEST, _TICK = "__tablestore_batch", "__tablestore_newest", "__tablestore_tick"
@@ -184,7 +187,8 @@ def _opaque(name: str) -> Column:
 def _own_session(session: SparkSession) -> SparkSession:
     """With the settings, functions and views of `session` as they are now."""
     own = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
-    for key, value in _SETTINGS.items():
+    more = _CLUSTER_SETTINGS if is_cluster(session.sparkContext) else {}
+    for key, value in (_SETTINGS | more).items():
         own.conf.set(key, value)
     return own
 

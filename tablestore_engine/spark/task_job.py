@@ -17,6 +17,7 @@ from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.spark.task_outcomes import Outcome, encode_change, encode_failure, load_receiver
+from tablestore_engine.spark.worker_versions import refusal_here
 from tablestore_engine.store.tasks.bucket_task import BucketTask
 from tablestore_engine.store.tasks.task_runner import FileAccess, run_and_hand_on
 
@@ -44,6 +45,10 @@ def run_group(fileio: FileIO, early: bytes | None, group: bytes) -> Iterator[Out
     """In the worker: one outcome for each task, the last may be a failure. `early`: see task_outcomes."""
     access = FileAccess(fileio, SYSTEM, early=load_receiver(early))
     wanted: list[tuple[int, BucketTask]] = pickle.loads(group)  # noqa: S301 - written by our own driver
+    refusal = refusal_here()
+    if refusal is not None:
+        yield wanted[0][0], encode_failure(refusal)
+        return
     for place, task in wanted:
         try:
             yield place, encode_change(run_and_hand_on(task, access))

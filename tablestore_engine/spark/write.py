@@ -25,6 +25,7 @@ from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark import ship_package, spark_errors, write_job
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
+from tablestore_engine.spark.task_attempts import may_speculate
 from tablestore_engine.spark.task_outcomes import discard, gather
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
 from tablestore_engine.store.files.bucket_state import BucketChange
@@ -93,6 +94,8 @@ def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> list[Bu
     """One Spark job over the rows; the changes are not committed. A lost race runs it again on a newer base."""
     session = frame.sparkSession
     ship_package.ship(session, scratch)
+    if may_speculate(session.sparkContext):
+        job = replace(job, early=None)
     try:
         routed = _routed(frame, job) if job.schema.bucket_count > 0 else frame
         task = functools.partial(_run_task, job)

@@ -21,6 +21,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.sink import RowLimit
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.spark.task_outcomes import encode_change, encode_failure, load_receiver
+from tablestore_engine.spark.worker_versions import check_here
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.rows.routing import RoutedRows, route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter
@@ -76,6 +77,7 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
     access = FileAccess(job.fileio, SYSTEM, early=load_receiver(job.early))
     outcomes: list[bytes] = []
     try:
+        check_here()
         if job.limit is not None:
             job.limit.check(rows, job.schema)
         for one in job.plan(route_rows(rows, kinds, job.schema)):

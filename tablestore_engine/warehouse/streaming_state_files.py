@@ -33,6 +33,7 @@ KEPT = 5
 POSITION = "state"  # among a snapshot's positions: the state that the next run goes on from
 _SNAPSHOTS_MAX = 50  # so far back states are looked for
 _SUFFIX = ".tar"
+_PACKS_MAX = 5
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,16 @@ class StreamingStateFiles:
             raise self._lost(name, f"{path} cannot be read: {error}") from error
 
     def pack(self, folder: Path) -> str:
-        """The name of the new state, durable. Older ones go."""
+        """The name of the new state, durable.
+
+        An executor that merges its store meanwhile deletes files that it has replaced: then it is begun again.
+        """
+        for _ in range(_PACKS_MAX - 1):
+            with suppress(FileNotFoundError):
+                return self._pack(folder)
+        return self._pack(folder)
+
+    def _pack(self, folder: Path) -> str:
         name = self.catalog.runtime.new_uuid()
         with (
             self.catalog.fileio.open_output(self._path(name)) as output,

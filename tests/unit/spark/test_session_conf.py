@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from pyspark import SparkConf
 
-from tablestore_engine.spark.session import SparkSettings, _properties_file, spark_conf
+from tablestore_engine.spark.session import SparkSettings, _properties_file, _start_environment, spark_conf
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,29 @@ def test_the_conf_file_is_never_another_users(tmp_path: Path) -> None:
     (tmp_path / "spark.properties").write_text("")
     with pytest.raises(FileExistsError), _properties_file(SparkConf(loadDefaults=False), tmp_path):
         pass
+
+
+@pytest.mark.parametrize(
+    ("conf", "partitions"),
+    [
+        ({"spark.cores.max": "8"}, "16"),
+        ({"spark.cores.max": 1}, "4"),
+        ({"spark.executor.instances": "3", "spark.executor.cores": "4"}, "24"),
+        ({"spark.executor.instances": "5"}, "10"),
+        ({"spark.executor.instances": "many"}, None),
+        ({}, None),
+    ],
+)
+def test_clusters_shuffle_by_the_cores_that_conf_gives(
+    conf: dict[str, str], partitions: str | None, tmp_path: Path
+) -> None:
+    """Where the profile limits the cores, partitions follow them; else Spark's own default stays."""
+    found = spark_conf(SparkSettings("spark://host:7077", conf), tmp_path, "")
+    assert found.get("spark.sql.shuffle.partitions") == partitions
+
+
+def test_workers_of_a_loopback_master_run_this_python() -> None:
+    """They are on this machine; elsewhere nothing is known of their Python."""
+    near = _start_environment(SparkSettings("spark://127.0.0.1:7077"), "/java")
+    far = _start_environment(SparkSettings("spark://host:7077"), "/java")
+    assert (near["PYSPARK_PYTHON"], far.get("PYSPARK_PYTHON")) == (sys.executable, None)

@@ -155,3 +155,32 @@ def test_states_of_a_table_that_is_gone_are_leftovers(states: StreamingStateFile
     assert [one.path for one in list_orphan_folders(states.catalog, 0, lambda _: False)] == [found[0].path]
     os.makedirs(f"{states.catalog.warehouse}/demo.db/totals")
     assert list_orphan_folders(states.catalog, 0, lambda _: False) == ()
+
+
+def test_state_that_executors_compact_meanwhile_is_packed_again(
+    states: StreamingStateFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that goes away between the list and the read leaves no cut archive: the newer files are packed whole."""
+    made = folder(tmp_path / "run", a=b"1", b=b"2") / "state/0"
+    listed = os.listdir
+
+    def compact(path: str) -> list[str]:
+        found = listed(path)
+        if (made / "b").exists() and "b" in found:
+            (made / "b").rename(made / "merged")
+        return found
+
+    monkeypatch.setattr(os, "listdir", compact)
+    name = states.pack(tmp_path / "run")
+    monkeypatch.undo()
+    target = tmp_path / "next"
+    target.mkdir()
+    states.unpack(name, target)
+    assert sorted(path.name for path in (target / "state/0").iterdir()) == ["a", "merged"]
+    assert kept(states) == [name]
+
+
+def test_folder_that_never_stays_is_an_error(states: StreamingStateFiles, tmp_path: Path) -> None:
+    """Packing is not begun again for ever."""
+    with pytest.raises(FileNotFoundError):
+        states.pack(tmp_path / "nowhere")
