@@ -34,6 +34,7 @@ from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
+from tablestore_engine.spark.read_way import ChosenReads
 from tablestore_engine.spark.session_names import Name, SessionNames
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.sql.as_of_clause import plain_words, qualified_names, rewrite
@@ -103,13 +104,24 @@ class Resolver:
     """Runs SQL of one warehouse in one session."""
 
     def __init__(
-        self, session: SparkSession, names: NameLookup, scratch: Path, *, trusted_sql: bool = False
+        self,
+        session: SparkSession,
+        names: NameLookup,
+        scratch: Path,
+        *,
+        reads: ChosenReads,
+        trusted_sql: bool = False,
     ) -> None:
         self._session = session
         self._names = names
         self.stored_sql = StoredSql(session, is_trusted=trusted_sql)
         self._registry = _names_of(session)
-        self._tables = HiddenTables(session, scratch, self._registry)
+        self._tables = HiddenTables(session, scratch, self._registry, reads)
+
+    @property
+    def reads(self) -> ChosenReads:
+        """How Spark reads data files, and why so."""
+        return self._tables.reads
 
     @property
     def session(self) -> SparkSession:
@@ -187,6 +199,11 @@ class Resolver:
         with self._registry.lock:
             pruner = self._tables.pruner()
         return pruner.pruned(frame)
+
+    def prepared(self, frame: DataFrame, session: SparkSession) -> DataFrame:
+        """A frame of query_in, ready to run in its session: data files in place of what stands for them."""
+        with self._registry.lock:
+            return self._tables.prepared(frame, session)
 
     def forget(self, database: str, name: str) -> None:
         """Remove a plain name from the session (its table or view was dropped or renamed)."""

@@ -33,6 +33,7 @@ from tablestore_engine.runtime.java import find_java
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import class_archive, spark_errors
+from tablestore_engine.spark.read_way import ReadWay
 
 _LOCK = OrderedLock("session start", Rank.SESSION_START)
 _SCRATCH_LOCK = OrderedLock("scratch folders", Rank.PROCESS)
@@ -74,10 +75,11 @@ _LOOPBACK_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """How to reach Spark: `master` as Spark writes it, `conf` over our defaults."""
+    """How to reach Spark: `master` as Spark writes it, `conf` over our defaults, `read_way` how data files are read."""
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)  # secrets may be in it
+    read_way: ReadWay = ReadWay.AUTO
 
     @property
     def is_local(self) -> bool:

@@ -76,7 +76,7 @@ class Warehouse:
         self.operations = Operations(self.session.cancel_jobs)
         self.stores = OpenTables(self.catalog, Executors(self.session) if uses_spark else run_tasks)
         names = NameLookup(self.catalog, self.stores)
-        self.spark = LazyResolver(self.session, names, trusted_sql=trusted_sql)
+        self.spark = LazyResolver(self.session, names, fileio, trusted_sql=trusted_sql)
         shards = ShardExecutors(self.session if uses_spark else None)
         self.logs = Logs(self.catalog, self.stores, log, shards)
         self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)
