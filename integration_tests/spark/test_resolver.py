@@ -30,7 +30,9 @@ def tables() -> StubTables:
 @pytest.fixture
 def resolver(spark: SparkSession, warehouse: str, tables: StubTables) -> Resolver:
     """A resolver over it."""
-    return Resolver(spark, tables, session_scratch(ScratchPlace(warehouse), SparkSettings("local[2]")), reads=READS)
+    return Resolver(
+        spark, tables, session_scratch(ScratchPlace(warehouse), SparkSettings("local[2]")), reads=LOCAL_READS
+    )
 
 
 _ROWS = pa.table({"id": pa.array(range(200), pa.int64()), "name": [f"n{i}" for i in range(200)]})

@@ -1,7 +1,7 @@
-"""The portable read, in a Python worker: slices of data files as Arrow batches that Spark takes. Nothing here asks Spark.
+"""The portable read, in a Python worker: slices of data files as Arrow batches for Spark. Nothing here asks Spark.
 
-Steps      the driver cuts files into slices by size → a task reads one: only the columns that the plan asks for, without
-           rows that are deleted or that a condition excludes → types as Spark has them
+Steps      the driver cuts files into slices by size → a task reads one: the columns that the plan asks for, without rows
+           that are deleted or that a condition excludes → types as Spark has them
 INVARIANT  a slice is of named files of one snapshot, with their deletion vectors: it does not depend on when it runs.
 INVARIANT  no credentials: the worker's FileIO connects by the worker's environment.
 INVARIANT  a condition only leaves out rows that it is not TRUE of; Spark checks the others again.
@@ -59,9 +59,10 @@ class ArrowRead:
         names = [field.name for field in self.schema.fields if field.name in stored]
         keep = [VALUE_KIND] if VALUE_KIND in self.target.names else []
         for part in self.slices[number]:
-            step = step_rows([part.file])
-            place = (part.number, part.count)
-            for rows in reader.read_visible_blocks(part.file, names, keep=keep, rows_max=step, part=place, parallel=True):
+            step, place = step_rows([part.file]), (part.number, part.count)
+            for rows in reader.read_visible_blocks(
+                part.file, names, keep=keep, rows_max=step, part=place, parallel=True
+            ):
                 yield from self._answer(self._chosen(rows), part)
 
     def _chosen(self, rows: pa.Table) -> pa.Table:

@@ -52,7 +52,9 @@ class ArrowRelations:
         read = ArrowRead(
             files.reads.fileio,
             files.group.schema,
-            cut_slices([_slim(file) for file in files.group.files], constant, cores=context.defaultParallelism),
+            cut_slices(
+                [_slim(file) for file in files.group.files], constant, cores=context.defaultParallelism
+            ),
             pa.schema([pa.field(one.name, arrow_type(one.dataType)) for one in asked.fields]),
             wanted,
             files.constant_column,
@@ -69,13 +71,15 @@ class ArrowRelations:
 def _narrowed(whole: StructType, columns: frozenset[str]) -> StructType:
     """One column at least: rows without any cannot be counted."""
     fields = [one for one in whole.fields if one.name in columns]
-    smallest = min(whole.fields, key=lambda one: _width(one))
+    smallest = min(whole.fields, key=_width)
     return StructType(fields or [smallest])
 
 
 def _width(field: StructField) -> int:
     kind = field.dataType.simpleString()
-    return {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "date": 4, "bigint": 8, "double": 8}.get(kind, 99)
+    return {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "date": 4, "bigint": 8, "double": 8}.get(
+        kind, 99
+    )
 
 
 def _refusal(field: StructField) -> str:

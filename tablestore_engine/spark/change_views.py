@@ -1,6 +1,6 @@
 """The SQL of a view over changes: changelog files, read natively, each with its snapshot as a column.
 
-Steps      files of one schema → one hidden table, in which the snapshot's number is a column that all rows of a file have
+Steps      files of one schema → one hidden table, where the snapshot's number is a column, equal in all rows of a file
            (links lie in `<folder>/_snapshot_id=<n>/`) → kinds as texts · rows that only a comparison gives → a file of
            ours there
 INVARIANT  a folder never changes once a table reads it: its name carries the state and the range.
@@ -25,7 +25,6 @@ from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID
 from tablestore_engine.stream.changes_plan import ChangesOfOne, ChangesPlan
-
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def local_places() -> HadoopPlaces:
 
 
 def places_of(address: StoreAddress, environment: Mapping[str, str] = os.environ) -> HadoopPlaces:
-    """Settings that the engine's client takes from the environment are said here, since Hadoop's does not look there."""
+    """Settings that the engine's client takes from the environment are in the options: Hadoop does not look there."""
     ours = f"{address.scheme}://{address.bucket}/"
     settings = address.settings
     options: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """Hidden Parquet tables: one per (table state, file schema, with or without deletions), made of links.
 
 Steps      links to the group's files in a folder of the session's scratch, or a stand-in there (remote_files) →
-           CREATE TABLE … USING parquet over the folder → one-row table of the words of dead rows → CREATE OR REPLACE VIEW
+           CREATE TABLE … USING parquet over the folder → one-row table of the words of dead rows → CREATE OR REPLACE
+           VIEW
 INVARIANT  a folder never changes after its table exists: running queries keep reading what they were analysed with. It
            goes when no work needs it (session_names).
 INVARIANT  everything lies in the session's scratch and the in-memory catalog: it ends with the process.

@@ -5,12 +5,14 @@ INVARIANT  no JVM before the first statement that needs one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.lazy_session import LazySession
-from tablestore_engine.spark.read_way import choose_reads
+from tablestore_engine.spark.read_way import ReadWay, choose_reads
 from tablestore_engine.spark.resolver import Resolver
 
 
@@ -18,9 +20,15 @@ class LazyResolver:
     """Shared by the threads of a process."""
 
     def __init__(
-        self, session: LazySession, names: NameLookup, fileio: FileIO, *, trusted_sql: bool = False
+        self,
+        session: LazySession,
+        names: NameLookup,
+        fileio: FileIO,
+        *,
+        trusted_sql: bool = False,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.session, self._fileio = session, fileio
+        self.session, self._fileio, self._say = session, fileio, say
         self.trusted_sql = trusted_sql
         self._names = names
         self._resolver: Resolver | None = None
@@ -35,6 +43,8 @@ class LazyResolver:
             if self._resolver is None:
                 scratch = self.session.scratch()
                 reads = choose_reads(session, self._fileio, self.session.settings.read_way)
+                if reads.way is not ReadWay.LINKS:  # a folder has one way, of which there is nothing to say
+                    self._say(reads.sentence)
                 self._resolver = Resolver(
                     session, self._names, scratch, reads=reads, trusted_sql=self.trusted_sql
                 )

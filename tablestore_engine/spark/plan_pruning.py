@@ -115,7 +115,9 @@ class PlanPruner:
             if asked is None or instance is None:
                 continue
             group = self.tables[name].group
-            files = group.files if asked.wanted == ANYTHING else prune(group.files, asked.wanted, group.schema)
+            files = (
+                group.files if asked.wanted == ANYTHING else prune(group.files, asked.wanted, group.schema)
+            )
             if len(files) < len(group.files) or _is_arrow(self.tables[name]):
                 chosen[instance] = replace(asked, files=files)
         return chosen
@@ -210,7 +212,9 @@ def _asked_of(
 ) -> Chosen | None:
     """What the optimized plan asks of this reading, without its files; None when it does not read it at all."""
     found = [
-        one for one in conditions if one.table == name and (one.instance == instance or one.instance not in known)
+        one
+        for one in conditions
+        if one.table == name and (one.instance == instance or one.instance not in known)
     ]
     if not found:
         return None

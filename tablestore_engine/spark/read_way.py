@@ -50,7 +50,9 @@ def choose_reads(session: SparkSession, fileio: FileIO, asked: ReadWay = ReadWay
         if asked is ReadWay.NATIVE:
             return ChosenReads(asked, fileio, "the profile asks for it", local_places())
         way = ReadWay.LINKS if asked is ReadWay.AUTO else asked
-        return ChosenReads(way, fileio, "the warehouse is a folder" if asked is ReadWay.AUTO else "the profile asks for it")
+        return ChosenReads(
+            way, fileio, "the warehouse is a folder" if asked is ReadWay.AUTO else "the profile asks for it"
+        )
     if asked is ReadWay.LINKS:
         raise _impossible(asked, fileio.root, "links to objects lead nowhere")
     if asked is ReadWay.PORTABLE:

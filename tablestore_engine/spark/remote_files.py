@@ -18,7 +18,9 @@ from tablestore_engine.spark.view_sql import FileGroup, first_words
 from tablestore_engine.store.files.stored_file import StoredFile
 
 STAND_IN = "no-rows-before-the-plan-is-prepared.parquet"
-_TEXT = b"A stand-in for data files of an object store: the engine puts these in its place before a plan runs.\n"
+_TEXT = (
+    b"A stand-in for data files of an object store: the engine puts these in its place before a plan runs.\n"
+)
 _NO_CONSTANTS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -44,7 +46,13 @@ class RemoteFiles:
 
     @classmethod
     def of_changes(
-        cls, group: FileGroup, reads: ChosenReads, column: str, snapshots: Mapping[str, int], *, shows_kinds: bool
+        cls,
+        group: FileGroup,
+        reads: ChosenReads,
+        column: str,
+        snapshots: Mapping[str, int],
+        *,
+        shows_kinds: bool,
     ) -> RemoteFiles:
         """Changelog files, each of one snapshot."""
         _check_parquet(group.files)

@@ -77,7 +77,9 @@ class RemoteRelations:
         for one in stand_ins:
             whole = tables[one.name]
             if not isinstance(whole, RemoteFiles):
-                raise EngineBug("TS1533", f"{one.name} is no stand-in", why="it is read by links", fix="report this")
+                raise EngineBug(
+                    "TS1533", f"{one.name} is no stand-in", why="it is read by links", fix="report this"
+                )
             wanted = None if one.instance in fixed else chosen.get(one.instance)
             wanted = wanted or Chosen(whole.group.files)
             owns_words = one.instance in own_words and one.instance not in fixed
@@ -89,7 +91,9 @@ class RemoteRelations:
             return self._arrow.on(node, files, chosen.wanted, chosen.columns)
         places = files.reads.places
         if places is None:
-            raise EngineBug("TS1533", "no place for Hadoop is known", why="the way is native", fix="report this")
+            raise EngineBug(
+                "TS1533", "no place for Hadoop is known", why="the way is native", fix="report this"
+            )
         listed = [
             KnownFile(places.path(file.path), file.meta.file_size, _listed(files, file))
             for file in files.group.files

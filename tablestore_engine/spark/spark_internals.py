@@ -194,7 +194,9 @@ class SparkInner:
         statuses = self._gateway.new_array(self._file_status, len(files))
         places = []
         for at, file in enumerate(files):
-            status = self._file_status(file.size, False, 1, _BLOCK_BYTES, 0, self._path(f"{folder}/{file.listed}"))
+            status = self._file_status(
+                file.size, False, 1, _BLOCK_BYTES, 0, self._path(f"{folder}/{file.listed}")
+            )
             statuses[at] = status
             places.append((status, self._path(file.path)))
         known, root = self._known_listings(_NO_LIMIT, _NO_TIME).createForNewClient(), self._path(folder)
