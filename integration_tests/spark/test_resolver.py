@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from integration_tests.spark.tables import StubTables, parquet_file, scan
+from integration_tests.spark.tables import LOCAL_READS, StubTables, parquet_file, scan
 from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.format.data_type import DataField, DataType

@@ -1,7 +1,7 @@
 """The portable read, in a Python worker: slices of data files as Arrow batches for Spark. Nothing here asks Spark.
 
-Steps      the driver cuts files into slices by size → a task reads one: the columns that the plan asks for, without rows
-           that are deleted or that a condition excludes → types as Spark has them
+Steps      the driver cuts files into slices by size → a task reads one: the columns that the plan asks for, without
+           rows that are deleted or that a condition excludes → types as Spark has them
 INVARIANT  a slice is of named files of one snapshot, with their deletion vectors: it does not depend on when it runs.
 INVARIANT  no credentials: the worker's FileIO connects by the worker's environment.
 INVARIANT  a condition only leaves out rows that it is not TRUE of; Spark checks the others again.

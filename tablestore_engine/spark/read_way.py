@@ -1,7 +1,8 @@
 """How a session reads the files of one warehouse: by links, by Spark's own reader on the store, or by Arrow.
 
 links      a folder of this machine or of a shared disk: Spark lists symbolic links to the files (linked_files)
-native     an object store whose Hadoop connector the session has: Spark's Parquet reader on `s3a://…` (native_relation)
+native     an object store whose Hadoop connector the session has: Spark's Parquet reader on `s3a://…`
+           (remote_relations)
 portable   any other store: Python workers read with the engine's own client and Arrow (arrow_relation)
 INVARIANT  one place decides, once for a session and a warehouse, and says why.
 INVARIANT  a connector counts only after it answered for this very warehouse: it may be there and know no credentials.
@@ -18,6 +19,8 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.spark.hadoop_connector import HadoopPlaces, local_places, places_of, why_unusable
+
+_ASKED = "`read_way` asks for it"
 
 
 class ReadWay(StrEnum):
@@ -47,16 +50,14 @@ class ChosenReads:
 def choose_reads(session: SparkSession, fileio: FileIO, asked: ReadWay = ReadWay.AUTO) -> ChosenReads:
     """The connector is asked at most once. Raises FixRequest TS1531 (the way that was asked for is not possible)."""
     if not isinstance(fileio, ObjectFileIO):
-        if asked is ReadWay.NATIVE:
-            return ChosenReads(asked, fileio, "the profile asks for it", local_places())
-        way = ReadWay.LINKS if asked is ReadWay.AUTO else asked
-        return ChosenReads(
-            way, fileio, "the warehouse is a folder" if asked is ReadWay.AUTO else "the profile asks for it"
-        )
+        if asked is ReadWay.AUTO:
+            return ChosenReads(ReadWay.LINKS, fileio, "the warehouse is a folder")
+        places = local_places() if asked is ReadWay.NATIVE else None
+        return ChosenReads(asked, fileio, _ASKED, places)
     if asked is ReadWay.LINKS:
         raise _impossible(asked, fileio.root, "links to objects lead nowhere")
     if asked is ReadWay.PORTABLE:
-        return ChosenReads(asked, fileio, "the profile asks for it")
+        return ChosenReads(asked, fileio, _ASKED)
     places = places_of(fileio.address)
     problem = why_unusable(session, places)
     if problem is None:
