@@ -68,14 +68,10 @@ def open_ways(place: Path) -> Engines:
     }
 
 
-@pytest.fixture(scope="module")
-def engines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
-    """A keyed table with dead rows and partitions, an append-only one, one that is merged when it is read, and one with
-    files of two schemas.
+def fill(engine: Engine) -> None:
+    """A keyed table with dead rows and partitions, an append-only one, another keyed one, and one with files of two
+    schemas.
     """
-    del spark
-    made = open_ways(tmp_path_factory.mktemp("ways"))
-    engine = made[ReadWay.LINKS]
     upsert = WriteSpec(
         table=TableSpec(primary_key=("day", "id"), partition_by=("day",), options={"bucket": "2"}),
         mode=WriteMode.UPSERT,
@@ -86,18 +82,7 @@ def engines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     engine.write(
         "demo.plain", rows(list(range(100, 160)), 1.5), WriteSpec(table=TableSpec(options={"bucket": "-1"}))
     )
-    merged = WriteSpec(
-        table=TableSpec(
-            primary_key=("id",),
-            options={
-                "bucket": "2",
-                "write-only": "true",
-                "deletion-vectors.enabled": "false",
-                "changelog-producer": "none",
-            },
-        ),
-        mode=WriteMode.UPSERT,
-    )
+    merged = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "2"}), mode=WriteMode.UPSERT)
     engine.write("demo.merged", rows(list(range(60)), 1.0), merged)
     engine.write("demo.merged", rows(list(range(40, 90)), 3.0), merged)
     growing = WriteSpec(
@@ -109,6 +94,14 @@ def engines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     engine.write(
         "demo.grown", pa.table({"id": pa.array([3], pa.int64()), "older": ["c"], "new": [1.5]}), growing
     )
+
+
+@pytest.fixture(scope="module")
+def engines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+    """The tables of `fill`, in a folder, and an engine for each way."""
+    del spark
+    made = open_ways(tmp_path_factory.mktemp("ways"))
+    fill(made[ReadWay.LINKS])
     yield made
     for one in made.values():
         one.close()

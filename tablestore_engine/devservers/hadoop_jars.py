@@ -23,10 +23,10 @@ _BUILT_WITH: Mapping[str, tuple[str, str]] = MappingProxyType({"3.5.0": ("2.35.4
 
 
 def s3_bundle(hadoop: str) -> JavaBundle:
-    """The jars for one release of Hadoop. Raises FixRequest TS1931."""
+    """The jars for one release of Hadoop. Raises FixRequest TS1943."""
     if hadoop not in _BUILT_WITH:
         raise FixRequest(
-            "TS1931",
+            "TS1943",
             f"the S3 connector for Hadoop {hadoop} cannot be fetched",
             why=f"it is known for Hadoop {', '.join(_BUILT_WITH)}, and this pyspark has Hadoop {hadoop}",
             fix=f"add org.apache.hadoop:hadoop-aws:{hadoop} to spark.jars.packages, or remove spark.connector "
@@ -50,13 +50,13 @@ def s3_bundle(hadoop: str) -> JavaBundle:
 
 
 def hadoop_release() -> str:
-    """Of the Hadoop client jars in pyspark, which is located and not imported. Raises FixRequest TS1931."""
+    """Of the Hadoop client jars in pyspark, which is located and not imported. Raises FixRequest TS1943."""
     spec = importlib.util.find_spec("pyspark")
     homes = list(spec.submodule_search_locations or ()) if spec is not None else []
     jars = sorted(path for home in homes for path in (Path(home) / "jars").glob(f"{_CLIENT_JAR}*.jar"))
     if not jars:
         raise FixRequest(
-            "TS1931",
+            "TS1943",
             "the release of Hadoop cannot be told",
             why=f"expected {_CLIENT_JAR}*.jar in pyspark's folder `jars`, found none",
             fix="install pyspark with its jars (pip install pyspark), or remove spark.connector from the profile",
@@ -65,6 +65,6 @@ def hadoop_release() -> str:
 
 
 def fetch_s3_jars(say: Callable[[str], None]) -> tuple[str, ...]:
-    """Paths of the jars; downloads them when they are missing. Raises FixRequest TS1910, TS1931, RetryError TS1911."""
+    """Paths of the jars; downloads them when they are missing. Raises FixRequest TS1910, TS1943, RetryError TS1911."""
     folder = ensure_bundle(s3_bundle(hadoop_release()), find_java().home, say=say)
     return tuple(sorted(str(jar) for jar in folder.glob("*.jar")))
