@@ -68,12 +68,17 @@ class HiddenTables:
         self._remote = RemoteRelations(session, self._inner, scratch)
         self._changes = ChangeViews(scratch / "changes", self._create, self._scan, self._changes_table)
 
+    def key_of(self, table: ResolvedTable) -> str:
+        """Of a state as this way registers it: engines of one session may read one warehouse in several ways."""
+        return table.key if self.reads.way is ReadWay.LINKS else f"{table.key}#{self.reads.way.value}"
+
     def register(self, database: str, name: str, table: ResolvedTable) -> None:
         """CREATE OR REPLACE VIEW database.name over the files of this state."""
         self.ensure_database(database)
-        query = self._queries.get(table.key) if table.key in self._names.made else None
+        key = self.key_of(table)
+        query = self._queries.get(key) if key in self._names.made else None
         if query is None:
-            query = self._queries[table.key] = self._make(table)
+            query = self._queries[key] = self._make(table)
         comment = f" comment {quote_string(table.schema.comment)}" if table.schema.comment else ""
         columns = column_list(table.schema)
         self._session.sql(
@@ -118,13 +123,13 @@ class HiddenTables:
         """Hidden tables for all groups of the state; the view's query over them."""
         self.ensure_database(HIDDEN_DATABASE)
         plan = table.load_plan()
-        digest = hashlib.sha256(f"{table.key}{_mark(self.reads)}".encode()).hexdigest()[:20]
+        digest = hashlib.sha256(self.key_of(table).encode()).hexdigest()[:20]
         self._making.clear()
         if isinstance(plan, ChangesPlan):
             query = view_query(self._changes.query(plan, digest), table.schema)
         else:
             query = self._scan(plan, digest)
-        self._names.made[table.key] = MadeState(frozenset(self._making), self._folders(digest))
+        self._names.made[self.key_of(table)] = MadeState(frozenset(self._making), self._folders(digest))
         return query
 
     def _folders(self, digest: str) -> frozenset[Path]:
@@ -201,8 +206,3 @@ class HiddenTables:
         self._session.sql(f"create table if not exists {full} ({columns}) using parquet options ({options})")
         self._making.add(full)
         return full
-
-
-def _mark(reads: ChosenReads) -> str:
-    """Hidden tables of other ways have other columns, so other names."""
-    return "" if reads.way is ReadWay.LINKS else f"#{reads.way.value}"

@@ -134,7 +134,7 @@ class Resolver:
             schema = self._register_state(database, name, state)
             frame = self._session.table(f"{quote_name(schema)}.{quote_name(name)}")
             pruner = self._tables.pruner()
-            self._registry.hand_out([state.key])
+            self._registry.hand_out([self._tables.key_of(state)])
         return pruner.pruned(frame)
 
     @contextmanager
@@ -155,7 +155,11 @@ class Resolver:
             frame, meanings = self.pinned_query(text, overrides, args)
             with self._registry.lock:
                 self._registry.hand_out(
-                    [found.key for found in meanings.values() if isinstance(found, ResolvedTable)]
+                    [
+                        self._tables.key_of(found)
+                        for found in meanings.values()
+                        if isinstance(found, ResolvedTable)
+                    ]
                 )
         return frame
 
@@ -268,7 +272,7 @@ class Resolver:
             self.forget(*name)
             return None
         if isinstance(found, ResolvedTable):
-            version, registered = found.version, found.key
+            version, registered = found.version, self._tables.key_of(found)
             statement.done[name] = version
             if self._registry.versions.get(name) != registered:
                 self._tables.register(*name, found)
@@ -334,9 +338,10 @@ class Resolver:
     def _register_state(self, database: str, name: str, state: ResolvedTable) -> str:
         """Register under the versioned database; its name."""
         schema, key = f"{database}__{state.label}".lower(), name.lower()
-        if self._registry.versions.get((schema, key)) != state.key:
+        registered = self._tables.key_of(state)
+        if self._registry.versions.get((schema, key)) != registered:
             self._tables.register(schema, name, state)
-        self._registry.put((schema, key), state.key, is_fixed=True)
+        self._registry.put((schema, key), registered, is_fixed=True)
         return schema
 
     def session_zone(self) -> ZoneInfo:

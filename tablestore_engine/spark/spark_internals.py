@@ -20,6 +20,7 @@ from tablestore_engine.errors import RetryError
 
 Jvm = Any  # an object of the JVM
 _BLOCK_BYTES = 128 << 20  # Spark cuts files by its own settings, not by blocks
+_NUMBER_BYTES = 8  # of a BIGINT, as Spark estimates a range
 _NO_LIMIT, _NO_TIME = (1 << 63) - 1, -1
 
 
@@ -164,7 +165,7 @@ class SparkInner:
             spec,
             self._option(None),
         )
-        self._check_count(index, count, str(paths[0].parent))
+        self._check_count(index, count, str(paths[0].parent) if paths else "no folder")
         return self._with_index(node, index)
 
     def _check_count(self, index: Jvm, count: int, folder: str) -> None:
@@ -213,15 +214,15 @@ class SparkInner:
 
     def numbers(self, count: int, size_bytes: int) -> DataFrame:
         """The numbers from 0, a partition each, as rows that Spark takes to have `size_bytes` in all."""
-        plan = self._session.range(0, count, 1, count)._jdf.queryExecution()
-        logical_rdd, statistics = self._sql.execution.LogicalRDD, self._logical.Statistics
-        size = self._jvm.scala.math.BigInt(self._jvm.java.math.BigInteger(str(size_bytes)))
-        known = statistics(size, self._option(None), getattr(statistics, "apply$default$3")(), False)
-        defaults = [getattr(logical_rdd, f"apply$default${at}")() for at in (3, 4)]
-        rows = logical_rdd(
-            plan.analyzed().output(), plan.toRdd(), *defaults, False, self._option(None), self._session._jsparkSession,
-            self._option(known), self._option(None), False,
-        )  # fmt: skip
+        numbers = self._session.range(0, count, 1, count)._jdf.queryExecution().toRdd()
+        sized = self._session.range(0, max(1, size_bytes // _NUMBER_BYTES))  # is never run: its size is known
+        logical_rdd = _single(self._sql.execution, "LogicalRDD")
+        try:
+            rows = logical_rdd.fromDataset(numbers, sized._jdf, False, False)
+        except Py4JError as error:
+            if not _is_missing_constructor(error):
+                raise
+            rows = logical_rdd.fromDataset(numbers, sized._jdf, False)  # of earlier Sparks
         return DataFrame(self._of_rows(self._session._jsparkSession, rows), self._session)
 
     def renamed(self, plan: Jvm, output: Jvm) -> Jvm:
