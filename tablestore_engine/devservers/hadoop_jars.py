@@ -57,7 +57,7 @@ def hadoop_release() -> str:
     if not jars:
         raise FixRequest(
             "TS1943",
-            "the release of Hadoop cannot be told",
+            "the release of Hadoop is unknown",
             why=f"expected {_CLIENT_JAR}*.jar in pyspark's folder `jars`, found none",
             fix="install pyspark with its jars (pip install pyspark), or remove spark.connector from the profile",
         )

@@ -28,7 +28,7 @@ from tablestore_engine.stream.changes_plan import ChangesOfOne, ChangesPlan
 
 
 @dataclass(frozen=True)
-class ChangelogFiles:
+class ChangelogGroup:
     """`snapshots`: file name → the snapshot whose changes it has. `shows_kinds`: the rows say their kind."""
 
     group: FileGroup
@@ -42,7 +42,7 @@ class ChangelogFiles:
 
 
 CreateTable = Callable[[str, str, Path], str]  # name, columns, folder → the hidden table's name
-CreateChanges = Callable[[str, str, Path, ChangelogFiles], str]  # the same of changelog files
+CreateChanges = Callable[[str, str, Path, ChangelogGroup], str]  # the same of changelog files
 ScanQuery = Callable[[ScanPlan, str], str]  # plan, digest → the SELECT of its rows
 _KIND_TEXTS = ", ".join(f"'{kind.short_string}'" for kind in sorted(RowKind))
 
@@ -78,7 +78,7 @@ class ChangeViews:
         schema = found[0][0].schema
         group = FileGroup(schema, has_deletions=False, files=tuple(file for file, _ in found))
         snapshots = {file.meta.file_name: snapshot_id for file, snapshot_id in found}
-        files = ChangelogFiles(group, snapshots, schema.is_keyed)
+        files = ChangelogGroup(group, snapshots, schema.is_keyed)
         columns = _columns(schema, has_kinds=schema.is_keyed)
         hidden = self._create_changes(f"c_{name}", columns, self._folder / name, files)
         return _select(hidden, schema, target, has_kinds=schema.is_keyed)

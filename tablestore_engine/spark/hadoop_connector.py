@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
@@ -111,8 +112,10 @@ def why_unusable(session: SparkSession, places: HadoopPlaces) -> str | None:
                 return f"the session uses {places.theirs} already with another {key}"
         system.getFileStatus(path)
     except Py4JJavaError as error:
-        reason = str(error.java_exception.toString()).splitlines()[0]
-        return None if reason.startswith(_MISSING) else f"{places.connector} does not answer: {reason[:300]}"
+        java: Any = error.java_exception
+        if is_instance_of(session.sparkContext._gateway, java, _MISSING):
+            return None  # the store answered: nothing lies there yet
+        return f"{places.connector} does not answer: {str(java.toString()).splitlines()[0][:300]}"
     except Py4JError as error:
         return f"{places.connector} cannot be asked: {str(error).splitlines()[0][:300]}"
     return None

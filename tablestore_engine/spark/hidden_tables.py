@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.catalog.resolved_names import ResolvedTable
-from tablestore_engine.spark.change_views import ChangelogFiles, ChangeViews
+from tablestore_engine.spark.change_views import ChangelogGroup, ChangeViews
 from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLiteral
 from tablestore_engine.spark.linked_files import LinkedFiles, link_file
 from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
@@ -168,7 +168,7 @@ class HiddenTables:
         self._remember(name, linked)
         return self._create(name, columns, linked.folder)
 
-    def _changes_table(self, name: str, columns: str, folder: Path, files: ChangelogFiles) -> str:
+    def _changes_table(self, name: str, columns: str, folder: Path, files: ChangelogGroup) -> str:
         """A hidden table of changelog files, each with its snapshot as a column."""
         if self.reads.way is ReadWay.LINKS:
             for file in files.group.files:

@@ -33,7 +33,7 @@ from tablestore_engine.spark.plan_conditions import ReadCondition, read_conditio
 from tablestore_engine.spark.plan_outline import Node, Outline, TableReading, read_outline
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.remote_files import RemoteFiles
-from tablestore_engine.spark.remote_relations import Chosen, HiddenFiles, RemoteRelations, StandIn
+from tablestore_engine.spark.remote_relations import Chosen, HiddenFiles, RemoteRelations, StandInReading
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.file_pruning import prune
@@ -95,7 +95,9 @@ class PlanPruner:
 
     # ---- what is asked -------------------------------------------------------------------------------------
 
-    def _asks(self, outline: Outline, readings: Sequence[TableReading], stand_ins: Sequence[StandIn]) -> bool:
+    def _asks(
+        self, outline: Outline, readings: Sequence[TableReading], stand_ins: Sequence[StandInReading]
+    ) -> bool:
         """Whether optimizing a plan beforehand is worth it: files may be left out, or columns of an Arrow read."""
         if any(_is_arrow(self.tables[one.name]) and not one.in_subquery for one in stand_ins):
             return True
@@ -158,7 +160,7 @@ class PlanPruner:
         made: DataFrame,
         analyzed: Jvm,
         whole: Sequence[tuple[Jvm, Jvm]],
-        stand_ins: Sequence[StandIn],
+        stand_ins: Sequence[StandInReading],
         chosen: Mapping[int, Chosen],
     ) -> DataFrame:
         """`made`, with files in place of stand-ins where it has any."""
@@ -168,7 +170,10 @@ class PlanPruner:
         return self.inner.frame(self.inner.replaced(analyzed, nodes))
 
     def _remote_nodes(
-        self, readings: Sequence[TableReading], stand_ins: Sequence[StandIn], chosen: Mapping[int, Chosen]
+        self,
+        readings: Sequence[TableReading],
+        stand_ins: Sequence[StandInReading],
+        chosen: Mapping[int, Chosen],
     ) -> list[tuple[Jvm, Jvm]]:
         numbered = [(self._instance(one), self._owns_words(one, chosen)) for one in readings]
         owned = frozenset(instance for instance, owns in numbered if owns and instance is not None)

@@ -29,7 +29,7 @@ HiddenFiles = LinkedFiles | RemoteFiles
 
 
 @dataclass(frozen=True)
-class StandIn:
+class StandInReading:
     """`node` of the plan reads the hidden table `name`; `instance`: the id of its first column."""
 
     node: Jvm
@@ -54,7 +54,7 @@ class RemoteRelations:
         self._inner = inner
         self._arrow = ArrowRelations(session, inner, scratch)
 
-    def find(self, plan: Jvm, tables: Mapping[str, HiddenFiles]) -> list[StandIn]:
+    def find(self, plan: Jvm, tables: Mapping[str, HiddenFiles]) -> list[StandInReading]:
         """All of them; none, without a call to the JVM, where no table has stand-ins."""
         if not any(isinstance(one, RemoteFiles) for one in tables.values()):
             return []
@@ -66,7 +66,7 @@ class RemoteRelations:
 
     def nodes(
         self,
-        stand_ins: Sequence[StandIn],
+        stand_ins: Sequence[StandInReading],
         tables: Mapping[str, HiddenFiles],
         chosen: Mapping[int, Chosen],
         own_words: frozenset[int] = frozenset(),
@@ -101,13 +101,15 @@ class RemoteRelations:
         return self._inner.on_known_files(node, f"{places.root.rstrip('/')}/files-of-a-snapshot", listed)
 
 
-def _stand_ins(plan: Jvm, tables: Mapping[str, HiddenFiles], *, in_subquery: bool) -> Iterator[StandIn]:
+def _stand_ins(
+    plan: Jvm, tables: Mapping[str, HiddenFiles], *, in_subquery: bool
+) -> Iterator[StandInReading]:
     leaves = plan.collectLeaves()
     for at in range(leaves.size()):
         leaf = leaves.apply(at)
         found = _RELATION.match(str(leaf.simpleString(1)))
         if found is not None and isinstance(tables.get(found[1]), RemoteFiles):
-            yield StandIn(leaf, found[1], int(found[2]), in_subquery)
+            yield StandInReading(leaf, found[1], int(found[2]), in_subquery)
 
 
 def _listed(files: RemoteFiles, file: StoredFile) -> str:
