@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tablestore_engine.errors import FileMissing
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import VALUE_KIND
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.spark.spark_errors import data_file_gone
 from tablestore_engine.spark.spark_types import as_spark_has_it
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.row_budget import step_rows
@@ -53,17 +55,21 @@ class ArrowRead:
     constant_column: str | None = None
 
     def rows(self, number: int) -> Iterator[pa.RecordBatch]:
-        """Of one slice. Raises what file_read.FileReader raises."""
+        """Of one slice. Raises what file_read.FileReader raises, and DataFileGone TS1562 for a missing file."""
         reader = FileReader(self.fileio, self.schema)
         stored = set(self.target.names) - {VALUE_KIND, self.constant_column}
         names = [field.name for field in self.schema.fields if field.name in stored]
         keep = [VALUE_KIND] if VALUE_KIND in self.target.names else []
         for part in self.slices[number]:
             step, place = step_rows([part.file]), (part.number, part.count)
-            for rows in reader.read_visible_blocks(
+            blocks = reader.read_visible_blocks(
                 part.file, names, keep=keep, rows_max=step, part=place, parallel=True
-            ):
-                yield from self._answer(self._chosen(rows), part)
+            )
+            try:
+                for rows in blocks:
+                    yield from self._answer(self._chosen(rows), part)
+            except FileMissing as error:
+                raise data_file_gone(part.file.path, error.why) from error
 
     def _chosen(self, rows: pa.Table) -> pa.Table:
         if self.wanted == ANYTHING:

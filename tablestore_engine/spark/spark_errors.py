@@ -143,15 +143,20 @@ def _unreadable(link: str, message: str) -> TablestoreError:
     return _unreadable_file(path, message, is_gone=_GONE in message or not os.path.exists(path))
 
 
+def data_file_gone(path: str, why: str) -> DataFileGone:
+    """TS1562."""
+    return DataFileGone(
+        "TS1562",
+        f"the data file {path} went away while the query read it",
+        why=why,
+        fix="run the statement again: the table was dropped, replaced or rolled back meanwhile; "
+        "if it says the same, run tablestore verify on the table",
+    )
+
+
 def _unreadable_file(path: str, message: str, *, is_gone: bool) -> TablestoreError:
     if is_gone:
-        return DataFileGone(
-            "TS1562",
-            f"the data file {path} went away while the query read it",
-            why=message,
-            fix="run the statement again: the table was dropped, replaced or rolled back meanwhile; "
-            "if it says the same, run tablestore verify on the table",
-        )
+        return data_file_gone(path, message)
     return FixData(
         "TS1560",
         f"the data file {path} cannot be read",
