@@ -32,7 +32,7 @@ from tablestore_engine.fileio.store_address import parse_address
 from tablestore_engine.spark.read_way import ReadWay
 
 RESULT = Path(__file__).resolve().parent.parent / "docs" / "performance.json"
-_TABLE, _AGAIN, _BUCKETS = "demo.t", 5, 12
+_TABLE, _AGAIN, _BUCKETS = "demo.t", 3, 12
 GOALS = {"native": 1.3, "portable": 3.0}
 _QUERIES: Mapping[str, Callable[[DataFrame], DataFrame]] = {
     "three sums": lambda rows: rows.selectExpr("count(*)", "sum(amount)", "sum(score)"),
@@ -141,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="50,000 rows, nothing recorded")
     arguments = parser.parse_args()
-    count = 50_000 if arguments.small else 4_000_000
+    count = 50_000 if arguments.small else 2_000_000
     with tempfile.TemporaryDirectory() as work:
         server = start_s3_server(Path(work) / "s3", say=print)
         try:
