@@ -21,6 +21,7 @@ def check_environment(warehouse: Warehouse) -> tuple[str, ...]:
     warehouse.resolver.query("select 1").collect()
     lines.append(f"Spark {version} answers")
     lines.extend(_check_cluster(warehouse))
+    lines.append(warehouse.resolver.reads.sentence)
     reached = warehouse.logs.system.check_reachable()
     if reached is not None:
         lines.append(reached)

@@ -38,6 +38,11 @@ def _register(parser: argparse.ArgumentParser) -> Run:
         metavar="KEY=VALUE",
         help="a Spark setting, as in spark.conf of the profile; may be repeated",
     )
+    parser.add_argument(
+        "--fetch-connector",
+        action="store_true",
+        help="download Hadoop's S3 connector once, and start Spark with it",
+    )
     add_brokers(parser)
     return _run
 
