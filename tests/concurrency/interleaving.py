@@ -20,7 +20,16 @@ import pyarrow as pa
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import OutcomeUnknown, TablestoreError
-from tablestore_engine.fileio.base import FileIO, FileStatus, FolderStore, folders_of, list_hidden
+from tablestore_engine.fileio.base import (
+    ConditionalStore,
+    FileIO,
+    FileStatus,
+    FolderStore,
+    SeenFile,
+    conditional_of,
+    folders_of,
+    list_hidden,
+)
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
@@ -89,6 +98,28 @@ class SteppingIO:
     def folders(self) -> FolderStore | None:
         """As FileIO."""
         return None if self._inner.folders is None else self
+
+    @property
+    def conditional(self) -> ConditionalStore | None:
+        """As FileIO."""
+        return None if self._inner.conditional is None else self
+
+    def read_seen(self, path: str) -> SeenFile:
+        """As FileIO."""
+        self._step()
+        return conditional_of(self._inner).read_seen(path)
+
+    def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
+        """As FileIO."""
+        self._step()
+        won = conditional_of(self._inner).replace_if(path, data, seen)
+        self._step()
+        return won
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """As FileIO, file by file."""
+        for path in paths:
+            self.delete(path)
 
     def read(self, path: str) -> bytes:
         """As FileIO."""
