@@ -17,7 +17,7 @@ Promises   each is a test in tests/unit/fileio/port_promises.py that any impleme
 Folders    9 a folder is never deleted with content by `delete`  10 `create_exclusive` with `check` makes no folder; if
              the folder is moved away after the check and another one takes its path, the file never appears in that one
            11 `list_hidden` shows the temporary files of writers, of the living and of the dead
-Objects    12 `replace_if` replaces a file only while its content is the one that was read: of many callers with the same
+Objects    12 `replace_if` replaces a file only while its content is the one that was read: of many callers with one
              `SeenFile` exactly one wins, and a file that is missing stays missing
 INVARIANT  paths are absolute text with `/`; a path never leaves the root the FileIO was made for.
 INVARIANT  on a store without folders a claim may still land in a table that took the place of the checked one: the

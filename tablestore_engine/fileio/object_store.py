@@ -244,9 +244,7 @@ class ObjectFileIO:
             return True
 
     def _put(self, key: str, data: bytes, token: str, mode: PutMode) -> None:
-        obstore.put(
-            self._store(), key, data, attributes={_CLAIM_KEY: token}, use_multipart=False, mode=mode
-        )
+        obstore.put(self._store(), key, data, attributes={_CLAIM_KEY: token}, use_multipart=False, mode=mode)
 
     def replace(self, path: str, data: bytes) -> None:
         """Old or new content, never a mixture; durable on return."""

@@ -50,7 +50,7 @@ def roll_back(context: TableContext, snapshot_id: int, *, confirm: Callable[[], 
         )
     context.guard.check()
     keep = context.layout.keep_path(snapshot_id)
-    context.fileio.replace(keep, b"")
+    context.fileio.replace(keep, context.snapshots.own_mark)
     context.runtime.crash_point("rollback.kept")
     try:
         context.snapshots.get(snapshot_id)

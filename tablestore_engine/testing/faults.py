@@ -38,7 +38,17 @@ from tablestore_engine.runtime.outside_world import Runtime
 T = TypeVar("T")
 _CHECKSUM_OF_JSON = re.compile(rb'("' + re.escape(CHECKSUM_KEY.encode()) + rb'": ?")[0-9a-f]{8}')
 _CHANGES = frozenset(
-    {"write", "copy", "create_exclusive", "replace", "replace_if", "mkdirs", "delete", "delete_tree", "rename"}
+    {
+        "write",
+        "copy",
+        "create_exclusive",
+        "replace",
+        "replace_if",
+        "mkdirs",
+        "delete",
+        "delete_tree",
+        "rename",
+    }
 )
 
 
@@ -163,9 +173,7 @@ class FaultyFileIO:
 
     def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
         """As FileIO."""
-        return self._run(
-            "replace_if", path, lambda: conditional_of(self.inner).replace_if(path, data, seen)
-        )
+        return self._run("replace_if", path, lambda: conditional_of(self.inner).replace_if(path, data, seen))
 
     def delete_all(self, paths: Sequence[str]) -> None:
         """As FileIO, file by file."""

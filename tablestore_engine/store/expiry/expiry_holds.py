@@ -83,7 +83,7 @@ def _stages(context: TableContext) -> Iterator[Hold]:
 def _rollbacks(context: TableContext) -> Iterator[Hold]:
     for one in context.fileio.list(context.layout.expire_dir):
         target = find_id(one.name, KEEP_PREFIX)
-        if target is not None:
+        if target is not None and context.snapshots.is_own_mark(one.path):
             yield Hold(target, f"a rollback to snapshot {target} has begun: if it was stopped, run it again")
 
 
