@@ -130,7 +130,9 @@ class FilesystemCatalog:
         """Whether the name is a table's; a change of places that a process died in is finished first."""
         if self.is_table(identifier):
             return True
-        return not identifier.is_replacement and self.table_swap(identifier).settle()
+        if identifier.is_replacement:
+            return False
+        return self.table_swap(identifier).settle() or self.is_table(identifier)
 
     def is_table(self, identifier: Identifier) -> bool:
         """Whether the name's folder holds a table now."""

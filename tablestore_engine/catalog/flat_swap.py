@@ -66,7 +66,6 @@ class FlatSwap:
         replaced = self.fileio.read(self.view) if held.original is None else held.original
         self.fileio.replace(f"{self.beside}/{REPLACED_FILE}", replaced)
         held.renew(then=SWAP)
-        self.runtime.crash_point("replace.decided")
         self.complete(held)
         return True
 
@@ -75,7 +74,8 @@ class FlatSwap:
         seen = self._flat.look(self.place)
         said = None if seen is None else find_held(seen.data)
         if said is not None and "next" in said:
-            self._flat.make_free(self.place, self.complete)
+            if self._flat.make_free(self.place, self.complete) == SWAP:
+                return True
         elif said is not None:
             return False
         own = find_identity(self.fileio, self.place)
@@ -97,7 +97,6 @@ class FlatSwap:
                 if target != held.path:
                     held.keep()
                     self.fileio.replace(target, self.fileio.read(status.path))
-        self.runtime.crash_point("replace.copied")
         held.end(self.fileio.read(TableLayout(self.beside).schema_path(0)))
         self._tidy()
 
@@ -141,5 +140,4 @@ class FlatSwap:
     def _tidy(self) -> None:
         """Step 7."""
         self.fileio.delete(self.view)
-        self.runtime.crash_point("replace.placed")
         self._flat.drop(self.beside)

@@ -75,7 +75,6 @@ class FlatTables:
         if seen is not None and is_held(seen.data):
             self.check_stale(place)
         held = self.hold(place, seen, DROP)
-        self.runtime.crash_point("drop.held")
         self.clear(place, held)
         held.end(None)
 
@@ -98,7 +97,6 @@ class FlatTables:
         if seen is None or digest_of(seen.data) != identity or self._has_content(place):
             return None
         schema, held = decode_schema(seen.data, place), self.hold(place, seen, RESTORE)
-        self.runtime.crash_point("drop.looks")
         if self._has_content(place):
             held.end(seen.data)
             return None
@@ -117,22 +115,21 @@ class FlatTables:
         plan = plan_clone(source, layout)
         copy_files(self.fileio, plan)
         held = self.hold(place, seen, DROP)
-        self.runtime.crash_point("clone.held")
         self.clear(place, held, {new for _, new in plan.files})
         copy_files(self.fileio, plan)  # those that a DROP of the old table took meanwhile
         put_metadata(self.fileio, layout, plan)
         held.end(encode_schema(plan.schemas[0]))
         return plan.snapshot
 
-    def make_free(self, place: str, complete: Complete) -> None:
-        """End what a process that died has begun; nothing to do without a hold. Raises RetryError TS1367, TS1368.
+    def make_free(self, place: str, complete: Complete) -> str | None:
+        """End what a process that died has begun; how it ended, None without a hold. Raises RetryError TS1367, TS1368.
 
         `complete` ends a swap.
         """
         seen = self.look(place)
         said = None if seen is None else find_held(seen.data)
         if said is None:
-            return
+            return None
         self.check_stale(place)
         held = self.hold(place, seen, str(said.get("then", DROP)))
         then = held.says["then"]
@@ -145,6 +142,7 @@ class FlatTables:
         else:
             self.clear(place, held)
             held.end(None)
+        return str(then)
 
     def check_stale(self, place: str) -> None:
         """Raises RetryError TS1368 while the process that holds the name may be alive."""

@@ -32,6 +32,7 @@ from tablestore_engine.fileio.base import (
 )
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.schema_change import add_column, describe_column, drop_column
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
@@ -39,7 +40,9 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteRequest
+from tablestore_engine.store.metadata.name_hold import LEASE_MS
 from tablestore_engine.testing.faults import SimulatedCrash, seeded_runtime, tree_files
+from tablestore_engine.testing.memory_store import MemoryFileIO
 from tests.unit.store.table_world import COLUMNS, KEYED, Row, as_table, delete, put, row, rows_of
 
 NAME = Identifier("demo", "t")
@@ -229,13 +232,16 @@ class World:
     root: Path
     seed: int
     kill_rate: float = 0.0
+    is_flat: bool = False
     commands: list[Command] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.turns = Turns(self.seed, self.kill_rate)
         self._users = itertools.count(1)
         self._seeds = itertools.count(self.seed * 1_000 + 1)
-        self.plain = LocalFileIO(str(self.root))
+        self.plain: FileIO = LocalFileIO(str(self.root))
+        if self.is_flat:
+            self.plain = MemoryFileIO(str(self.root), itertools.count(1_700_000_000_000).__next__)
         self.catalog(self.plain).create_database("demo")
         self.create(self.plain)
         put(
@@ -258,7 +264,7 @@ class World:
 
     def store(self, fileio: FileIO, sleep: Callable[[float], None] = lambda _: None) -> TableStore:
         """The table by its name."""
-        return TableStore(fileio, f"{self.root}/demo.db/t", self.runtime(sleep))
+        return TableStore(fileio, store_place(self.root), self.runtime(sleep))
 
     def create(self, fileio: FileIO) -> None:
         """The table anew."""
@@ -277,6 +283,7 @@ class World:
     def judge(self) -> None:
         """See Judge above."""
         store = self.store(self.plain)
+        self._end_hold()
         if store.identity is None:
             assert any(one.kind == "recreate" for one in self.commands), "the table vanished"
             return
@@ -302,11 +309,24 @@ class World:
             if command.rows and command.is_done and not command.is_nothing and command.user not in seen:
                 assert self._is_undone(command), f"{command} is lost"
 
+    def _end_hold(self) -> None:
+        """Of a process that died: stale by now."""
+        path = TableLayout(store_place(self.root)).schema_path(0)
+        if isinstance(self.plain, MemoryFileIO) and self.plain.exists(path):
+            self.plain.set_modified_ms(path, self.plain.now_ms() - LEASE_MS)
+            with suppress(TablestoreError):
+                self.catalog(self.plain).end_hold(NAME)
+
     def _is_undone(self, command: Command) -> bool:
         return any(
             other.kind in ("rollback", "recreate") and (other.ended is None or other.ended > command.began)
             for other in self.commands
         )
+
+
+def store_place(root: Path) -> str:
+    """Of the table."""
+    return f"{root}/demo.db/t"
 
 
 def counts(schema: TableSchema, newest: Snapshot) -> bool:
@@ -372,6 +392,16 @@ class Actor:
                 with suppress(TablestoreError):
                     self.world.catalog(self.fileio).drop_table(NAME)
                 self.world.create(self.fileio)
+            case "clone":
+                self._clone(store, command)
+            case "tag":
+                name = f"tag_{self.world.turns.random.randint(1, 2)}"
+                if name in store.tags.list_all():
+                    store.tags.delete(name)
+                else:
+                    store.tags.create(name)
+            case "expire":
+                store.expire(Retention(max_snapshots=2, min_snapshots=1, max_age_ms=0))
             case "read":
                 self._read(store)
 
