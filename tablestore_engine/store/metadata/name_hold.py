@@ -139,7 +139,9 @@ def hold_age_ms(fileio: FileIO, runtime: Runtime, path: str) -> int:
         times = {status.path: status.modified_ms for status in fileio.list(folder)}
     finally:
         fileio.delete(probe)
-    return times[probe] - times.get(path, times[probe])
+    if probe not in times or path not in times:
+        return 0  # whoever deleted one of them is alive
+    return times[probe] - times[path]
 
 
 def _read_own(fileio: FileIO, path: str, data: bytes) -> SeenFile:

@@ -114,7 +114,7 @@ class SchemaStore:
 
     def _is_foreign(self, schema: TableSchema) -> bool:
         """Whether it is another table's: told by the uuid of the oldest schema, which is this table's."""
-        oldest = self.list_ids()[0]
+        oldest = next(iter(self.list_ids()), schema.id)  # none: the table vanished meanwhile
         if schema.id == oldest:
             return False
         own, said = self.get(oldest).options.get(UUID_OPTION), schema.options.get(UUID_OPTION)
