@@ -226,6 +226,10 @@ class FilesystemCatalog:
             self.drop_table(identifier.replacement)
         return schema
 
+    def drop_remains(self, place: str) -> None:
+        """Files in a place without a table, on a store without folders. Raises RetryError TS1367, TS1368."""
+        self._flat.drop_remains(place)
+
     def drop_unused(self, identifier: Identifier, identity: str) -> TableSchema | None:
         """Remove the table of this identity while nobody has used it; its schema, None when it stays.
 

@@ -78,6 +78,17 @@ class FlatTables:
         self.clear(place, held)
         held.end(None)
 
+    def drop_remains(self, place: str) -> None:
+        """Files where no table is; one that is created meanwhile stays. Raises RetryError TS1367, TS1368."""
+        seen = self.look(place)
+        if seen is not None and not is_held(seen.data):
+            return
+        if seen is not None:
+            self.check_stale(place)
+        held = self.hold(place, seen, DROP)
+        self.clear(place, held)
+        held.end(None)
+
     def drop_all(self, folder: str, waiting: str) -> None:
         """The tables of a database and what is left of others, one by one: one that is made meanwhile stays whole.
 

@@ -25,6 +25,7 @@ from tablestore_engine.fileio.base import FileIO, SeenFile, conditional_of
 from tablestore_engine.format.checksum import CHECKSUM_KEY, HAS_CHECKSUM_KEY, checksummed_json
 from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.metadata.store_clock import store_now_ms
 
 HELD_KEY = "tablestore.held"
 LEASE_MS = 120_000
@@ -131,17 +132,10 @@ def original_of(says: Mapping[str, object]) -> bytes | None:
 
 
 def hold_age_ms(fileio: FileIO, runtime: Runtime, path: str) -> int:
-    """How long the file has been as it is, by the store's clock: compared with a file that is written now."""
+    """How long the file has been as it is, by the store's clock; 0 or less when somebody is at work."""
     folder = path.rpartition("/")[0]
-    probe = f"{folder}/clock-{runtime.new_uuid()}"
-    fileio.write(probe, b"now")
-    try:
-        times = {status.path: status.modified_ms for status in fileio.list(folder)}
-    finally:
-        fileio.delete(probe)
-    if probe not in times or path not in times:
-        return 0  # whoever deleted one of them is alive
-    return times[probe] - times[path]
+    now = store_now_ms(fileio, runtime, folder)
+    return now - next((one.modified_ms for one in fileio.list(folder) if one.path == path), now)
 
 
 def _read_own(fileio: FileIO, path: str, data: bytes) -> SeenFile:

@@ -11,6 +11,7 @@ import pytest
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.orphan_folders import delete_orphan_folder, list_orphan_folders
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, Unsupported
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.consumer import Consumer
@@ -20,6 +21,7 @@ from tablestore_engine.format.schema_change import set_options
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.identity import TABLE_KEY, find_identity
 from tablestore_engine.store.metadata.name_hold import LEASE_MS
+from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanRequest
 from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash, seeded_runtime
 from tablestore_engine.testing.memory_store import MemoryFileIO
 from tests.unit.store.table_world import put, row, rows_of
@@ -123,7 +125,7 @@ class LateFileIO(DyingFileIO):
     """`before_put` acts once behind the check of an exclusive create, right before the put of a path with `part`."""
 
     part = "snapshot-"
-    before_put: Callable[[], None] | None = None
+    before_put: Callable[[], object] | None = None
 
     def create_exclusive(self, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
         """As FileIO."""
@@ -193,7 +195,7 @@ class Acting(DyingFileIO):
             self.action.pop()()
 
 
-def late(store: MemoryFileIO, part: str, action: Callable[[], None]) -> LateFileIO:
+def late(store: MemoryFileIO, part: str, action: Callable[[], object]) -> LateFileIO:
     """A process whose next put of such a path comes late."""
     made = LateFileIO(store)
     made.part, made.before_put = part, action
@@ -267,7 +269,7 @@ def test_a_late_claim_without_a_table_does_not_keep_the_name(
 ) -> None:
     """The snapshot lands where no table is: CREATE works, and the first commit replaces it."""
     make(names)
-    other = catalog(late(store, "snapshot-3", lambda: names.drop_table(NAME) and None))
+    other = catalog(late(store, "snapshot-3", lambda: names.drop_table(NAME)))
     with pytest.raises(RetryError, match="TS1365"):
         put(other.store(NAME), row(2))
     assert not names.has_table(NAME)
@@ -289,7 +291,7 @@ def test_a_late_schema_counts_for_nothing(store: MemoryFileIO, names: Filesystem
 def test_a_late_schema_without_a_table_is_no_table(store: MemoryFileIO, names: FilesystemCatalog) -> None:
     """It lands behind the drop: the name means nothing, is not listed, and can be created."""
     create(names)
-    other = catalog(late(store, "schema-1", lambda: names.drop_table(NAME) and None))
+    other = catalog(late(store, "schema-1", lambda: names.drop_table(NAME)))
     other.alter_table(NAME, lambda old: set_options(old, {"num-levels": "5"}))
     assert (names.has_table(NAME), names.list_tables("demo")) == (False, ())
     make(names, 4)
@@ -369,3 +371,35 @@ def test_an_unused_table_is_dropped_and_a_used_one_comes_back(
     with pytest.raises(FixRequest, match="TS1406"):
         create(names)
     assert find_identity(store, PLACE) == identity
+
+
+def test_what_a_killed_drop_left_is_found_and_goes(store: MemoryFileIO, names: FilesystemCatalog) -> None:
+    """Files without a table are an orphan folder once they are old; a table that is created meanwhile stays."""
+    make(names)
+    with pytest.raises(SimulatedCrash):
+        catalog(DyingFileIO(store, changes_left=3)).drop_table(NAME)
+    grace = 1_000
+    assert list_orphan_folders(names, grace, lambda _: False) == ()
+    for path in store.objects:
+        if path.startswith(f"{PLACE}/"):
+            store.set_modified_ms(path, store.now_ms() - LEASE_MS - grace)
+    (found,) = list_orphan_folders(names, grace, lambda _: False)
+    assert found.path == PLACE
+    delete_orphan_folder(names, found)
+    assert not [path for path in store.objects if path.startswith(f"{PLACE}/")]
+    make(names, 4)
+    delete_orphan_folder(names, found)
+    assert ids(names) == [4]
+
+
+def test_the_age_of_orphan_files_is_the_stores(store: MemoryFileIO, names: FilesystemCatalog) -> None:
+    """A machine whose clock is a day ahead takes no young file of another writer for an old one."""
+    make(names)
+    store.write(
+        f"{PLACE}/bucket-0/data-{seeded_runtime(9).new_uuid()}-0.parquet", b"a write that is under way"
+    )
+    ahead = catalog(store, replace(seeded_runtime(4), now_ms=lambda: store.now_ms() + 2 * DAY_MS))
+    request = OrphanRequest(grace_ms=DAY_MS, delete=True)
+    assert ahead.store(NAME).orphans(request).found == ()
+    report = ahead.store(NAME).orphans(replace(request, grace_ms=0))
+    assert [one.kind for one in report.found] == ["data"]
