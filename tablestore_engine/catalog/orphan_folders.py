@@ -3,7 +3,7 @@
     <db>.db/.tablestore-dropped-<ms>-<uuid>   a dropped table, moved aside at that time; of a database: in the warehouse
     <db>.db/.tablestore-clone-<uuid>          a clone before it has its name
     <db>.db/<table>/.tablestore-replaced      what a table took the place of
-    <db>.db/<table>                           without folders to rename: files of a drop or clone that died, and no table
+    <db>.db/<table>                           without renames: files of a drop or clone that died
     .tablestore/staged/<query>                rows that tasks of Spark wrote, of a query that never came back
     .tablestore/states/<db>.<table>           what a query remembered whose table is gone
 

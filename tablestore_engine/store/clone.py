@@ -20,7 +20,7 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema, encode_schema
 from tablestore_engine.format.snapshot import Snapshot, encode_snapshot
 from tablestore_engine.options import GIVEN_ONCE, is_of_log
-from tablestore_engine.store.metadata.identity import UUID_OPTION, identity_of, with_table
+from tablestore_engine.store.metadata.identity import UUID_OPTION, identity_of, table_gone, with_table
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.table_context import TableContext
@@ -36,13 +36,16 @@ class ClonePlan:
 
 
 def plan_clone(source: TableContext, target: TableLayout) -> ClonePlan:
-    """The newest snapshot as another table's. Raises Unsupported TS1380, NotFound TS13xx."""
+    """The newest snapshot as another table's. Raises Unsupported TS1380, NotFound TS13xx, RetryError TS1365."""
     snapshot, uuid = source.snapshots.find_latest(), source.runtime.new_uuid()
     newest = source.latest_schema().id if snapshot is None else snapshot.schema_id
     own = tuple(
         _as_own(source.schemas.get(number), uuid) for number in source.schemas.list_ids() if number <= newest
     )
+    if not own:
+        raise table_gone(source.layout.location, is_replaced=False)
     if snapshot is None:
+        source.guard.check()  # a file of another table of the name may have been read otherwise
         return ClonePlan((), own, None)
     places = PartitionSpec.of(source.schemas.get(newest))
     cloned = replace(
@@ -54,7 +57,9 @@ def plan_clone(source: TableContext, target: TableLayout) -> ClonePlan:
         changelog_record_count=None,
         log_offsets=None,
     )
-    return ClonePlan(tuple(_reachable(source, snapshot, places, target)), own, cloned)
+    files = tuple(_reachable(source, snapshot, places, target))
+    source.guard.check()
+    return ClonePlan(files, own, cloned)
 
 
 def copy_files(fileio: FileIO, plan: ClonePlan) -> None:
