@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from tablestore_engine.catalog.flat_tables import FlatTables
+from tablestore_engine.catalog.flat_tables import FlatTables, Prepare
 from tablestore_engine.catalog.identifier import Identifier, check_name
 from tablestore_engine.catalog.store_check import check_store
 from tablestore_engine.catalog.table_swap import TableSwap, holds_replaced
@@ -31,7 +31,6 @@ from tablestore_engine.format.layout import (
     table_location,
 )
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.identity import UUID_OPTION, find_identity, identity_of
 from tablestore_engine.store.metadata.schemas import SchemaStore
@@ -285,8 +284,10 @@ class FilesystemCatalog:
         if not folders.rename(self.location(old), target):
             raise self._taken(new, "a table or view")
 
-    def clone_flat(self, source: TableContext, identifier: Identifier) -> Snapshot | None:
-        """The newest snapshot of a table in the place of the name, instead of what has it.
+    def clone_flat(
+        self, source: TableContext, identifier: Identifier, prepare: Prepare = lambda _: None
+    ) -> None:
+        """The newest snapshot of a table in the place of the name, instead of what has it; see FlatTables.clone.
 
         Raises NotFound TS1405, RetryError TS1367, TS1368, as plan_clone.
         """
@@ -294,7 +295,7 @@ class FilesystemCatalog:
         place = self.location(identifier)
         if self._flat.is_held(place):
             self.end_hold(identifier)
-        return self._flat.clone(source, place)
+        self._flat.clone(source, place, prepare)
 
     def place_table(self, folder: str, identifier: Identifier) -> None:
         """Give a complete folder of a table its name. Raises TS1405, TS1406."""

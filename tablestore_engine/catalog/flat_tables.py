@@ -41,6 +41,7 @@ SHARED = ("schema", "snapshot", "changelog", "tag", "consumer", "branch", "expir
 _DELETES = 1000
 
 Complete = Callable[[NameHold], None]
+Prepare = Callable[[Snapshot | None], None]
 
 
 @dataclass(frozen=True)
@@ -120,17 +121,20 @@ class FlatTables:
         layout = TableLayout(place)
         return bool(self.fileio.list(layout.branches_dir) or SnapshotStore(self.fileio, layout).list_ids())
 
-    def clone(self, source: TableContext, place: str) -> Snapshot | None:
-        """The newest snapshot of a table here, instead of what is here. Raises RetryError TS1367, TS1368."""
+    def clone(self, source: TableContext, place: str, prepare: Prepare) -> None:
+        """The newest snapshot of a table here, instead of what is here; `prepare` is called before it can be seen.
+
+        Raises RetryError TS1367, TS1368.
+        """
         layout, seen = TableLayout(place), self.look(place)
         plan = plan_clone(source, layout)
         copy_files(self.fileio, plan)
+        prepare(plan.snapshot)
         held = self.hold(place, seen, DROP)
         self.clear(place, held, {new for _, new in plan.files})
         copy_files(self.fileio, plan)  # those that a DROP of the old table took meanwhile
         put_metadata(self.fileio, layout, plan)
         held.end(encode_schema(plan.schemas[0]))
-        return plan.snapshot
 
     def make_free(self, place: str, complete: Complete) -> str | None:
         """End what a process that died has begun; how it ended, None without a hold. Raises RetryError TS1367, TS1368.

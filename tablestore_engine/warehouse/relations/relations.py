@@ -126,8 +126,10 @@ class Relations:
         old, store = self.stores.find(target), self.stores.get(source)
         if old is not None:
             self.logs.drop(target, old.schema)
-        snapshot = self.catalog.clone_flat(store.context, target)
-        StreamingStateFiles(self.catalog, source).copy_named(target, store, snapshot)
+        states = StreamingStateFiles(self.catalog, source)
+        self.catalog.clone_flat(
+            store.context, target, lambda snapshot: states.copy_named(target, store, snapshot)
+        )
         self.drop_view(target)
         self.forget(target)
 
