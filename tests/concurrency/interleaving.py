@@ -96,8 +96,10 @@ class Turns:
 class SteppingIO:
     """One actor's file system."""
 
-    def __init__(self, inner: FileIO, step: Callable[[], None]) -> None:
-        self._inner, self._step = inner, step
+    def __init__(
+        self, inner: FileIO, step: Callable[[], None], stall: Callable[[], None] = lambda: None
+    ) -> None:
+        self._inner, self._step, self._stall = inner, step, stall
 
     @property
     def folders(self) -> FolderStore | None:
@@ -117,6 +119,7 @@ class SteppingIO:
     def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
         """As FileIO."""
         self._step()
+        self._stall()
         won = conditional_of(self._inner).replace_if(path, data, seen)
         self._step()
         return won
@@ -176,6 +179,7 @@ class SteppingIO:
             if check is not None:
                 check()
             self._step()
+            self._stall()
 
         won = self._inner.create_exclusive(path, data, check=None if check is None else checked)
         self._step()
@@ -393,8 +397,15 @@ class Actor:
 
     def _open(self) -> TableStore:
         turns = self.world.turns
-        self.fileio = SteppingIO(self.world.plain, lambda: turns.step(self.name))
+        stall = self._sleep_long if self.world.is_flat else lambda: None
+        self.fileio = SteppingIO(self.world.plain, lambda: turns.step(self.name), stall)
         return self.world.store(self.fileio, lambda _: turns.step(self.name, may_die=False))
+
+    def _sleep_long(self) -> None:
+        """Sometimes so long that others drop and create the table: a put on its way knows nothing of it."""
+        turns = self.world.turns
+        for _ in range(turns.random.choice((0, 0, 0, 200))):
+            turns.step(self.name, may_die=False)
 
     def _do(self, store: TableStore, command: Command) -> None:
         match command.kind:
