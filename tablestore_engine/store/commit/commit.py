@@ -131,6 +131,8 @@ class Committer:
                 if found.uuid == snapshot.uuid:
                     self.main.check_behind()
                 return found.uuid == snapshot.uuid
+            if problem is None:
+                self.main.guard.check()  # else what lies there is another table's, which counts as nothing
             if isinstance(problem, StorageError):
                 raise problem  # read back: nobody is there, and the next try would meet the same full disk
             self.pause(turn + 1)  # nobody is there: the same claim may be made again
