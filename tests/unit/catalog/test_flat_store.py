@@ -403,3 +403,14 @@ def test_the_age_of_orphan_files_is_the_stores(store: MemoryFileIO, names: Files
     assert ahead.store(NAME).orphans(request).found == ()
     report = ahead.store(NAME).orphans(replace(request, grace_ms=0))
     assert [one.kind for one in report.found] == ["data"]
+
+
+def test_a_claim_never_replaces_a_snapshot_of_its_own_table(
+    store: MemoryFileIO, names: FilesystemCatalog
+) -> None:
+    """A writer whose number was taken by another writer of the table loses: the file stays as it is."""
+    make(names)
+    context, path = names.store(NAME).context, TableLayout(PLACE).snapshot_path(2)
+    before, own = store.read(path), context.snapshots.get(2)
+    assert not context.snapshots.claim(replace(own, uuid=seeded_runtime(9).new_uuid()), context.guard.check)
+    assert store.read(path) == before
