@@ -51,7 +51,7 @@ class FlatSwap:
         seen = self._flat.look(self.place)
         if seen is None and find_identity(self.fileio, self.place) is not None:
             raise Unsupported(
-                "TS1204",
+                "TS1487",
                 f"the table at {self.place} cannot be replaced",
                 why="its schema-0 is missing, which holds the name meanwhile",
                 fix="DROP the old table and build the model again",

@@ -259,17 +259,11 @@ class Staging:
     def record_outcome(self, name: str, test_id: str, status: str, details: str = "") -> None:
         """Keep the last outcome of a test. Raises NotFound TS1316."""
         self.get(name)
-        fileio = self.context.fileio
-        made = {
-            "test": test_id,
-            "status": status,
-            "details": details,
-            "timeMillis": self.context.runtime.now_ms(),
-            **with_table(self.context.guard.identity),
-        }
-        folder = _audit_folder(self.context.layout, name)
-        path = f"{folder}/{hashlib.sha256(test_id.encode()).hexdigest()[:32]}"
-        fileio.replace(path, checksummed_json(made))
+        context = self.context
+        made = {"test": test_id, "status": status, "details": details, "timeMillis": context.runtime.now_ms()}
+        file_name = hashlib.sha256(test_id.encode()).hexdigest()[:32]
+        path = f"{_audit_folder(context.layout, name)}/{file_name}"
+        context.fileio.replace(path, checksummed_json({**made, **with_table(context.guard.identity)}))
 
     def read_outcomes(self, name: str) -> tuple[StoredOutcome, ...]:
         """Outcomes by test id."""
