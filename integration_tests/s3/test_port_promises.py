@@ -15,6 +15,7 @@ from integration_tests.s3.warehouses import address, open_files
 from tablestore_engine.devservers.s3_server import S3ServerInfo
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.object_store import ObjectFileIO
+from tests.unit.fileio.conditional_promises import ConditionalPromises
 from tests.unit.fileio.port_promises import PortPromises
 
 _NUMBERS = count()
@@ -33,7 +34,7 @@ def fileio(root: str, s3_server: S3ServerInfo, credentials: None) -> ObjectFileI
     return open_files(address(bucket, prefix, s3_server.url))
 
 
-class TestObjectStorePromises(PortPromises):
+class TestObjectStorePromises(PortPromises, ConditionalPromises):
     """All promises that are not about folders."""
 
 

@@ -1,10 +1,10 @@
 """A warehouse folder as a catalog, laid out as Paimon's filesystem catalog expects.
 
 Steps      create: check -> claim schema-0, with a uuid in it, exclusively · drop: move aside in one step, then delete;
-           where no folder can be moved: schemas, oldest first, then the rest · alter: the store's, a commit of its own
+           where no folder can be moved: under a hold of the name (flat_tables) · alter: the store's, its own commit
 INVARIANT  a name appears and disappears in one step: the exclusive create of schema-0, one rename; without renames the
-           delete of the last schema file. Who still works on the old table works in the folder that was moved away, or
-           fails, since its identity is that of the oldest schema (store.metadata.identity).
+           replacement of schema-0 by a hold. Who still works on the old table works in the folder that was moved away,
+           or fails, since its identity is that of the oldest schema (store.metadata.identity).
 INVARIANT  a name is a table or a view, never both. A table may wait beside it to take its place (table_swap).
 """
 
@@ -14,12 +14,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from tablestore_engine.catalog.flat_tables import FlatTables, Prepare
 from tablestore_engine.catalog.identifier import Identifier, check_name
+from tablestore_engine.catalog.store_check import check_store
 from tablestore_engine.catalog.table_swap import TableSwap, holds_replaced
 from tablestore_engine.catalog.views import ViewDefinition, ViewStore
 from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.fileio.base import FileIO, FolderStore, folders_of
-from tablestore_engine.fileio.storage_errors import no_exclusive_create
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import (
     DATABASE_FILE,
@@ -31,8 +32,10 @@ from tablestore_engine.format.layout import (
 )
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.metadata.identity import UUID_OPTION, find_identity
+from tablestore_engine.store.metadata.identity import UUID_OPTION, find_identity, identity_of
 from tablestore_engine.store.metadata.schemas import SchemaStore
+from tablestore_engine.store.metadata.snapshots import SnapshotStore
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
 
 
@@ -50,21 +53,8 @@ class FilesystemCatalog:
         return ViewStore(self.fileio, self.warehouse)
 
     def check_writable(self) -> None:
-        """Claim a name twice and remove it. Raises FixRequest TS1416, Unsupported TS1203: both claims were won."""
-        path = f"{self.warehouse}/.tablestore/check-{self.runtime.new_uuid()}"
-        try:
-            self.fileio.write(path, b"first")
-            is_safe = not self.fileio.create_exclusive(path, b"second")
-            self.fileio.delete(path)
-        except OSError as error:
-            raise FixRequest(
-                "TS1416",
-                f"warehouse {self.warehouse} cannot be written",
-                why=str(error),
-                fix="correct `warehouse` in the profile, or its permissions",
-            ) from error
-        if not is_safe:
-            raise no_exclusive_create(self.warehouse, "its store accepted two conditional puts of one name")
+        """Raises FixRequest TS1416, Unsupported TS1203."""
+        check_store(self.fileio, self.warehouse, self.runtime)
 
     # databases -----------------------------------------------------------------------------------
 
@@ -101,9 +91,11 @@ class FilesystemCatalog:
                 fix="drop them first, or use CASCADE",
             )
         if self.fileio.folders is None:
-            for name in self.list_tables(database):
-                self._delete_table(self.location(Identifier(database, name)))
-        self._remove_tree(database_location(self.warehouse, database), self.warehouse)
+            folder = database_location(self.warehouse, database)
+            self._flat.drop_all(folder, replacements_location(self.warehouse, database))
+            self.fileio.delete(f"{folder}/{DATABASE_FILE}")
+        else:
+            self._remove_tree(database_location(self.warehouse, database), self.warehouse)
 
     # tables --------------------------------------------------------------------------------------
 
@@ -114,6 +106,8 @@ class FilesystemCatalog:
             with suppress(TablestoreError):  # a damaged one is told to whoever asks for its name
                 self.table_swap(Identifier(database, name)).settle()
         found = self.fileio.list(folder)
+        if self.fileio.folders is None:
+            return tuple(s.name for s in found if s.is_dir and find_identity(self.fileio, s.path) is not None)
         return tuple(s.name for s in found if s.is_dir and self.fileio.exists(f"{folder}/{s.name}/schema"))
 
     def list_replacements(self, database: str) -> tuple[str, ...]:
@@ -133,9 +127,17 @@ class FilesystemCatalog:
 
     def has_table(self, identifier: Identifier) -> bool:
         """Whether the name is a table's; a change of places that a process died in is finished first."""
-        if self.schemas(identifier).list_ids():
+        if self.is_table(identifier):
             return True
-        return not identifier.is_replacement and self.table_swap(identifier).settle()
+        if identifier.is_replacement:
+            return False
+        return self.table_swap(identifier).settle() or self.is_table(identifier)
+
+    def is_table(self, identifier: Identifier) -> bool:
+        """Whether the name's folder holds a table now."""
+        if self.fileio.folders is None:
+            return find_identity(self.fileio, self.location(identifier)) is not None
+        return bool(self.schemas(identifier).list_ids())
 
     def location(self, identifier: Identifier) -> str:
         """Folder of a table, whether it exists or not."""
@@ -166,7 +168,9 @@ class FilesystemCatalog:
         first = replace(schema, id=0, time_millis=self.runtime.now_ms(), options=options, claim=None)
         schemas, layout = self.schemas(identifier), TableLayout(self.location(identifier))
         remaining = (
-            () if schemas.list_ids() else TableStore(self.fileio, layout.location).snapshots.list_ids()
+            ()
+            if self.is_table(identifier)
+            else SnapshotStore(self.fileio, layout, identity_of(first)).list_ids()
         )
         if remaining:
             raise FixRequest(
@@ -176,22 +180,40 @@ class FilesystemCatalog:
                 fix=f"move the folder {layout.location} away",
             )
         self.fileio.mkdirs(layout.snapshot_dir)
-        if not schemas.claim(first):
+        if not schemas.claim(first) and not self._claimed_after_hold(identifier, first):
             raise self._taken(identifier, "a table")
         return first
+
+    def _claimed_after_hold(self, identifier: Identifier, first: TableSchema) -> bool:
+        """Whether what kept the name from being claimed was a process that died, and it is claimed now."""
+        if self.fileio.folders is not None or not self._flat.is_held(self.location(identifier)):
+            return False
+        self.end_hold(identifier)
+        return self.schemas(identifier).claim(first)
+
+    def end_hold(self, identifier: Identifier) -> None:
+        """End what a process has begun with the name and died. Raises RetryError TS1367, TS1368."""
+        self._flat.make_free(self.location(identifier), self.table_swap(identifier).complete)
 
     def drop_table(self, identifier: Identifier) -> TableSchema | None:
         """Remove a table with its history; its schema, None when it is damaged. Raises NotFound TS1407.
 
         A replacement that is about to take its place holds what it replaces: it goes on, and nothing is dropped.
         """
-        self._check_table(identifier)
         place, folders = self.location(identifier), self.fileio.folders
+        if folders is None:
+            named = replace(identifier, is_replacement=False)
+            if any(self._flat.is_held(self.location(one)) for one in (identifier, named)):
+                self.end_hold(identifier)
+                if identifier.is_replacement:
+                    self.end_hold(named)
+                if not self.is_table(identifier):
+                    return None
+        self._check_table(identifier)
         if folders is not None:
             place = self._move_aside(folders, place, database_location(self.warehouse, identifier.database))
-        if identifier.is_replacement and holds_replaced(self.fileio, place):
-            if folders is not None:
-                folders.rename(place, self.location(identifier))
+        if folders is not None and identifier.is_replacement and holds_replaced(self.fileio, place):
+            folders.rename(place, self.location(identifier))
             if not self.table_swap(identifier).settle():
                 self.drop_table(identifier)
             return None
@@ -199,20 +221,24 @@ class FilesystemCatalog:
         with suppress(TablestoreError):  # a damaged table can be dropped too
             schema = TableStore(self.fileio, place, self.runtime).schema
         self._delete_table(place)
-        if not identifier.is_replacement and self.schemas(identifier.replacement).list_ids():
+        if not identifier.is_replacement and self.is_table(identifier.replacement):
             self.drop_table(identifier.replacement)
         return schema
+
+    def drop_remains(self, place: str) -> None:
+        """Files in a place without a table, on a store without folders. Raises RetryError TS1367, TS1368."""
+        self._flat.drop_remains(place)
 
     def drop_unused(self, identifier: Identifier, identity: str) -> TableSchema | None:
         """Remove the table of this identity while nobody has used it; its schema, None when it stays.
 
         It is moved away first and looked at there, where no claim can reach it any more; a used one is put back.
         Raises RetryError TS1466 when its place was taken meanwhile: then nothing is deleted. Where no folder can be
-        moved away it stays, empty, as after a crash: the next write fills it.
+        moved away it is looked at under a hold of its name, and comes back when it is used.
         """
         folders = self.fileio.folders
         if folders is None:
-            return None
+            return self._flat.drop_unused(self.location(identifier), identity)
         place, parent = self.location(identifier), database_location(self.warehouse, identifier.database)
         if not self._is_unused(place, identity):
             return None
@@ -258,6 +284,19 @@ class FilesystemCatalog:
         if not folders.rename(self.location(old), target):
             raise self._taken(new, "a table or view")
 
+    def clone_flat(
+        self, source: TableContext, identifier: Identifier, prepare: Prepare = lambda _: None
+    ) -> None:
+        """The newest snapshot of a table in the place of the name, instead of what has it; see FlatTables.clone.
+
+        Raises NotFound TS1405, RetryError TS1367, TS1368, as plan_clone.
+        """
+        self._check_database(identifier.database)
+        place = self.location(identifier)
+        if self._flat.is_held(place):
+            self.end_hold(identifier)
+        self._flat.clone(source, place, prepare)
+
     def place_table(self, folder: str, identifier: Identifier) -> None:
         """Give a complete folder of a table its name. Raises TS1405, TS1406."""
         self._check_database(identifier.database)
@@ -279,8 +318,10 @@ class FilesystemCatalog:
     def put_view(self, identifier: Identifier, view: ViewDefinition) -> None:
         """Create or replace a view. Raises TS1405, TS1406 when a table has the name."""
         self._check_database(identifier.database)
-        if self.schemas(identifier).list_ids():
+        if self.is_table(identifier):
             raise self._taken(identifier, "a table")
+        if self.fileio.folders is None and self._flat.is_held(self.location(identifier)):
+            self.end_hold(identifier)
         self.views.put(identifier, replace(view, time_millis=self.runtime.now_ms()))
 
     def rename_view(self, old: Identifier, new: Identifier) -> None:
@@ -296,14 +337,11 @@ class FilesystemCatalog:
     # ---------------------------------------------------------------------------------------------
 
     def _delete_table(self, place: str) -> None:
-        """What was moved aside, or the table itself: with its oldest schema its identity goes, so that no claim of a
-        writer holds; with the last one the table.
-        """
-        layout = TableLayout(place)
+        """What was moved aside, or the table itself under a hold of its name."""
         if self.fileio.folders is None:
-            for number in SchemaStore(self.fileio, layout).list_ids():
-                self.fileio.delete(layout.schema_path(number))
-        self.fileio.delete_tree(place)
+            self._flat.drop(place)
+        else:
+            self.fileio.delete_tree(place)
 
     def _remove_tree(self, path: str, parent: str) -> None:
         """Out of sight in one rename, then deleted at leisure: a crash leaves a hidden folder, no half table."""
@@ -314,6 +352,10 @@ class FilesystemCatalog:
         aside = f"{parent}/{DROPPED_PREFIX}{self.runtime.now_ms()}-{self.runtime.new_uuid()}"
         folders.rename(path, aside)
         return aside
+
+    @property
+    def _flat(self) -> FlatTables:
+        return FlatTables(self.fileio, self.runtime)
 
     def _check_database(self, database: str) -> None:
         if not self.has_database(database):

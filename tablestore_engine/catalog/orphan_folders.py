@@ -3,6 +3,7 @@
     <db>.db/.tablestore-dropped-<ms>-<uuid>   a dropped table, moved aside at that time; of a database: in the warehouse
     <db>.db/.tablestore-clone-<uuid>          a clone before it has its name
     <db>.db/<table>/.tablestore-replaced      what a table took the place of
+    <db>.db/<table>                           without renames: files of a drop or clone that died
     .tablestore/staged/<query>                rows that tasks of Spark wrote, of a query that never came back
     .tablestore/states/<db>.<table>           what a query remembered whose table is gone
 
@@ -29,8 +30,10 @@ from tablestore_engine.format.layout import (
     streaming_states_location,
     table_location,
 )
+from tablestore_engine.store.metadata.store_clock import store_now_ms
 from tablestore_engine.store.orphan_files.table_files import IsStranger, newest_in
 
+_REMAINS = "what is left of a dropped or unfinished table"
 _DROPPED = re.compile(re.escape(DROPPED_PREFIX) + r"(\d{1,18})-.+")
 
 
@@ -47,7 +50,7 @@ def list_orphan_folders(
     catalog: FilesystemCatalog, grace_ms: int, is_stranger: IsStranger
 ) -> tuple[OrphanFolder, ...]:
     """Those that nobody touched within the grace period, of the whole warehouse."""
-    now = catalog.runtime.now_ms()
+    now = store_now_ms(catalog.fileio, catalog.runtime, f"{catalog.warehouse}/.tablestore")
     return tuple(
         OrphanFolder(status.path, what, newest_in(catalog.fileio, status)[1])
         for status, what, touched_ms in _candidates(catalog)
@@ -56,8 +59,14 @@ def list_orphan_folders(
 
 
 def delete_orphan_folder(catalog: FilesystemCatalog, folder: OrphanFolder) -> None:
-    """With its content; links in it are removed, not followed."""
-    catalog.fileio.delete_tree(folder.path)
+    """With its content; links in it are removed, not followed. Raises RetryError TS1367, TS1368.
+
+    Where a table may be created in it meanwhile its name is held until it is empty.
+    """
+    if folder.what == _REMAINS:
+        catalog.drop_remains(folder.path)
+    else:
+        catalog.fileio.delete_tree(folder.path)
 
 
 def _candidates(catalog: FilesystemCatalog) -> Iterator[tuple[FileStatus, str, int]]:
@@ -77,6 +86,8 @@ def _candidates(catalog: FilesystemCatalog) -> Iterator[tuple[FileStatus, str, i
                 yield status, "unfinished clone", newest_in(fileio, status)[0]
         tables = {f"{place}/{name}" for name in catalog.list_tables(database)}
         for table in fileio.list(place):
+            if fileio.folders is None and table.is_dir and table.path not in tables:
+                yield table, _REMAINS, newest_in(fileio, table)[0]
             if table.path in tables:
                 for status in list_hidden(fileio, table_location(warehouse, database, table.name)):
                     if status.name == REPLACED_FOLDER:  # it came with the folder that it lies in

@@ -9,6 +9,7 @@ Steps      1 what has the name moves into the replacement's folder  2 is it stil
 INVARIANT  until step 1 the name means the old relation, from step 3 on the new one; who looks it up between them does
            steps 2 and 3 himself first (settle), so that no reader of ours and no later command finds the name empty.
 INVARIANT  what a writer committed to the old table before step 1 is seen by step 2; later claims are refused.
+Flat       where no folder can be renamed the replacement is copied into the place (flat_swap).
 CRASH      the state is what lies in the replacement's folder: behind step 1 the next look-up goes on, behind step 3 the
            name is right and the next publication of it deletes what is left over.
 """
@@ -18,12 +19,16 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from tablestore_engine.catalog.flat_swap import FlatSwap
 from tablestore_engine.errors import NotFound, RetryError
 from tablestore_engine.fileio.base import FileIO, FolderStore, folders_of
+from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.commit_history import find_row_commit
 from tablestore_engine.store.metadata.identity import find_identity
+from tablestore_engine.store.metadata.name_hold import NameHold
+from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.table_store import TableStore
 
 REPLACES = (
@@ -55,10 +60,9 @@ class TableSwap:
     def take_place(self) -> None:
         """Steps 1 to 3. Raises RetryError TS1480 when something else has the name than the replacement was made for."""
         expected = self._expected()
-        if not self._is_begun() and self.state() == expected:
-            self._move_out()
-            self.runtime.crash_point("replace.moved")
-        if not self.settle():
+        is_flat = self.fileio.folders is None
+        is_placed = self._flat.take_place(expected) if is_flat else self._taken_by_renames(expected)
+        if not is_placed:
             raise RetryError(
                 "TS1480",
                 f"the table beside {self.place} cannot take its place",
@@ -67,8 +71,16 @@ class TableSwap:
             )
         self.runtime.crash_point("replace.placed")
 
+    def _taken_by_renames(self, expected: str | None) -> bool:
+        if not self._is_begun() and self.state() == expected:
+            self._move_out()
+            self.runtime.crash_point("replace.moved")
+        return self.settle()
+
     def settle(self) -> bool:
         """Steps 2 and 3 of a change of places that has begun; whether the replacement has its place now."""
+        if self.fileio.folders is None:
+            return self._flat.settle()
         try:
             if not self._is_begun():
                 return False
@@ -82,12 +94,20 @@ class TableSwap:
             return find_identity(self.fileio, self.place) is not None and not self._is_begun()
         return False
 
+    def complete(self, held: NameHold) -> None:
+        """End a swap without folders that was decided."""
+        self._flat.complete(held)
+
     def is_cleared(self) -> bool:
         """Whether step 4 has nothing to do."""
+        if self.fileio.folders is None:
+            return self._flat.is_cleared()
         return not holds_replaced(self.fileio, self.place)
 
     def replaced_schema(self) -> TableSchema | None:
         """Of the table that step 4 deletes; None for a view, and when there is nothing."""
+        if self.fileio.folders is None:
+            return self._flat.replaced_schema()
         folder = f"{self.place}/{_TABLE}"
         if find_identity(self.fileio, folder) is None:
             return None
@@ -95,10 +115,20 @@ class TableSwap:
 
     def clear(self) -> None:
         """Step 4."""
+        if self.fileio.folders is None:
+            self._flat.clear()
+            return
         self.fileio.delete_tree(f"{self.place}/{_TABLE}")
         self.fileio.delete(f"{self.place}/{_VIEW}")
 
     # --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _flat(self) -> FlatSwap:
+        def state_of(identity: str | None) -> str | None:
+            return self._view_state(self.view) if identity is None else self._state(self.place, identity)
+
+        return FlatSwap(self.fileio, self.runtime, self.place, self.view, self.beside, state_of)
 
     @property
     def _folders(self) -> FolderStore:
@@ -131,9 +161,10 @@ class TableSwap:
 
     def _table_state(self, place: str) -> str | None:
         identity = find_identity(self.fileio, place)
-        if identity is None:
-            return None
-        snapshots = TableStore(self.fileio, place, self.runtime).snapshots
+        return None if identity is None else self._state(place, identity)
+
+    def _state(self, place: str, identity: str) -> str:
+        snapshots = SnapshotStore(self.fileio, TableLayout(place), identity)
         found = find_row_commit(snapshots, snapshots.find_latest())
         rows = "no rows" if found is None else f"{found.commit_user}:{found.commit_identifier}"
         return f"table {identity[:16]} with {rows}"

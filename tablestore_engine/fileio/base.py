@@ -1,7 +1,8 @@
 """The file-system port: what every store of bytes must promise so that commits are all or nothing.
 
-Two parts  `FileIO` is what disks and object stores have in common: names and bytes. `FolderStore` is what only folders
-           can do; an object store has none (`FileIO.folders` is None), and every caller has a second way or refuses.
+Parts      `FileIO` is what disks and object stores have in common: names and bytes. `FolderStore` is what only folders
+           can do, `ConditionalStore` what only object stores do: exactly one of `FileIO.folders` and
+           `FileIO.conditional` is None, and a caller that needs one of them has a second way or refuses.
 Promises   each is a test in tests/unit/fileio/port_promises.py that any implementation must pass; those of
            FolderStore in tests/unit/fileio/folder_promises.py:
            1 `write` is durable when it returns: content and name survive power loss (fsync file, then folder)
@@ -18,11 +19,13 @@ Promises   each is a test in tests/unit/fileio/port_promises.py that any impleme
 Folders    9 a folder is never deleted with content by `delete`  10 `create_exclusive` with `check` makes no folder; if
              the folder is moved away after the check and another one takes its path, the file never appears in that one
            11 `list_hidden` shows the temporary files of writers, of the living and of the dead
+Objects    12 `replace_if` replaces a file only while its content is the one that was read: of many callers with one
+             `SeenFile` exactly one wins, and a file that is missing stays missing
 Requests   an object store answers each call after a round trip. Calls that do not need each other's results go into one
            `run_together`; a missing name costs `exists` two requests, and `exists_file` one
 INVARIANT  paths are absolute text with `/`; a path never leaves the root the FileIO was made for.
 INVARIANT  on a store without folders a claim may still land in a table that took the place of the checked one: the
-           claimed content carries the table's identity, and readers skip another table's (store.metadata.snapshots).
+           claimed content carries the table's identity, and readers skip another table's (decision 0064).
 """
 
 from __future__ import annotations
@@ -56,6 +59,14 @@ class FileStatus:
     owner: int | None = None
 
 
+@dataclass(frozen=True)
+class SeenFile:
+    """The content of a file as it was read, and the store's marks of that content (entity tag, generation)."""
+
+    data: bytes
+    marks: tuple[str | None, str | None]
+
+
 class FileIO(Protocol):
     """The port. Raises NotFound TS1201 for a missing file to read, StorageError TS126x where the store refuses for a
     known reason, another OSError where the outcome is open.
@@ -64,6 +75,10 @@ class FileIO(Protocol):
     @property
     def folders(self) -> FolderStore | None:
         """What this store does with folders; None where a folder is only the common part of names."""
+
+    @property
+    def conditional(self) -> ConditionalStore | None:
+        """Replacing a file by compare-and-set; None where there are folders."""
 
     def read(self, path: str) -> bytes:
         """All bytes of a file."""
@@ -134,6 +149,19 @@ class FolderStore(Protocol):
         """The entries that `FileIO.list` leaves out, in the same way: names with a leading dot."""
 
 
+class ConditionalStore(Protocol):
+    """What an object store does besides. Raises as FileIO does."""
+
+    def read_seen(self, path: str) -> SeenFile:
+        """All bytes of a file, to replace it. Raises NotFound TS1201."""
+
+    def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
+        """Put `data` at `path` while the content is `seen`; False when it is another one, or missing.
+
+        REQUIRES that no two calls write the same bytes: a store may compare contents.
+        """
+
+
 def list_hidden(fileio: FileIO, path: str) -> Sequence[FileStatus]:
     """Hidden entries of a folder; none where the store has no folders, and so no temporary files in them."""
     return () if fileio.folders is None else fileio.folders.list_hidden(path)
@@ -162,3 +190,10 @@ def folders_of(fileio: FileIO, path: str, work: str, way_out: str) -> FolderStor
             fix=way_out,
         )
     return fileio.folders
+
+
+def conditional_of(fileio: FileIO) -> ConditionalStore:
+    """The compare-and-set of a store. REQUIRES a store without folders."""
+    if fileio.conditional is None:
+        raise TypeError(f"{type(fileio).__name__} has folders, and replaces nothing by compare-and-set")
+    return fileio.conditional

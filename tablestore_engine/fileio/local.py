@@ -71,6 +71,8 @@ class LocalFileIO:
         self.root = os.path.normpath(root)
         self._real_folders: set[str] = set()
 
+    conditional = None
+
     @property
     def folders(self) -> LocalFileIO:
         """The disk itself."""

@@ -21,7 +21,7 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from tablestore_engine.fileio.base import FileIO, FileStatus
+from tablestore_engine.fileio.base import ConditionalStore, FileIO, FileStatus
 from tablestore_engine.fileio.object_input import TAIL_BYTES, Range, open_object
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 
@@ -88,6 +88,11 @@ class CachedFileIO:
     @property
     def folders(self) -> None:
         """None: only stores without folders are remembered."""
+
+    @property
+    def conditional(self) -> ConditionalStore | None:
+        """As the inner one: what is replaced has no name with a uuid."""
+        return self.inner.conditional
 
     # reading -------------------------------------------------------------------------------------
 

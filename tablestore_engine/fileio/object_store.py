@@ -16,7 +16,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import obstore
 import pyarrow as pa
@@ -24,7 +24,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import AzureStore
 
 from tablestore_engine.errors import NotFound
-from tablestore_engine.fileio.base import FileStatus
+from tablestore_engine.fileio.base import FileStatus, SeenFile
 from tablestore_engine.fileio.object_clients import Clients, ObjectStore, connect
 from tablestore_engine.fileio.object_errors import (
     StoreAnswerUnknown,
@@ -37,6 +37,9 @@ from tablestore_engine.fileio.object_output import ObjectOutput
 from tablestore_engine.fileio.storage_errors import outside_root
 from tablestore_engine.fileio.store_address import StoreAddress
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
+
+if TYPE_CHECKING:
+    from obstore import PutMode, UpdateVersion  # exist for type checkers alone
 
 T = TypeVar("T")
 _ATTEMPTS = 8
@@ -55,6 +58,11 @@ class ObjectFileIO:
     def __init__(self, address: StoreAddress, runtime: Runtime = SYSTEM) -> None:
         self.address, self.root = address, address.root
         self._runtime = runtime
+
+    @property
+    def conditional(self) -> ObjectFileIO:
+        """Itself."""
+        return self
 
     def __reduce__(self) -> tuple[type[ObjectFileIO], tuple[StoreAddress]]:
         return ObjectFileIO, (self.address,)
@@ -101,6 +109,16 @@ class ObjectFileIO:
         """All bytes. Raises NotFound TS1201."""
         key = self._key(path)
         return self._repeated(path, lambda: bytes(obstore.get(self._store(), key).bytes()))
+
+    def read_seen(self, path: str) -> SeenFile:
+        """All bytes with the store's marks of them. Raises NotFound TS1201."""
+        key = self._key(path)
+
+        def look() -> SeenFile:
+            found = obstore.get(self._store(), key)
+            return SeenFile(bytes(found.bytes()), (found.meta["e_tag"], found.meta["version"]))
+
+        return self._repeated(path, look)
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Random access by ranged requests; the end of the file comes with the first one. Raises NotFound TS1201."""
@@ -227,15 +245,42 @@ class ObjectFileIO:
             self._pause(turn)  # a conflict of two puts, or a lost request: the same claim again
         raise problem or StoreAnswerUnknown(path, "the store reports a conflict, and no object", is_busy=True)
 
-    def _put(self, key: str, data: bytes, token: str, mode: str) -> None:
-        obstore.put(
-            self._store(),
-            key,
-            data,
-            attributes={_CLAIM_KEY: token},
-            use_multipart=False,
-            mode="create" if mode == "create" else "overwrite",
-        )
+    def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
+        """A conditional put on the marks of `seen`; one whose answer was lost is recognised by its token.
+
+        Raises StoreAnswerUnknown when the outcome stays open.
+        """
+        key, token = self._key(path), self._runtime.new_uuid()
+        problem: StoreAnswerUnknown | None = None
+        for turn in range(1, _ATTEMPTS + 1):
+            try:
+                with explained_store(path):
+                    self._put(key, data, token, _while_seen(seen))
+            except StoreAnswerUnknown as failure:
+                problem = failure
+            except NotFound:
+                return False
+            except (AlreadyExistsError, PreconditionError):
+                pass
+            else:
+                return True
+            if self._token(path, key) == token:
+                return True
+            if self._has_changed(path, seen):
+                if problem is not None:
+                    raise problem  # a put without an answer may have landed, and been replaced since
+                return False
+            self._pause(turn)  # a conflict of two puts, or a lost request: the same put again
+        raise problem or StoreAnswerUnknown(path, "the store reports a conflict, and no change", is_busy=True)
+
+    def _has_changed(self, path: str, seen: SeenFile) -> bool:
+        try:
+            return self.read_seen(path).marks != seen.marks
+        except NotFound:
+            return True
+
+    def _put(self, key: str, data: bytes, token: str, mode: PutMode) -> None:
+        obstore.put(self._store(), key, data, attributes={_CLAIM_KEY: token}, use_multipart=False, mode=mode)
 
     def replace(self, path: str, data: bytes) -> None:
         """Old or new content, never a mixture; durable on return."""
@@ -319,6 +364,16 @@ class ObjectFileIO:
         with contextlib.suppress(NotFound):
             self._repeated(path, batches)
         self.delete(path)
+
+
+def _while_seen(seen: SeenFile) -> UpdateVersion:
+    """Stores know a content by entity tag, generation, or both."""
+    found: UpdateVersion = {}
+    if seen.marks[0] is not None:
+        found["e_tag"] = seen.marks[0]
+    if seen.marks[1] is not None:
+        found["version"] = seen.marks[1]
+    return found
 
 
 def _without_slash(prefix: str) -> str:

@@ -10,47 +10,83 @@ CRASH      a hidden folder stays that no table is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import Unsupported
+from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.partition import PartitionSpec
-from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.format.schema import TableSchema, encode_schema
+from tablestore_engine.format.snapshot import Snapshot, encode_snapshot
 from tablestore_engine.options import GIVEN_ONCE, is_of_log
-from tablestore_engine.store.metadata.identity import UUID_OPTION
+from tablestore_engine.store.metadata.identity import UUID_OPTION, identity_of, table_gone, with_table
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.table_context import TableContext
 
 
-def clone_table(source: TableContext, target: TableLayout) -> Snapshot | None:
-    """The clone's snapshot; None for a table without one. Raises Unsupported TS1380, NotFound TS13xx."""
-    snapshot, fileio = source.snapshots.find_latest(), source.fileio
+@dataclass(frozen=True)
+class ClonePlan:
+    """`files`: (path, path in the clone) of manifests, index, statistics and data files; `schemas`: oldest first."""
+
+    files: tuple[tuple[str, str], ...]
+    schemas: tuple[TableSchema, ...]
+    snapshot: Snapshot | None
+
+
+def plan_clone(source: TableContext, target: TableLayout) -> ClonePlan:
+    """The newest snapshot as another table's. Raises Unsupported TS1380, NotFound TS13xx, RetryError TS1365."""
+    snapshot, uuid = source.snapshots.find_latest(), source.runtime.new_uuid()
     newest = source.latest_schema().id if snapshot is None else snapshot.schema_id
-    if snapshot is not None:
-        places = PartitionSpec.of(source.schemas.get(newest))
-        for old, new in _reachable(source, snapshot, places, target):
-            fileio.copy(old, new)
-    schemas, uuid = SchemaStore(fileio, target), source.runtime.new_uuid()
-    for number in source.schemas.list_ids():
-        if number <= newest:
-            schemas.claim(_as_own(source.schemas.get(number), uuid))
+    own = tuple(
+        _as_own(source.schemas.get(number), uuid) for number in source.schemas.list_ids() if number <= newest
+    )
+    if not own:
+        raise table_gone(source.layout.location, is_replaced=False)
     if snapshot is None:
-        return None
-    own = replace(
+        source.guard.check()  # a file of another table of the name may have been read otherwise
+        return ClonePlan((), own, None)
+    places = PartitionSpec.of(source.schemas.get(newest))
+    cloned = replace(
         snapshot,
         uuid=source.runtime.new_uuid(),
+        properties={**(snapshot.properties or {}), **with_table(identity_of(own[0]))},
         changelog_manifest_list=None,
         changelog_manifest_list_size=None,
         changelog_record_count=None,
         log_offsets=None,
     )
-    snapshots = SnapshotStore(fileio, target)
-    snapshots.claim(own)
-    fileio.replace(target.earliest_hint, str(own.id).encode())
-    snapshots.write_hints(own.id)
-    return own
+    files = tuple(_reachable(source, snapshot, places, target))
+    source.guard.check()
+    return ClonePlan(files, own, cloned)
+
+
+def copy_files(fileio: FileIO, plan: ClonePlan) -> None:
+    """Step 1; again is fine: a name that is there has the content."""
+    for old, new in plan.files:
+        with suppress(FileExistsError):
+            fileio.copy(old, new)
+
+
+def put_metadata(fileio: FileIO, target: TableLayout, plan: ClonePlan) -> None:
+    """Steps 2 and 3 but for the oldest schema, with which the table is there. REQUIRES that nobody else writes here."""
+    for schema in plan.schemas[1:]:
+        fileio.replace(target.schema_path(schema.id), encode_schema(schema))
+    own = plan.snapshot
+    if own is not None:
+        fileio.replace(target.snapshot_path(own.id), encode_snapshot(own))
+        fileio.replace(target.earliest_hint, str(own.id).encode())
+        SnapshotStore(fileio, target).write_hints(own.id)
+
+
+def clone_table(source: TableContext, target: TableLayout) -> Snapshot | None:
+    """The clone's snapshot; None for a table without one. Raises Unsupported TS1380, NotFound TS13xx."""
+    plan = plan_clone(source, target)
+    copy_files(source.fileio, plan)
+    SchemaStore(source.fileio, target).claim(plan.schemas[0])
+    put_metadata(source.fileio, target, plan)
+    return plan.snapshot
 
 
 def _as_own(schema: TableSchema, uuid: str) -> TableSchema:

@@ -34,6 +34,7 @@ def roll_back(context: TableContext, snapshot_id: int, *, confirm: Callable[[], 
     Raises NotFound TS1302; RetryError TS1365; FixRequest TS1322 on tables with a log unless `confirm` says that it
     may be.
     """
+    context.guard.check()
     target = context.snapshots.get(snapshot_id)
     later = [number for number in context.snapshots.list_ids() if number > snapshot_id]
     if not later:
@@ -50,7 +51,7 @@ def roll_back(context: TableContext, snapshot_id: int, *, confirm: Callable[[], 
         )
     context.guard.check()
     keep = context.layout.keep_path(snapshot_id)
-    context.fileio.replace(keep, b"")
+    context.fileio.replace(keep, context.snapshots.own_mark)
     context.runtime.crash_point("rollback.kept")
     try:
         context.snapshots.get(snapshot_id)

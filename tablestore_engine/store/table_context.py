@@ -88,7 +88,7 @@ class TableContext:
             fileio=fileio,
             layout=layout,
             runtime=runtime,
-            snapshots=SnapshotStore(fileio, layout),
+            snapshots=SnapshotStore(fileio, layout, guard.identity),
             schemas=schemas,
             manifests=manifests,
             scanner=Scanner(fileio, layout, manifests, schemas),
@@ -128,7 +128,7 @@ class TableContext:
     @property
     def consumers(self) -> ConsumerStore:
         """Named readers of this branch."""
-        return ConsumerStore(self.fileio, self.layout, self.runtime)
+        return ConsumerStore(self.fileio, self.layout, self.runtime, self.guard)
 
     @property
     def sweeps(self) -> Sweeps:

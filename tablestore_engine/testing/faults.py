@@ -17,7 +17,16 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from tablestore_engine.fileio.base import FileIO, FileStatus, FolderStore, folders_of, list_hidden
+from tablestore_engine.fileio.base import (
+    ConditionalStore,
+    FileIO,
+    FileStatus,
+    FolderStore,
+    SeenFile,
+    conditional_of,
+    folders_of,
+    list_hidden,
+)
 from tablestore_engine.format.checksum import (
     CHECKSUM_KEY,
     CHECKSUM_PLACEHOLDER,
@@ -29,7 +38,17 @@ from tablestore_engine.runtime.outside_world import Runtime
 T = TypeVar("T")
 _CHECKSUM_OF_JSON = re.compile(rb'("' + re.escape(CHECKSUM_KEY.encode()) + rb'": ?")[0-9a-f]{8}')
 _CHANGES = frozenset(
-    {"write", "copy", "create_exclusive", "replace", "mkdirs", "delete", "delete_tree", "rename"}
+    {
+        "write",
+        "copy",
+        "create_exclusive",
+        "replace",
+        "replace_if",
+        "mkdirs",
+        "delete",
+        "delete_tree",
+        "rename",
+    }
 )
 
 
@@ -80,11 +99,20 @@ class FaultyFileIO:
         """With faults too, where the inner one has them."""
         return None if self.inner.folders is None else self
 
+    @property
+    def conditional(self) -> ConditionalStore | None:
+        """With faults too, where the inner one replaces by compare-and-set."""
+        return None if self.inner.conditional is None else self
+
     # ---- reading -------------------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes:
         """As FileIO."""
         return self._run("read", path, lambda: self.inner.read(path))
+
+    def read_seen(self, path: str) -> SeenFile:
+        """As FileIO."""
+        return self._run("read_seen", path, lambda: conditional_of(self.inner).read_seen(path))
 
     def open_input(self, path: str) -> pa.NativeFile:
         """As FileIO."""
@@ -146,6 +174,10 @@ class FaultyFileIO:
         return self._run(
             "create_exclusive", path, lambda: self.inner.create_exclusive(path, data, check=check)
         )
+
+    def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
+        """As FileIO."""
+        return self._run("replace_if", path, lambda: conditional_of(self.inner).replace_if(path, data, seen))
 
     def replace(self, path: str, data: bytes) -> None:
         """As FileIO."""

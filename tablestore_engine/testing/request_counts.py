@@ -20,7 +20,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from tablestore_engine.errors import NotFound
-from tablestore_engine.fileio.base import FileIO, FileStatus
+from tablestore_engine.fileio.base import ConditionalStore, FileIO, FileStatus, SeenFile, conditional_of
 from tablestore_engine.fileio.object_input import Range, open_object
 
 T = TypeVar("T")
@@ -50,6 +50,11 @@ class CountingFileIO:
     def folders(self) -> None:
         """None, as of every object store."""
         return None
+
+    @property
+    def conditional(self) -> ConditionalStore | None:
+        """Counted too, where the inner one has it."""
+        return None if self.inner.conditional is None else self
 
     # what was counted ---------------------------------------------------------------------------------------
 
@@ -177,6 +182,16 @@ class CountingFileIO:
         if not won:
             self._ask("HEAD", path)
         return won
+
+    def read_seen(self, path: str) -> SeenFile:
+        """GET."""
+        self._ask("GET", path)
+        return conditional_of(self.inner).read_seen(path)
+
+    def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
+        """PUT."""
+        self._ask("PUT", path)
+        return conditional_of(self.inner).replace_if(path, data, seen)
 
     def replace(self, path: str, data: bytes) -> None:
         """PUT."""

@@ -21,21 +21,35 @@ import pyarrow as pa
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import OutcomeUnknown, TablestoreError
-from tablestore_engine.fileio.base import FileIO, FileStatus, FolderStore, folders_of, list_hidden
+from tablestore_engine.fileio.base import (
+    ConditionalStore,
+    FileIO,
+    FileStatus,
+    FolderStore,
+    SeenFile,
+    conditional_of,
+    folders_of,
+    list_hidden,
+)
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.schema_change import add_column, describe_column, drop_column
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.metadata.name_hold import LEASE_MS
+from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteRequest
 from tablestore_engine.testing.faults import SimulatedCrash, seeded_runtime, tree_files
+from tablestore_engine.testing.memory_store import MemoryFileIO
 from tests.unit.store.table_world import COLUMNS, KEYED, Row, as_table, delete, put, row, rows_of
 
 T = TypeVar("T")
 NAME = Identifier("demo", "t")
+COPY = Identifier("demo", "copy")
 KEYS = 5
 
 
@@ -84,13 +98,37 @@ class Turns:
 class SteppingIO:
     """One actor's file system."""
 
-    def __init__(self, inner: FileIO, step: Callable[[], None], chance: random.Random) -> None:
-        self._inner, self._step, self._random = inner, step, chance
+    def __init__(
+        self,
+        inner: FileIO,
+        step: Callable[[], None],
+        chance: random.Random,
+        stall: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._inner, self._step, self._random, self._stall = inner, step, chance, stall
 
     @property
     def folders(self) -> FolderStore | None:
         """As FileIO."""
         return None if self._inner.folders is None else self
+
+    @property
+    def conditional(self) -> ConditionalStore | None:
+        """As FileIO."""
+        return None if self._inner.conditional is None else self
+
+    def read_seen(self, path: str) -> SeenFile:
+        """As FileIO."""
+        self._step()
+        return conditional_of(self._inner).read_seen(path)
+
+    def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
+        """As FileIO."""
+        self._step()
+        self._stall()
+        won = conditional_of(self._inner).replace_if(path, data, seen)
+        self._step()
+        return won
 
     def read(self, path: str) -> bytes:
         """As FileIO."""
@@ -147,6 +185,7 @@ class SteppingIO:
             if check is not None:
                 check()
             self._step()
+            self._stall()
 
         won = self._inner.create_exclusive(path, data, check=None if check is None else checked)
         self._step()
@@ -215,13 +254,16 @@ class World:
     root: Path
     seed: int
     kill_rate: float = 0.0
+    is_flat: bool = False
     commands: list[Command] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.turns = Turns(self.seed, self.kill_rate)
         self._users = itertools.count(1)
         self._seeds = itertools.count(self.seed * 1_000 + 1)
-        self.plain = LocalFileIO(str(self.root))
+        self.plain: FileIO = LocalFileIO(str(self.root))
+        if self.is_flat:
+            self.plain = MemoryFileIO(str(self.root), itertools.count(1_700_000_000_000).__next__)
         self.catalog(self.plain).create_database("demo")
         self.create(self.plain)
         put(
@@ -244,7 +286,7 @@ class World:
 
     def store(self, fileio: FileIO, sleep: Callable[[float], None] = lambda _: None) -> TableStore:
         """The table by its name."""
-        return TableStore(fileio, f"{self.root}/demo.db/t", self.runtime(sleep))
+        return TableStore(fileio, store_place(self.root), self.runtime(sleep))
 
     def create(self, fileio: FileIO) -> None:
         """The table anew."""
@@ -263,19 +305,26 @@ class World:
     def judge(self) -> None:
         """See Judge above."""
         store = self.store(self.plain)
+        self._end_hold()
         if store.identity is None:
             assert any(one.kind == "recreate" for one in self.commands), "the table vanished"
             return
         assert store.verify() == ()
+        self._judge_copy()
         for staged in store.staging.list_all():
             assert store.on_staged(staged.name).verify() == (), f"staged {staged.name}"
         snapshots = store.snapshots.list_all()
-        assert [one.id for one in snapshots] == list(range(1, len(snapshots) + 1)), "ids have a gap"
+        expired = self._expired(snapshots)
+        assert [one.id for one in snapshots] == list(range(expired + 1, expired + len(snapshots) + 1)), (
+            "ids have a gap"
+        )
         state: dict[int, Row] = {}
         by_user = {one.user: one for one in self.commands}
         seen: set[str] = set()
         for snapshot in snapshots:
-            if snapshot.commit_user in by_user and snapshot.commit_kind is not CommitKind.COMPACT:
+            if expired and snapshot is snapshots[0]:
+                state = content(store, snapshot)  # what it was made of has expired
+            elif snapshot.commit_user in by_user and snapshot.commit_kind is not CommitKind.COMPACT:
                 command = by_user[snapshot.commit_user]
                 assert snapshot.commit_user not in seen, f"{command} is there twice"
                 assert command.outcome != "refused", f"{command} is there"
@@ -286,13 +335,42 @@ class World:
             assert counts(store.schema, snapshots[-1]), "a schema counts that no snapshot names"
         for command in self.commands:
             if command.rows and command.is_done and not command.is_nothing and command.user not in seen:
+                if expired:
+                    continue  # it may have expired; what counts of it is in the rows of the first snapshot
                 assert self._is_undone(command), f"{command} is lost"
+
+    def _judge_copy(self) -> None:
+        """A clone is whole: one of its states, or one that an actor has written into it."""
+        self._end_hold("copy")
+        copy = TableStore(self.plain, store_place(self.root, "copy"), self.runtime())
+        if copy.identity is not None:
+            assert copy.verify() == ()
+            rows_of(copy)
+
+    def _expired(self, snapshots: Sequence[Snapshot]) -> int:
+        """How many snapshots of the table are gone."""
+        first = snapshots[0].id if snapshots else 1
+        assert first == 1 or any(one.kind == "expire" for one in self.commands), "snapshots vanished"
+        return first - 1
+
+    def _end_hold(self, name: str = "t") -> None:
+        """Of a process that died: stale by now."""
+        path = TableLayout(store_place(self.root, name)).schema_path(0)
+        if isinstance(self.plain, MemoryFileIO) and self.plain.exists(path):
+            self.plain.set_modified_ms(path, self.plain.now_ms() - LEASE_MS)
+            with suppress(TablestoreError):
+                self.catalog(self.plain).end_hold(Identifier("demo", name))
 
     def _is_undone(self, command: Command) -> bool:
         return any(
             other.kind in ("rollback", "recreate") and (other.ended is None or other.ended > command.began)
             for other in self.commands
         )
+
+
+def store_place(root: Path, name: str = "t") -> str:
+    """Of the table."""
+    return f"{root}/demo.db/{name}"
 
 
 def counts(schema: TableSchema, newest: Snapshot) -> bool:
@@ -335,8 +413,15 @@ class Actor:
 
     def _open(self) -> TableStore:
         turns = self.world.turns
-        self.fileio = SteppingIO(self.world.plain, lambda: turns.step(self.name), turns.random)
+        stall = self._sleep_long if self.world.is_flat else lambda: None
+        self.fileio = SteppingIO(self.world.plain, lambda: turns.step(self.name), turns.random, stall)
         return self.world.store(self.fileio, lambda _: turns.step(self.name, may_die=False))
+
+    def _sleep_long(self) -> None:
+        """Sometimes so long that others drop and create the table: a put on its way knows nothing of it."""
+        turns = self.world.turns
+        for _ in range(turns.random.choice((0, 0, 0, 200))):
+            turns.step(self.name, may_die=False)
 
     def _do(self, store: TableStore, command: Command) -> None:
         match command.kind:
@@ -358,6 +443,17 @@ class Actor:
                 with suppress(TablestoreError):
                     self.world.catalog(self.fileio).drop_table(NAME)
                 self.world.create(self.fileio)
+            case "clone":
+                with suppress(FileNotFoundError):
+                    self.world.catalog(self.fileio).clone_flat(store.context, COPY)
+            case "tag":
+                name = f"tag_{self.world.turns.random.randint(1, 2)}"
+                if name in store.tags.list_all():
+                    store.tags.delete(name)
+                else:
+                    store.tags.create(name)
+            case "expire":
+                store.expire(Retention(keep_min=1, keep_max=2, retained_ms=0, grace_ms=0, limit=None))
             case "read":
                 self._read(store)
 

@@ -20,6 +20,13 @@ MIXES = {
     "recreated": ("write", "recreate", "alter", "read"),
     "everything": ("write", "widen", "alter", "stage", "compact", "rollback", "recreate", "read"),
 }
+FLAT_MIXES = {
+    "recreated": ("write", "recreate", "alter", "read"),
+    "recreated often": ("write", "write", "recreate", "recreate"),
+    "expired": ("write", "recreate", "expire", "tag", "write"),
+    "cloned": ("write", "recreate", "clone", "read", "clone"),
+    "everything": ("write", "widen", "alter", "stage", "compact", "rollback", "recreate", "tag", "clone"),
+}
 FIRST, _, LAST = os.environ.get("TABLESTORE_SEEDS", "1:3").partition(":")
 
 
@@ -33,5 +40,18 @@ def test_what_is_left_is_what_a_dict_says(
     monkeypatch.setattr(os, "fsync", lambda _: None)  # the machine does not lose power here
     world = World(tmp_path, seed * 100 + sorted(MIXES).index(mix), kill_rate)
     actors = [Actor(world, f"p{number}", MIXES[mix], count=3) for number in range(2 + seed % 3)]
+    world.turns.run({actor.name: actor.run for actor in actors})
+    world.judge()
+
+
+@pytest.mark.parametrize("kill_rate", [0.0, 0.01], ids=["alive", "killed"])
+@pytest.mark.parametrize("mix", sorted(FLAT_MIXES))
+@pytest.mark.parametrize("seed", range(int(FIRST), int(LAST)))
+def test_a_store_without_folders_is_what_a_dict_says(
+    tmp_path: Path, seed: int, mix: str, kill_rate: float
+) -> None:
+    """The same where a claim may land in the table that was created meanwhile: names are dropped under a hold."""
+    world = World(tmp_path, seed * 100 + sorted(FLAT_MIXES).index(mix), kill_rate, is_flat=True)
+    actors = [Actor(world, f"p{number}", FLAT_MIXES[mix], count=3) for number in range(2 + seed % 3)]
     world.turns.run({actor.name: actor.run for actor in actors})
     world.judge()

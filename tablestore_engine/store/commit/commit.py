@@ -132,7 +132,11 @@ class Committer:
                 problem = failure
                 found = self._read_back(destination, snapshot.id)
             if found is not None:
+                if found.uuid == snapshot.uuid:
+                    self.main.check_behind()
                 return found.uuid == snapshot.uuid
+            if problem is None:
+                self.main.guard.check()  # else what lies there is another table's, which counts as nothing
             if isinstance(problem, StorageError):
                 raise problem  # read back: nobody is there, and the next try would meet the same full disk
             self.pause(turn + 1)  # nobody is there: the same claim may be made again
@@ -317,12 +321,16 @@ class _Attempt:
                     **check_steps(
                         self.committer.main.snapshots, base, {}, {}
                     ),  # as they are: the step moves none
-                    **following_properties(base),
+                    **following_properties(base, self.committer.main.guard.identity),
                 },
             )
         return replace(
             draft,
             commit_user=self.identity.user,
             commit_identifier=self.identity.identifier,
-            properties={**self._kept, **count_properties(planned), **following_properties(base)},
+            properties={
+                **self._kept,
+                **count_properties(planned),
+                **following_properties(base, self.committer.main.guard.identity),
+            },
         )

@@ -2,6 +2,7 @@
 
 Steps      claim: schema, when the commit brings one → snapshot, in the folder of this very table, on this very base
 INVARIANT  a claim lands only in the table that it was planned for (`identity`) and never makes a table's folder.
+           Without folders it may land in another one, where it counts for nobody and is no success (decision 0064).
 INVARIANT  a snapshot never stays behind a gap: a rollback deletes first and looks for newcomers then, a claim creates
            first and looks for its base then; whichever comes second sees the other, and takes the snapshot away.
            What remains: a writer killed between its two steps, in the instant of a rollback.
@@ -105,8 +106,12 @@ class MainDestination:
         if not self.snapshots.claim(snapshot, self._check_place(snapshot)):
             return False
         self.runtime.crash_point("commit.claimed")
-        looks: list[Callable[[], Any]] = [partial(self._is_in_line, snapshot), partial(self._hint, snapshot)]
-        is_in_line, _ = self.guard.fileio.run_together(looks)
+        looks: list[Callable[[], Any]] = [
+            self.check_behind,
+            partial(self._is_in_line, snapshot),
+            partial(self._hint, snapshot),
+        ]
+        _, is_in_line, _ = self.guard.fileio.run_together(looks)
         if not is_in_line:
             self._take_back(snapshot)
         return bool(is_in_line)
@@ -120,6 +125,14 @@ class MainDestination:
             ]
             self.guard.fileio.run_together(hints)
             self._hinted.add(snapshot.unique)
+
+    def check_behind(self) -> None:
+        """After a claim: without folders it may have landed in another table. Raises RetryError TS1365.
+
+        The snapshot stays: nobody reads it there, and whoever needs its number replaces it.
+        """
+        if self.snapshots.fileio.folders is None:
+            self.guard.check()
 
     def find_claimed(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot of that id."""

@@ -198,7 +198,7 @@ def _run(context: TableContext, plan: _Plan, report: ExpireReport, idle_ms: int 
     floor = layout.floor_path(plan.end, context.runtime.new_uuid())
     context.guard.check()
     fileio.mkdirs(layout.expire_dir)
-    fileio.create_exclusive(floor, b"", check=context.guard.check)
+    fileio.create_exclusive(floor, context.snapshots.own_mark, check=context.guard.check)
     try:
         refusal = _find_refusal(context, plan, idle_ms)
         files = plan.files.all_but(find_kept(context, plan.end))

@@ -16,6 +16,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.expiry.referenced_files import needed_names
+from tablestore_engine.store.metadata.store_clock import store_now_ms
 from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.stage.staging import find_stage_name, find_staged
 from tablestore_engine.store.table_context import TableContext
@@ -83,7 +84,7 @@ def _stages(context: TableContext) -> Iterator[Hold]:
 def _rollbacks(context: TableContext) -> Iterator[Hold]:
     for one in context.fileio.list(context.layout.expire_dir):
         target = find_id(one.name, KEEP_PREFIX)
-        if target is not None:
+        if target is not None and context.snapshots.is_own_mark(one.path):
             yield Hold(target, f"a rollback to snapshot {target} has begun: if it was stopped, run it again")
 
 
@@ -107,4 +108,7 @@ def _first_needed(context: TableContext, following: int) -> int:
 
 def list_idle_consumers(context: TableContext, idle_ms: int | None) -> tuple[str, ...]:
     """Those that did not move for so long (option `consumer.expiration-time`); none without it."""
-    return () if idle_ms is None else context.consumers.list_idle(context.runtime.now_ms() - idle_ms)
+    if idle_ms is None:
+        return ()
+    now = store_now_ms(context.fileio, context.runtime, context.layout.expire_dir)
+    return context.consumers.list_idle(now - idle_ms)

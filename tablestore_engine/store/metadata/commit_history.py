@@ -23,6 +23,7 @@ from tablestore_engine.errors import (
     FixRequest,
 )
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.store.metadata.identity import with_table
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 
 BASE_PROPERTY, RECENT_PROPERTY = "tablestore.base", "tablestore.recent"
@@ -32,12 +33,12 @@ _SAME_ROWS = frozenset({CommitKind.COMPACT, CommitKind.ANALYZE})
 _DIGEST_BYTES = 4
 
 
-def following_properties(base: Snapshot | None) -> Mapping[str, str]:
-    """Properties of a snapshot after `base`."""
+def following_properties(base: Snapshot | None, identity: str | None = None) -> Mapping[str, str]:
+    """Properties of a snapshot after `base`, of the table with that identity."""
     if base is None:
-        return {}
+        return with_table(identity)
     digests = [_digest(base.commit_user, base.commit_identifier), *_recent(base)][:RECENT_MAX]
-    made = {RECENT_PROPERTY: base64.b64encode(b"".join(digests)).decode()}
+    made = {RECENT_PROPERTY: base64.b64encode(b"".join(digests)).decode(), **with_table(identity)}
     return made if base.uuid is None else {**made, BASE_PROPERTY: base.uuid}
 
 

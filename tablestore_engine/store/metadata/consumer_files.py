@@ -6,7 +6,7 @@ PAIMON     other engines overwrite it in place: a file that cannot be read is lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import FixData, NotFound
 from tablestore_engine.fileio.base import FileIO, FileStatus
@@ -14,6 +14,8 @@ from tablestore_engine.format.consumer import Consumer, decode_consumer, encode_
 from tablestore_engine.format.json_file import DAMAGE
 from tablestore_engine.format.layout import CONSUMER_PREFIX, TableLayout
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.metadata.foreign_files import put_over
+from tablestore_engine.store.metadata.identity import TableGuard, is_of_another
 
 _LOOKS, _BETWEEN_S = 5, 0.1
 
@@ -34,13 +36,15 @@ class ConsumerStore:
     fileio: FileIO
     layout: TableLayout
     runtime: Runtime
+    guard: TableGuard
 
     def find(self, name: str) -> Consumer | None:
         """None when there is none of that name. Raises FixData TS1391, FixRequest TS1107."""
         path = self.layout.consumer_path(name)
         for look in range(_LOOKS):
             try:
-                return decode_consumer(self.fileio.read(path))
+                found = decode_consumer(self.fileio.read(path))
+                return None if is_of_another(found.table, self.guard.identity) else replace(found, table=None)
             except NotFound:
                 return None
             except DAMAGE as damage:
@@ -70,10 +74,11 @@ class ConsumerStore:
         return tuple(status.name.removeprefix(CONSUMER_PREFIX) for status in self._listed())
 
     def put(self, name: str, consumer: Consumer) -> None:
-        """Write its progress, whatever it was; durable on return."""
+        """Write its progress, whatever it was; durable on return. Raises as put_over."""
         path = self.layout.consumer_path(name)
         self.fileio.mkdirs(self.layout.consumer_dir)
-        self.fileio.replace(path, encode_consumer(consumer))
+        data = encode_consumer(replace(consumer, table=self.guard.identity))
+        put_over(self.fileio, path, data, self.guard.check)
 
     def delete(self, name: str) -> None:
         """Forget it; a missing one is fine."""

@@ -7,6 +7,8 @@ Rule       The schema of a table is the one that its newest snapshot names. A fi
 Others     Java Paimon and pypaimon take the newest FILE. Between the claims of schema and snapshot, and after a kill
            there, they see columns that no snapshot has: `cover` puts a copy of the true schema on top, after each
            commit that finds such a file and after each refusal.
+Another's  A file whose uuid is another table's (a late ALTER of a dropped table, on stores without folders) counts for
+           nothing, and its number is spent. Tables of other engines have no uuid: see decision 0064.
 INVARIANT  a schema file never changes and is never deleted: another engine's writer may work with it.
 INVARIANT  a number is used once per table, so a cache by number is right as long as the table is the same one.
 """
@@ -20,7 +22,7 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.format.layout import TableLayout, find_id
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema
-from tablestore_engine.store.metadata.identity import table_gone
+from tablestore_engine.store.metadata.identity import UUID_OPTION, table_gone
 
 Check = Callable[[], None]
 
@@ -56,7 +58,7 @@ class SchemaStore:
             if named is not None and number < named:
                 break
             schema = self.get(number)
-            if schema.claim is None:
+            if schema.claim is None and not self._is_foreign(schema):
                 return schema
         return None if named is None else self.get(named)
 
@@ -90,7 +92,7 @@ class SchemaStore:
         newest = self.get_newest_id()
         for number in reversed(self.list_ids()):
             found = self.get(number)
-            if number > above.id and found.claim is None:
+            if number > above.id and found.claim is None and not self._is_foreign(found):
                 return replace(wanted, id=number, claim=claim)
             if number == newest and found.claim == claim and is_same_schema(found, wanted):
                 return found
@@ -114,9 +116,18 @@ class SchemaStore:
         For engines that take the newest file. A file without a claim is another engine's and stays on top.
         """
         newest = self.get(self.get_newest_id())
-        if newest.id <= current.id or newest.claim is None or is_same_schema(newest, current):
+        counts = newest.claim is None and not self._is_foreign(newest)
+        if newest.id <= current.id or counts or is_same_schema(newest, current):
             return False
         return self.claim(replace(current, id=newest.id + 1, claim=claim), check)
+
+    def _is_foreign(self, schema: TableSchema) -> bool:
+        """Whether it is another table's: told by the uuid of the oldest schema, which is this table's."""
+        oldest = next(iter(self.list_ids()), schema.id)  # none: the table vanished meanwhile
+        if schema.id == oldest:
+            return False
+        own, said = self.get(oldest).options.get(UUID_OPTION), schema.options.get(UUID_OPTION)
+        return None not in (own, said) and own != said
 
 
 def is_same_schema(one: TableSchema, other: TableSchema) -> bool:

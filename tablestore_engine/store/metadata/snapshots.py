@@ -5,7 +5,10 @@ INVARIANT  N is read after the answer that N+1 is missing, and expiry deletes th
            snapshot when that answer was given, and complete, without a look at the floor.
 INVARIANT  a snapshot exists if and only if its file exists and no floor lies above it; hints are only hints, and are
            checked when read. A floor is there while expiry takes files away, or died doing it (expire).
-INVARIANT  `claim` is one exclusive create: of many writers one wins, and it never replaces.
+INVARIANT  `claim` is one exclusive create: of many writers one wins, and it replaces no snapshot of this table.
+INVARIANT  a snapshot that names another table's identity is not there. On stores without folders a late writer of a
+           dropped table may leave one, above the newest or below the oldest snapshot: between them each number is
+           taken. The writer that needs its number replaces it, on the condition that it is still what was read.
 PAIMON     pypaimon 1.3 trusts LATEST blindly: it is written after every commit.
 CRASH      between claim and hint: the next reader walks on from the old hint.
 """
@@ -22,6 +25,8 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.fileio.base import FileIO, FileStatus
 from tablestore_engine.format.layout import TableLayout, find_floor_id, find_id
 from tablestore_engine.format.snapshot import Snapshot, decode_snapshot, encode_snapshot
+from tablestore_engine.store.metadata.foreign_files import claim_over
+from tablestore_engine.store.metadata.identity import TABLE_KEY, TableGuard, is_of_another
 
 SNAPSHOT_PREFIX = "snapshot-"
 _KNOWN_MAX = 16
@@ -29,12 +34,14 @@ _KNOWN_MAX = 16
 
 @dataclass(frozen=True)
 class SnapshotStore:
-    """The snapshots of one table and branch. `_decoded` knows files by name, time and size: a rollback may
-    make the same name again with other content. `_known` are the last ones that were read, by number and uuid.
+    """The snapshots of one table and branch; without an `identity` all of the folder. `_decoded` knows files by name,
+    time and size: a rollback may make the same name again with other content. `_known` are the last ones that were
+    read, by number and uuid.
     """
 
     fileio: FileIO
     layout: TableLayout
+    identity: str | None = None
     _decoded: dict[tuple[str, int, int], Snapshot] = field(default_factory=dict, compare=False, repr=False)
     _known: dict[tuple[int, str], Snapshot] = field(default_factory=dict, compare=False, repr=False)
 
@@ -44,6 +51,14 @@ class SnapshotStore:
         """The newest id, or None when nothing was committed."""
         found = self.find_latest()
         return None if found is None else found.id
+
+    def check_table(self) -> None:
+        """Raises RetryError TS1365 when another table, or none, has the place now."""
+        TableGuard(self.fileio, self.layout.location, self.identity).check()
+
+    def is_foreign(self, snapshot: Snapshot) -> bool:
+        """Whether it names another table than this one."""
+        return is_of_another((snapshot.properties or {}).get(TABLE_KEY), self.identity)
 
     def find_latest(self) -> Snapshot | None:
         """The newest snapshot, or None when nothing was committed."""
@@ -59,11 +74,9 @@ class SnapshotStore:
             found = self.find_file(self._walk_from(hint))
             if found is not None:
                 return found
-        while ids := self.list_ids():
-            found = self.find(ids[-1])
-            if found is not None:  # else it was rolled back while we looked
-                return found
-        return None
+        # one may be rolled back while we look, or be another table's
+        newest_first = (self.find(number) for number in reversed(self.list_ids()))
+        return next((snapshot for snapshot in newest_first if snapshot is not None), None)
 
     def _walk_from(self, at: int) -> int:
         """The number before the first one that is missing behind `at`."""
@@ -80,9 +93,13 @@ class SnapshotStore:
         """The oldest id that is still there, or None."""
         at = self._read_hint(self.layout.earliest_hint)
         if at is not None:
-            looks: list[Callable[[], Any]] = [partial(self._exists, at), self.find_floor]
-            is_there, floor = self.fileio.run_together(looks)
-            if is_there and at >= floor:
+            looks: list[Callable[[], Any]] = [
+                partial(self._exists, at),
+                self.find_floor,
+                partial(self._is_first, at),
+            ]
+            is_there, floor, is_first = self.fileio.run_together(looks)
+            if is_there and at >= floor and is_first:
                 return at
         ids = self.list_ids()
         return ids[0] if ids else None
@@ -100,6 +117,8 @@ class SnapshotStore:
             found = decode_snapshot(self.fileio.read(path), path)
         except NotFound:
             return None
+        if self.is_foreign(found):
+            return None
         if found.uuid is not None:
             if len(self._known) >= _KNOWN_MAX:
                 self._known.clear()
@@ -116,8 +135,28 @@ class SnapshotStore:
 
         A floor that is missing at some instant, and a file that is there then or later: the snapshot counted then.
         """
-        names = (status.name for status in self.fileio.list(self.layout.expire_dir))
-        return max((number for name in names if (number := find_floor_id(name)) is not None), default=0)
+        return max(
+            (
+                number
+                for status in self.fileio.list(self.layout.expire_dir)
+                if (number := find_floor_id(status.name)) is not None and self.is_own_mark(status.path)
+            ),
+            default=0,
+        )
+
+    def is_own_mark(self, path: str) -> bool:
+        """Whether a file of `expire/` is this table's: its content is the identity. An empty one is."""
+        if self.fileio.folders is not None or self.identity is None:
+            return True
+        try:
+            return self.fileio.read(path) in (b"", self.identity.encode())
+        except NotFound:
+            return False  # deleted meanwhile
+
+    @property
+    def own_mark(self) -> bytes:
+        """The content of this table's files in `expire/`."""
+        return b"" if self.identity is None else self.identity.encode()
 
     def get(self, snapshot_id: int) -> Snapshot:
         """Snapshot N. Raises NotFound TS1302."""
@@ -188,8 +227,10 @@ class SnapshotStore:
 
     def claim(self, snapshot: Snapshot, check: Callable[[], None] | None = None) -> bool:
         """Create `snapshot-<id>` exclusively; False when somebody was first. `check` as in FileIO."""
-        path = self.layout.snapshot_path(snapshot.id)
-        return self.fileio.create_exclusive(path, encode_snapshot(snapshot), check=check)
+        path, data = self.layout.snapshot_path(snapshot.id), encode_snapshot(snapshot)
+        if self.fileio.create_exclusive(path, data, check=check):
+            return True
+        return check is not None and claim_over(self.fileio, path, data, self._is_foreign_file, check)
 
     def delete_own(self, snapshot: Snapshot) -> None:
         """Remove a snapshot that must not be; another one of that number stays."""
@@ -210,7 +251,16 @@ class SnapshotStore:
     # --------------------------------------------------------------------------------------------------------
 
     def _exists(self, snapshot_id: int) -> bool:
+        if self.fileio.folders is None:
+            return self.find_file(snapshot_id) is not None
         return self.fileio.exists_file(self.layout.snapshot_path(snapshot_id))
+
+    def _is_first(self, snapshot_id: int) -> bool:
+        """Without folders a late expiry of a dropped table may have written the hint."""
+        return self.fileio.folders is not None or not self._exists(snapshot_id - 1)
+
+    def _is_foreign_file(self, data: bytes) -> bool:
+        return self.is_foreign(decode_snapshot(data))
 
     def _listed(self) -> list[tuple[int, FileStatus]]:
         found = self._files()
@@ -223,15 +273,24 @@ class SnapshotStore:
             for status in self.fileio.list(self.layout.snapshot_dir)
             if (number := find_id(status.name, SNAPSHOT_PREFIX)) is not None
         ]
-        return sorted(found, key=lambda one: one[0])
+        found.sort(key=lambda one: one[0])
+        if self.fileio.folders is None:
+            while found and self._decode(found[-1][1]) is None:
+                found.pop()
+            while found and self._decode(found[0][1]) is None:
+                found.pop(0)
+        return found
 
     def _decode(self, status: FileStatus) -> Snapshot | None:
         key = (status.name, status.modified_ms, status.size_bytes)
         if key not in self._decoded:
             try:
-                self._decoded[key] = decode_snapshot(self.fileio.read(status.path), status.path)
+                found = decode_snapshot(self.fileio.read(status.path), status.path)
             except NotFound:
                 return None
+            if self.is_foreign(found):
+                return None  # not kept: what replaces it may have the same time and size
+            self._decoded[key] = found
         return self._decoded[key]
 
     def _read_hint(self, path: str) -> int | None:

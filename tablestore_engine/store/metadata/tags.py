@@ -7,12 +7,14 @@ INVARIANT  a tag that `create` returned keeps its files: it was there while the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.snapshot import Tag, decode_tag, encode_tag
+from tablestore_engine.store.metadata.foreign_files import claim_over
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 
 TAG_PREFIX = "tag-"
@@ -40,7 +42,9 @@ class TagStore:
         path = self.layout.tag_path(name)
         tag = Tag(self.snapshots.get(snapshot_id))
         data = encode_tag(tag)
-        is_new = self.fileio.create_exclusive(path, data)
+        is_new = self.fileio.create_exclusive(path, data) or claim_over(
+            self.fileio, path, data, self._is_foreign, self.snapshots.check_table
+        )
         if not is_new and self.get(name) != tag:
             raise FixRequest(
                 "TS1319",
@@ -55,15 +59,17 @@ class TagStore:
 
     def get(self, name: str) -> Tag:
         """A tag. Raises NotFound TS1321."""
-        try:
-            return decode_tag(self.fileio.read(self.layout.tag_path(name)), self.layout.tag_path(name))
-        except NotFound as missing:
-            raise NotFound(
-                "TS1321",
-                f"{self.layout.root} has no tag {name!r}",
-                why=f"its tags are {', '.join(self.list_all()) or 'none'}",
-                fix="correct the name",
-            ) from missing
+        path = self.layout.tag_path(name)
+        with suppress(NotFound):
+            tag = decode_tag(self.fileio.read(path), path)
+            if not self.snapshots.is_foreign(tag.snapshot):
+                return tag
+        raise NotFound(
+            "TS1321",
+            f"{self.layout.root} has no tag {name!r}",
+            why=f"its tags are {', '.join(self.list_all()) or 'none'}",
+            fix="correct the name",
+        )
 
     def delete(self, name: str) -> None:
         """Remove a tag; its snapshot stays until it expires. Raises NotFound TS1321."""
@@ -75,7 +81,10 @@ class TagStore:
         found: dict[str, int] = {}
         for status in self.fileio.list(self.layout.tag_dir):
             if status.name.startswith(TAG_PREFIX):
-                found[status.name.removeprefix(TAG_PREFIX)] = decode_tag(
-                    self.fileio.read(status.path), status.path
-                ).snapshot.id
+                snapshot = decode_tag(self.fileio.read(status.path), status.path).snapshot
+                if not self.snapshots.is_foreign(snapshot):
+                    found[status.name.removeprefix(TAG_PREFIX)] = snapshot.id
         return found
+
+    def _is_foreign(self, data: bytes) -> bool:
+        return self.snapshots.is_foreign(decode_tag(data).snapshot)

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from tablestore_engine.errors import RetryError
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import DROPPED_PREFIX, SWEEP_PREFIX
+from tablestore_engine.store.metadata.store_clock import store_now_ms
 from tablestore_engine.store.orphan_files.referenced_roots import Named, read_named
 from tablestore_engine.store.orphan_files.table_files import (
     DROPPED,
@@ -90,7 +91,8 @@ def clean_orphans(context: TableContext, request: OrphanRequest) -> OrphanReport
     Raises FixData TS1325, TS1326, Unsupported TS11xx, RetryError TS1327, TS1365, OSError.
     """
     check_writable(context.latest_schema())
-    cleaning = _Cleaning(context, request)
+    now = store_now_ms(context.fileio, context.runtime, context.layout.sweeps_dir)
+    cleaning = _Cleaning(context, request, now)
     first = cleaning.look()
     if not request.delete:
         return OrphanReport(first.orphans, is_deleted=False, left=first.left)
@@ -109,6 +111,7 @@ class _Look:
 class _Cleaning:
     context: TableContext
     request: OrphanRequest
+    now_ms: int
 
     def look(self) -> _Look:
         """Steps 1 to 3: files first."""
@@ -145,7 +148,7 @@ class _Cleaning:
         )
 
     def _is_old(self, file: TableFile) -> bool:
-        return self.context.runtime.now_ms() - file.modified_ms >= self.request.grace_ms
+        return self.now_ms - file.modified_ms >= self.request.grace_ms
 
     def _is_forgotten(self, listing: Listing) -> Mapping[str, bool]:
         """Branch path → whether nobody touched anything in it within the grace period."""
@@ -224,6 +227,6 @@ class _Cleaning:
     def _forget_sweeps(self) -> None:
         """Of cleanings that died."""
         for status in self.context.fileio.list(self.context.layout.sweeps_dir):
-            is_old = self.context.runtime.now_ms() - status.modified_ms >= self.request.grace_ms
+            is_old = self.now_ms - status.modified_ms >= self.request.grace_ms
             if status.name.startswith(SWEEP_PREFIX) and is_old:
                 self.context.fileio.delete(status.path)

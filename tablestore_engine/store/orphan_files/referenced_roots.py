@@ -173,7 +173,9 @@ def _turns(branch: TableContext) -> Iterator[Snapshot]:
     for status in branch.fileio.list(turn_folder(branch.layout)):
         data = branch.fileio.read(status.path)
         if data != CLOSED:
-            yield decode_snapshot(data, status.path)
+            snapshot = decode_snapshot(data, status.path)
+            if not branch.snapshots.is_foreign(snapshot):
+                yield snapshot
 
 
 def _changelogs(context: TableContext) -> Iterator[Snapshot]:

@@ -93,7 +93,7 @@ def list_table_files(
             if not status.is_dir:
                 kind = kind_of(status.name)
                 listing.put(status, kind if is_bucket or kind == TEMPORARY else None, is_stranger)
-        if not is_stranger(folder):
+        if fileio.folders is not None and not is_stranger(folder):
             listing.files[folder.path] = TableFile(folder.path, FOLDER, 0, folder.modified_ms)
             listing.inside[folder.path] = tuple(status.path for status in entries)
     for path in (layout.manifest_dir, layout.index_dir, layout.statistics_dir):

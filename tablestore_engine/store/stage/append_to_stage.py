@@ -216,7 +216,7 @@ def _signed(more: More, staged: StagedSnapshot, draft: Snapshot, planned: Planne
         draft,
         commit_user=old.commit_user if planned.then_again else more.identity.user,
         commit_identifier=old.commit_identifier if planned.then_again else more.identity.identifier,
-        properties={**said, **following_properties(staged.base)},
+        properties={**said, **following_properties(staged.base, more.context.guard.identity)},
     )
 
 

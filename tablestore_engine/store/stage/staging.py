@@ -34,7 +34,6 @@ from tablestore_engine.errors import (
     StagedSnapshotMissing,
     StagedVersionMissing,
 )
-from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import TableLayout
@@ -49,6 +48,7 @@ from tablestore_engine.store.commit.snapshot_claim import (
     StageExistsError,
 )
 from tablestore_engine.store.metadata.commit_history import find_pair
+from tablestore_engine.store.metadata.identity import TABLE_KEY, is_of_another, with_table
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, publish_rebased
 from tablestore_engine.store.table_context import TableContext
 
@@ -136,6 +136,8 @@ class StagedDestination:
             self._make_branch(snapshot, schema, newest)
             self.main.runtime.crash_point("stage.made")
         won = branch.snapshots.claim(snapshot, check_files)
+        if won:
+            self.on_main.check_behind()
         if won and newest is not None and branch.snapshots.find(newest.id) is None:
             branch.snapshots.delete_own(snapshot)  # somebody has removed the branch meanwhile
             return False
@@ -172,7 +174,7 @@ class StagedDestination:
         if self.takes_more:
             branch.fileio.mkdirs(turn_folder(branch.layout))
         if newest is not None and newest.id == 1:
-            branch.fileio.replace(_based_path(branch.layout), b"")
+            branch.fileio.replace(_based_path(branch.layout), branch.snapshots.own_mark)
         if newest is not None:
             branch.snapshots.claim(newest, check)
 
@@ -257,20 +259,15 @@ class Staging:
     def record_outcome(self, name: str, test_id: str, status: str, details: str = "") -> None:
         """Keep the last outcome of a test. Raises NotFound TS1316."""
         self.get(name)
-        fileio = self.context.fileio
-        made = {
-            "test": test_id,
-            "status": status,
-            "details": details,
-            "timeMillis": self.context.runtime.now_ms(),
-        }
-        folder = _audit_folder(self.context.layout, name)
-        path = f"{folder}/{hashlib.sha256(test_id.encode()).hexdigest()[:32]}"
-        fileio.replace(path, checksummed_json(made))
+        context = self.context
+        made = {"test": test_id, "status": status, "details": details, "timeMillis": context.runtime.now_ms()}
+        file_name = hashlib.sha256(test_id.encode()).hexdigest()[:32]
+        path = f"{_audit_folder(context.layout, name)}/{file_name}"
+        context.fileio.replace(path, checksummed_json({**made, **with_table(context.guard.identity)}))
 
     def read_outcomes(self, name: str) -> tuple[StoredOutcome, ...]:
         """Outcomes by test id."""
-        return _read_outcomes(self.context.fileio, self.context.layout, name)
+        return _read_outcomes(self.context, name)
 
     # --------------------------------------------------------------------------------------------------------
 
@@ -343,9 +340,10 @@ def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
         base = branch.snapshots.find(ids[-2])
     if newest is None or (newest.id > 1) != (base is not None):
         return None  # one of the two is not there yet, or not any more
-    if base is None and context.fileio.exists(_based_path(branch.layout)):
+    based = _based_path(branch.layout)
+    if base is None and context.fileio.exists(based) and branch.snapshots.is_own_mark(based):
         return None  # snapshot-1 is the copy of the base
-    outcomes = {one.test_id: one.status for one in _read_outcomes(context.fileio, context.layout, name)}
+    outcomes = {one.test_id: one.status for one in _read_outcomes(context, name)}
     return StagedSnapshot(name, newest, base, outcomes)
 
 
@@ -376,13 +374,16 @@ def _audit_folder(layout: TableLayout, name: str) -> str:
     return f"{layout.branch_dir(staged_branch(name))}/audit"
 
 
-def _read_outcomes(fileio: FileIO, layout: TableLayout, name: str) -> tuple[StoredOutcome, ...]:
-    found = []
-    for file in fileio.list(_audit_folder(layout, name)):
+def _read_outcomes(context: TableContext, name: str) -> tuple[StoredOutcome, ...]:
+    """Without those of another table's stage of that name."""
+    found, fileio = [], context.fileio
+    for file in fileio.list(_audit_folder(context.layout, name)):
         try:
             data = fileio.read(file.path)
             verify_checksum(data, "outcome file", file.path, again=_TEST_AGAIN)
             value = parse_object(data)
+            if is_of_another(value.get(TABLE_KEY), context.guard.identity):
+                continue
             test, status, details = (str(value[key]) for key in ("test", "status", "details"))
             outcome = StoredOutcome(test, status, details, int(value["timeMillis"]))
         except NotFound:

@@ -43,7 +43,7 @@ def list_relations(
             if store is not None and (with_unpublished or not is_unpublished(store)):
                 found.append(RelationInfo(identifier, "table", store.schema.comment))
         except DAMAGED as damage:
-            if catalog.schemas(identifier).list_ids():  # else it was dropped meanwhile
+            if catalog.is_table(identifier):  # else it was dropped meanwhile
                 found.append(RelationInfo(identifier, "table", problem=describe_damage(damage)))
     for name in catalog.views.list_names(database):
         identifier = Identifier(database, name)

@@ -103,6 +103,9 @@ class Relations:
                 why="what has the target's name is replaced",
                 fix="give another name",
             )
+        if self.catalog.fileio.folders is None:
+            self._clone_flat(source, target)
+            return
         hidden = f"{CLONE_PREFIX}{self.catalog.runtime.new_uuid()}"
         folder = f"{database_location(self.catalog.warehouse, target.database)}/{hidden}"
         try:
@@ -118,6 +121,18 @@ class Relations:
         self.catalog.place_table(folder, target)
         self.forget(target)
 
+    def _clone_flat(self, source: Identifier, target: Identifier) -> None:
+        """Where no folder is moved: copied into its place, in which it appears at once."""
+        old, store = self.stores.find(target), self.stores.get(source)
+        if old is not None:
+            self.logs.drop(target, old.schema)
+        states = StreamingStateFiles(self.catalog, source)
+        self.catalog.clone_flat(
+            store.context, target, lambda snapshot: states.copy_named(target, store, snapshot)
+        )
+        self.drop_view(target)
+        self.forget(target)
+
     # views and comments --------------------------------------------------------------------------
 
     def put_view(self, identifier: Identifier, view: ViewDefinition) -> None:
@@ -128,7 +143,7 @@ class Relations:
     def drop_view(self, identifier: Identifier) -> None:
         """A missing one is fine."""
         self.catalog.views.drop(identifier)
-        if self.catalog.schemas(identifier.replacement).list_ids():
+        if self.catalog.is_table(identifier.replacement):
             self.catalog.drop_table(identifier.replacement)
         self.forget(identifier)
 

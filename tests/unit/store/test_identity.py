@@ -13,6 +13,7 @@ import pytest
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
+from tablestore_engine.fileio.base import FolderStore
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
@@ -242,9 +243,9 @@ def test_a_claim_between_look_and_removal_is_put_back(
     assert identity is not None
     real = FilesystemCatalog._move_aside
 
-    def late(self: FilesystemCatalog, path: str, parent: str) -> str:
+    def late(self: FilesystemCatalog, folders: FolderStore, path: str, parent: str) -> str:
         put(open_table(tmp_path), row(1))
-        return real(self, path, parent)
+        return real(self, folders, path, parent)
 
     monkeypatch.setattr(FilesystemCatalog, "_move_aside", late)
     assert catalog_of(tmp_path).drop_unused(NAME, identity) is None

@@ -10,9 +10,10 @@ import pytest
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.fileio.object_cache import CachedFileIO
+from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
+from tablestore_engine.testing.memory_store import MemoryFileIO
 from tablestore_engine.testing.request_counts import CountingFileIO
 from tests.unit.store.table_world import grow
 
@@ -25,8 +26,10 @@ Open = Callable[[], tuple[Engine, CountingFileIO]]
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
     """Engines on one warehouse, each as a new process on an object store would be, with its counter."""
 
+    objects = MemoryFileIO(str(tmp_path), SYSTEM.now_ms)
+
     def make() -> tuple[Engine, CountingFileIO]:
-        counter = CountingFileIO(LocalFileIO(str(tmp_path)))
+        counter = CountingFileIO(objects)
         store = CachedFileIO(counter)
         monkeypatch.setattr(
             "tablestore_engine.warehouse.warehouse.open_root", lambda *_: (str(tmp_path), store)
