@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from integration_tests.spark.tables import LOCAL_READS
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import new_schema
@@ -54,7 +55,7 @@ def main(master: str, python: str, warehouse: str) -> None:
     files = [_file(job, change, meta) for change in changes for meta in change.added]
     source = _source(schema, files)
     count = (
-        Resolver(spark, source, scratch)
+        Resolver(spark, source, scratch, reads=LOCAL_READS)
         .query("select count(*), sum(id), count(distinct name) from demo.t")
         .collect()[0]
     )

@@ -12,8 +12,12 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView, SnapshotRef
+from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.spark.read_way import ChosenReads, ReadWay
 from tablestore_engine.sql.table_version import TableVersion
+
+LOCAL_READS = ChosenReads(ReadWay.LINKS, LocalFileIO("/"), "these tests write into folders")
 
 
 def parquet_file(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from integration_tests.spark.tables import StubTables, parquet_file, scan
+from integration_tests.spark.tables import LOCAL_READS, StubTables, parquet_file, scan
 from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.format.data_type import DataField, DataType
@@ -30,7 +30,9 @@ def tables() -> StubTables:
 @pytest.fixture
 def resolver(spark: SparkSession, warehouse: str, tables: StubTables) -> Resolver:
     """A resolver over it."""
-    return Resolver(spark, tables, session_scratch(ScratchPlace(warehouse), SparkSettings("local[2]")))
+    return Resolver(
+        spark, tables, session_scratch(ScratchPlace(warehouse), SparkSettings("local[2]")), reads=LOCAL_READS
+    )
 
 
 _ROWS = pa.table({"id": pa.array(range(200), pa.int64()), "name": [f"n{i}" for i in range(200)]})

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from integration_tests.spark.tables import StubTables, parquet_file, scan
+from integration_tests.spark.tables import LOCAL_READS, StubTables, parquet_file, scan
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, FixRequest, NotFound, Unsupported
 from tablestore_engine.format.data_type import DataField
@@ -172,7 +172,10 @@ def actions(tmp_path: Path) -> DictActions:
 def runner(spark: SparkSession, warehouse: str, actions: DictActions) -> TextRunner:
     """A runner over them, with a keyed and an append-only table."""
     resolver = Resolver(
-        spark, actions.source, session_scratch(ScratchPlace(warehouse), SparkSettings("local[2]"))
+        spark,
+        actions.source,
+        session_scratch(ScratchPlace(warehouse), SparkSettings("local[2]")),
+        reads=LOCAL_READS,
     )
     made = TextRunner(StatementRunner(StartedResolver(resolver), actions))
     made.run(

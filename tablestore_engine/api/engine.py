@@ -66,7 +66,8 @@ class Engine:
 
     `trusted_sql`: SQL text that others stored in the warehouse may do what the user may (else TS1529).
 
-    `say` gets a line now and then while publishing to a log takes long.
+    `say` gets a line now and then while publishing to a log takes long, and one that says how Spark reads an object
+    store.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Engine:
             runtime,
             trusted_sql=trusted_sql,
             scratch=scratch or environ.get(SCRATCH_ENV),
+            say=say,
         )
         self._is_registered = False
 

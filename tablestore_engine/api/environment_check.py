@@ -18,6 +18,7 @@ def check_environment(warehouse: Warehouse) -> tuple[str, ...]:
     version = warehouse.resolver.session.version
     warehouse.resolver.query("select 1").collect()
     lines.append(f"Spark {version} answers")
+    lines.append(warehouse.resolver.reads.sentence)
     reached = warehouse.logs.system.check_reachable()
     if reached is not None:
         lines.append(reached)

@@ -14,14 +14,13 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.data_type import TIMESTAMP_ROOTS, DataField
+from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.spark_types import arrow_type, spark_type
+from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, spark_type
 from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID
 
 BATCH_ROWS = (
@@ -84,7 +83,7 @@ class SnapshotRows:
         for name, wanted in zip(asked.names, target, strict=True):
             field = asked.find_field(name)
             if field is not None:
-                arrays.append(_cast(self.rows.column(field.name), field, wanted.type))
+                arrays.append(as_spark_has_it(self.rows.column(field.name), field.type, wanted.type))
             elif name == ROW_KIND:
                 arrays.append(pa.chunked_array([_KINDS.take(self.kinds)]))
             else:
@@ -92,14 +91,6 @@ class SnapshotRows:
         if not arrays or not count:
             return
         yield from pa.Table.from_arrays(arrays, schema=target).to_batches(max_chunksize=BATCH_ROWS)
-
-
-def _cast(column: pa.ChunkedArray, field: DataField, target: pa.DataType) -> pa.ChunkedArray:
-    if column.type == target:
-        return column
-    if field.type.root in TIMESTAMP_ROOTS and pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = pc.floor_temporal(column, unit="microsecond")
-    return column.cast(target)
 
 
 def all_columns(schema: TableSchema, *, with_changes: bool) -> StructType:

@@ -1,7 +1,8 @@
 """Hidden Parquet tables: one per (table state, file schema, with or without deletions), made of links.
 
-Steps      links to the group's files in a folder of the session's scratch → CREATE TABLE … USING parquet over the
-           folder → one-row table of the words of dead rows → CREATE OR REPLACE VIEW
+Steps      links to the group's files in a folder of the session's scratch, or a stand-in there (remote_files) →
+           CREATE TABLE … USING parquet over the folder → one-row table of the words of dead rows → CREATE OR REPLACE
+           VIEW
 INVARIANT  a folder never changes after its table exists: running queries keep reading what they were analysed with. It
            goes when no work needs it (session_names).
 INVARIANT  everything lies in the session's scratch and the in-memory catalog: it ends with the process.
@@ -11,17 +12,22 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.catalog.resolved_names import ResolvedTable
-from tablestore_engine.spark.change_views import ChangeViews
+from tablestore_engine.spark.change_views import ChangelogGroup, ChangeViews
 from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLiteral
-from tablestore_engine.spark.linked_files import LinkedFiles
+from tablestore_engine.spark.linked_files import LinkedFiles, link_file
 from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
 from tablestore_engine.spark.plan_pruning import PlanPruner
+from tablestore_engine.spark.read_way import ChosenReads, ReadWay
+from tablestore_engine.spark.remote_files import RemoteFiles
+from tablestore_engine.spark.remote_relations import RemoteRelations
 from tablestore_engine.spark.session_names import Idle, MadeState, SessionNames
 from tablestore_engine.spark.spark_internals import SparkInner
 from tablestore_engine.spark.spark_types import columns_ddl
@@ -35,18 +41,21 @@ from tablestore_engine.spark.view_sql import (
     words_table,
 )
 from tablestore_engine.sql.scanner import quote_name, quote_string
+from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.scan import ScanPlan
+from tablestore_engine.stream.change_source import SNAPSHOT_ID
 from tablestore_engine.stream.changes_plan import ChangesPlan
 
 _REMEMBERED_FILES = 200_000  # of all hidden tables that queries can still be pruned in: about 200 MB
 _CHECKED_PAGES = "'parquet.page.verify-checksum.enabled' 'true'"  # part of the reader's Hadoop conf
+_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 class HiddenTables:
     """Makes the views of one session. REQUIRES callers hold the resolver's lock."""
 
-    def __init__(self, session: SparkSession, scratch: Path, names: SessionNames) -> None:
-        self._session, self._names = session, names
+    def __init__(self, session: SparkSession, scratch: Path, names: SessionNames, reads: ChosenReads) -> None:
+        self._session, self._names, self.reads = session, names, reads
         self._making: set[str] = set()
         self._scratch = scratch
         for part in ("files", "words", "changes"):
@@ -56,14 +65,20 @@ class HiddenTables:
         self._files: dict[str, LinkedFiles] = {}  # hidden table → what it reads; the oldest are forgotten
         self._inner = SparkInner(session)
         self._words = DeletionBitmapLiteral(self._inner)
-        self._changes = ChangeViews(scratch / "changes", self._create, self._scan)
+        self._remote = RemoteRelations(session, self._inner, scratch)
+        self._changes = ChangeViews(scratch / "changes", self._create, self._scan, self._changes_table)
+
+    def key_of(self, table: ResolvedTable) -> str:
+        """Of a state as this way registers it: engines of one session may read one warehouse in several ways."""
+        return table.key if self.reads.way is ReadWay.LINKS else f"{table.key}#{self.reads.way.value}"
 
     def register(self, database: str, name: str, table: ResolvedTable) -> None:
         """CREATE OR REPLACE VIEW database.name over the files of this state."""
         self.ensure_database(database)
-        query = self._queries.get(table.key) if table.key in self._names.made else None
+        key = self.key_of(table)
+        query = self._queries.get(key) if key in self._names.made else None
         if query is None:
-            query = self._queries[table.key] = self._make(table)
+            query = self._queries[key] = self._make(table)
         comment = f" comment {quote_string(table.schema.comment)}" if table.schema.comment else ""
         columns = column_list(table.schema)
         self._session.sql(
@@ -78,6 +93,7 @@ class HiddenTables:
             for table in state.tables:
                 self._session.sql(f"drop table if exists {table}")
                 self._files.pop(table.partition(".")[2], None)
+                self._names.stand_ins.pop(table.partition(".")[2], None)
             for pattern in state.folders:
                 for folder in pattern.parent.glob(pattern.name):
                     shutil.rmtree(folder, ignore_errors=True)  # what stays there ends with the session
@@ -85,7 +101,14 @@ class HiddenTables:
 
     def pruner(self) -> PlanPruner:
         """For the tables that there are now."""
-        return PlanPruner(self._inner, self._words, dict(self._files))
+        # stand-ins of all engines of the session: a name may have been registered by another one
+        return PlanPruner(self._inner, self._words, {**self._files, **self._names.stand_ins}, self._remote)
+
+    def prepared(self, frame: DataFrame, session: SparkSession) -> DataFrame:
+        """The frame, of another session over the same catalog, with all files in place of stand-ins."""
+        inner = SparkInner(session)
+        remote = RemoteRelations(session, inner, self._scratch)
+        return PlanPruner(inner, self._words, dict(self._names.stand_ins), remote).prepared(frame)
 
     def ensure_database(self, database: str) -> None:
         """A database of the in-memory catalog, made once, in our folder: a session of the user's has its own place,
@@ -100,13 +123,13 @@ class HiddenTables:
         """Hidden tables for all groups of the state; the view's query over them."""
         self.ensure_database(HIDDEN_DATABASE)
         plan = table.load_plan()
-        digest = hashlib.sha256(table.key.encode()).hexdigest()[:20]
+        digest = hashlib.sha256(self.key_of(table).encode()).hexdigest()[:20]
         self._making.clear()
         if isinstance(plan, ChangesPlan):
             query = view_query(self._changes.query(plan, digest), table.schema)
         else:
             query = self._scan(plan, digest)
-        self._names.made[table.key] = MadeState(frozenset(self._making), self._folders(digest))
+        self._names.made[self.key_of(table)] = MadeState(frozenset(self._making), self._folders(digest))
         return query
 
     def _folders(self, digest: str) -> frozenset[Path]:
@@ -116,20 +139,51 @@ class HiddenTables:
 
     def _scan(self, plan: ScanPlan, digest: str) -> str:
         selects: list[str] = []
-        for group in group_files(plan):
+        for group in self._groups(plan):
             hidden = self._files_table(f"f_{digest}_{group.key}", group)
             vectors = self._words_table(f"m_{digest}_{group.key}", group) if group.has_deletions else None
             selects.append(select_group(group, plan.schema, hidden, vectors))
         return view_query(selects, plan.schema)
 
+    def _groups(self, plan: ScanPlan) -> tuple[FileGroup, ...]:
+        """Python workers leave dead rows out themselves: one group for each schema."""
+        if self.reads.way is not ReadWay.PORTABLE:
+            return group_files(plan)
+        by_schema: dict[int, list[StoredFile]] = {}
+        for file in plan.files:
+            by_schema.setdefault(file.schema.id, []).append(file)
+        return tuple(
+            FileGroup(files[0].schema, has_deletions=False, files=tuple(files))
+            for _, files in sorted(by_schema.items())
+        )
+
     def _files_table(self, name: str, group: FileGroup) -> str:
-        linked = LinkedFiles.of(group, self._scratch / "files" / name)
-        linked.make()
-        self._remember(name, linked)
-        columns = columns_ddl(readable_fields(group.schema))
+        folder, columns = self._scratch / "files" / name, columns_ddl(readable_fields(group.schema))
         if group.has_deletions:
             columns += f", {group.word_column} int"
+        if self.reads.way is not ReadWay.LINKS:
+            return self._stand_in(name, columns, folder, RemoteFiles.of(group, self.reads))
+        linked = LinkedFiles.of(group, folder)
+        linked.make()
+        self._remember(name, linked)
         return self._create(name, columns, linked.folder)
+
+    def _changes_table(self, name: str, columns: str, folder: Path, files: ChangelogGroup) -> str:
+        """A hidden table of changelog files, each with its snapshot as a column."""
+        if self.reads.way is ReadWay.LINKS:
+            for file in files.group.files:
+                link_file(file.path, files.place(folder, file))
+            return self._create(name, columns, folder)
+        remote = RemoteFiles.of_changes(
+            files.group, self.reads, SNAPSHOT_ID, files.snapshots, shows_kinds=files.shows_kinds
+        )
+        return self._stand_in(name, columns, folder, remote)
+
+    def _stand_in(self, name: str, columns: str, folder: Path, files: RemoteFiles) -> str:
+        files.make_stand_in(folder)
+        self._names.stand_ins[name] = files
+        options = {} if self.reads.places is None else self.reads.places.options
+        return self._create(name, columns, folder, options)
 
     def _remember(self, name: str, hidden: LinkedFiles) -> None:
         self._files[name] = hidden
@@ -145,9 +199,10 @@ class HiddenTables:
         pq.write_table(words_table(group), folder / "words.parquet", compression="zstd")
         return self._create(name, "m array<bigint>", folder)
 
-    def _create(self, name: str, columns: str, folder: Path) -> str:
+    def _create(self, name: str, columns: str, folder: Path, more: Mapping[str, str] = _NO_OPTIONS) -> str:
         full = f"{HIDDEN_DATABASE}.{name}"
-        options = f"path {quote_string(folder.as_uri())}, {_CHECKED_PAGES}"
+        given = [f"{quote_string(key)} {quote_string(value)}" for key, value in more.items()]
+        options = ", ".join([f"path {quote_string(folder.as_uri())}", _CHECKED_PAGES, *given])
         self._session.sql(f"create table if not exists {full} ({columns}) using parquet options ({options})")
         self._making.add(full)
         return full

@@ -5,18 +5,30 @@ INVARIANT  no JVM before the first statement that needs one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup
+from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.lazy_session import LazySession
+from tablestore_engine.spark.read_way import ReadWay, choose_reads
 from tablestore_engine.spark.resolver import Resolver
 
 
 class LazyResolver:
     """Shared by the threads of a process."""
 
-    def __init__(self, session: LazySession, names: NameLookup, *, trusted_sql: bool = False) -> None:
-        self.session = session
+    def __init__(
+        self,
+        session: LazySession,
+        names: NameLookup,
+        fileio: FileIO,
+        *,
+        trusted_sql: bool = False,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.session, self._fileio, self._say = session, fileio, say
         self.trusted_sql = trusted_sql
         self._names = names
         self._resolver: Resolver | None = None
@@ -30,7 +42,12 @@ class LazyResolver:
         with self._making:
             if self._resolver is None:
                 scratch = self.session.scratch()
-                self._resolver = Resolver(session, self._names, scratch, trusted_sql=self.trusted_sql)
+                reads = choose_reads(session, self._fileio, self.session.settings.read_way)
+                if reads.way is not ReadWay.LINKS:  # a folder has one way, of which there is nothing to say
+                    self._say(reads.sentence)
+                self._resolver = Resolver(
+                    session, self._names, scratch, reads=reads, trusted_sql=self.trusted_sql
+                )
             return self._resolver
 
     def forget(self, identifier: Identifier) -> None:

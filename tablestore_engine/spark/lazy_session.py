@@ -38,6 +38,11 @@ class LazySession:
         """Whether `get` returns at once."""
         return self._session is not None
 
+    @property
+    def settings(self) -> SparkSettings:
+        """As the engine was made with them."""
+        return self._settings
+
     def scratch(self) -> Path:
         """The session's folder for files that end with it."""
         return session_scratch(self._place, self._settings)

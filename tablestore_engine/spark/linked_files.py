@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tablestore_engine.errors import EngineBug, Unsupported
+from tablestore_engine.errors import EngineBug
+from tablestore_engine.spark.remote_files import not_parquet
 from tablestore_engine.spark.view_sql import FileGroup, first_words
 from tablestore_engine.store.files.stored_file import StoredFile
 
@@ -48,7 +49,7 @@ class LinkedFiles:
         return inside / file.meta.file_name
 
     def make(self) -> None:
-        """All links; those that are there stay. Raises Unsupported TS1510, TS1530, EngineBug TS1511."""
+        """All links; those that are there stay. Raises Unsupported TS1510, EngineBug TS1511, TS1530."""
         self.folder.mkdir(exist_ok=True)
         for file in self.group.files:
             link = self.path_of(file)
@@ -57,23 +58,16 @@ class LinkedFiles:
 
 
 def link_file(path: str, link: Path) -> None:
-    """A link that is there stays. Raises Unsupported TS1510, TS1530, EngineBug TS1511."""
-    if not path.startswith(
-        "/"
-    ):  # Spark would list a link to nothing, and read no rows from it without an error
-        raise Unsupported(
+    """A link that is there stays. Raises Unsupported TS1510, EngineBug TS1511, TS1530."""
+    if not path.startswith("/"):  # Spark lists a link to nothing, and reads no rows from it without an error
+        raise EngineBug(
             "TS1530",
-            f"data file {path} cannot be read in Spark",
-            why="it lies on an object store, and Spark reads local files alone here",
-            fix="read the table with Table.scan of the Python API, or keep the warehouse on a disk",
+            f"a link to data file {path} was asked for",
+            why="it lies on an object store, where links lead nowhere; such files are read without links",
+            fix="report this with the statement",
         )
     if not path.endswith(".parquet"):
-        raise Unsupported(
-            "TS1510",
-            f"data file {path} cannot be read in Spark",
-            why="only Parquet files are read natively; this one has another format",
-            fix="rewrite the table with file.format=parquet, for example by a compaction in the engine that wrote it",
-        )
+        raise not_parquet(path)
     try:
         link.symlink_to(path)
     except FileExistsError:

@@ -79,18 +79,21 @@ _READERS: Mapping[str, Callable[[str], Comparable | None]] = {
 
 @dataclass(frozen=True)
 class ReadCondition:
-    """`table`: the hidden table's name; `instance`: the id of its first column, another one where it is read again."""
+    """`table`: the hidden table's name; `instance`: the id of its first column, another one where it is read again.
+    `columns`: those that are asked for; None: all.
+    """
 
     table: str
     instance: int
     wanted: Predicate
+    columns: frozenset[str] | None = None
 
 
 def read_conditions(optimized: Jvm, tables: Mapping[str, Sequence[str]]) -> Iterator[ReadCondition]:
     """Every place that reads one of the tables (hidden table → names of its columns)."""
     text = str(optimized.toJSON())
     known = {name: () if _COLLATED in text else names for name, names in tables.items()}
-    yield from _conditions(_tree(json.loads(text), lambda: optimized), (), known)
+    yield from _conditions(_tree(json.loads(text), lambda: optimized), (), known, None)
 
 
 class _Node:
@@ -127,24 +130,58 @@ def _tree(nodes: Sequence[Json], fetch: Callable[[], Jvm] | None) -> _Node:
 
 
 def _conditions(
-    node: _Node, filters: tuple[_Node, ...], tables: Mapping[str, Sequence[str]]
+    node: _Node,
+    filters: tuple[_Node, ...],
+    tables: Mapping[str, Sequence[str]],
+    asked: frozenset[int] | None,
 ) -> Iterator[ReadCondition]:
+    """`asked`: ids of the columns of `node` that the plan above it uses; None: all of them."""
     found = _hidden(node)
     if found is not None:
         name, instance = found
         if name in tables:
             columns = _Columns(tables[name])
-            yield ReadCondition(name, instance, And(tuple(columns.predicate(one) for one in filters)))
+            wanted = And(tuple(columns.predicate(one) for one in filters))
+            yield ReadCondition(name, instance, wanted, _names_of(node, asked))
         return
     for inner in _inside(list(node.fields.values())):
-        yield from _conditions(_tree(inner, None), (), tables)
+        yield from _conditions(_tree(inner, None), (), tables, None)
     kept: tuple[_Node, ...] = ()
     if node.fields["class"] == f"{_LOGICAL}Filter":
         fetch = node.fetch
         condition = None if fetch is None else lambda: fetch().condition()
         kept = (*filters, _tree(node.fields["condition"], condition))
+    below = _asked_below(node, asked)
     for child in node.children:
-        yield from _conditions(child, kept, tables)
+        yield from _conditions(child, kept, tables, below)
+
+
+def _asked_below(node: _Node, asked: frozenset[int] | None) -> frozenset[int] | None:
+    """Spark's ColumnPruning leaves a projection over what is read in part: only these nodes are looked into."""
+    if node.fields["class"] in (f"{_LOGICAL}Project", f"{_LOGICAL}Aggregate"):
+        return frozenset(_references(node.fields))
+    if node.fields["class"] == f"{_LOGICAL}Filter" and asked is not None:
+        return asked.union(_references(node.fields))
+    return None
+
+
+def _references(value: Json) -> Iterator[int]:
+    """Ids of all columns in expressions, those of subqueries too."""
+    if isinstance(value, dict):
+        if str(value.get("class", "")).endswith(".AttributeReference"):
+            yield int(value["exprId"]["id"])
+        for inner in value.values():
+            yield from _references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _references(inner)
+
+
+def _names_of(node: _Node, asked: frozenset[int] | None) -> frozenset[str] | None:
+    if asked is None:
+        return None
+    output = [one[0] for one in node.fields["output"]]
+    return frozenset(str(one["name"]) for one in output if int(one["exprId"]["id"]) in asked)
 
 
 def _hidden(node: _Node) -> tuple[str, int] | None:

@@ -34,6 +34,7 @@ from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
+from tablestore_engine.spark.read_way import ChosenReads
 from tablestore_engine.spark.session_names import Name, SessionNames
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.sql.as_of_clause import plain_words, qualified_names, rewrite
@@ -103,13 +104,24 @@ class Resolver:
     """Runs SQL of one warehouse in one session."""
 
     def __init__(
-        self, session: SparkSession, names: NameLookup, scratch: Path, *, trusted_sql: bool = False
+        self,
+        session: SparkSession,
+        names: NameLookup,
+        scratch: Path,
+        *,
+        reads: ChosenReads,
+        trusted_sql: bool = False,
     ) -> None:
         self._session = session
         self._names = names
         self.stored_sql = StoredSql(session, is_trusted=trusted_sql)
         self._registry = _names_of(session)
-        self._tables = HiddenTables(session, scratch, self._registry)
+        self._tables = HiddenTables(session, scratch, self._registry, reads)
+
+    @property
+    def reads(self) -> ChosenReads:
+        """How Spark reads data files, and why so."""
+        return self._tables.reads
 
     @property
     def session(self) -> SparkSession:
@@ -122,7 +134,7 @@ class Resolver:
             schema = self._register_state(database, name, state)
             frame = self._session.table(f"{quote_name(schema)}.{quote_name(name)}")
             pruner = self._tables.pruner()
-            self._registry.hand_out([state.key])
+            self._registry.hand_out([self._tables.key_of(state)])
         return pruner.pruned(frame)
 
     @contextmanager
@@ -143,7 +155,11 @@ class Resolver:
             frame, meanings = self.pinned_query(text, overrides, args)
             with self._registry.lock:
                 self._registry.hand_out(
-                    [found.key for found in meanings.values() if isinstance(found, ResolvedTable)]
+                    [
+                        self._tables.key_of(found)
+                        for found in meanings.values()
+                        if isinstance(found, ResolvedTable)
+                    ]
                 )
         return frame
 
@@ -187,6 +203,11 @@ class Resolver:
         with self._registry.lock:
             pruner = self._tables.pruner()
         return pruner.pruned(frame)
+
+    def prepared(self, frame: DataFrame, session: SparkSession) -> DataFrame:
+        """A frame of query_in, ready to run in its session: data files in place of what stands for them."""
+        with self._registry.lock:
+            return self._tables.prepared(frame, session)
 
     def forget(self, database: str, name: str) -> None:
         """Remove a plain name from the session (its table or view was dropped or renamed)."""
@@ -251,7 +272,7 @@ class Resolver:
             self.forget(*name)
             return None
         if isinstance(found, ResolvedTable):
-            version, registered = found.version, found.key
+            version, registered = found.version, self._tables.key_of(found)
             statement.done[name] = version
             if self._registry.versions.get(name) != registered:
                 self._tables.register(*name, found)
@@ -317,9 +338,10 @@ class Resolver:
     def _register_state(self, database: str, name: str, state: ResolvedTable) -> str:
         """Register under the versioned database; its name."""
         schema, key = f"{database}__{state.label}".lower(), name.lower()
-        if self._registry.versions.get((schema, key)) != state.key:
+        registered = self._tables.key_of(state)
+        if self._registry.versions.get((schema, key)) != registered:
             self._tables.register(schema, name, state)
-        self._registry.put((schema, key), state.key, is_fixed=True)
+        self._registry.put((schema, key), registered, is_fixed=True)
         return schema
 
     def session_zone(self) -> ZoneInfo:

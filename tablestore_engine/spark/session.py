@@ -15,7 +15,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,7 @@ from tablestore_engine.runtime.java import find_java
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import class_archive, spark_errors
+from tablestore_engine.spark.read_way import ReadWay
 
 _LOCK = OrderedLock("session start", Rank.SESSION_START)
 _SCRATCH_LOCK = OrderedLock("scratch folders", Rank.PROCESS)
@@ -74,10 +75,17 @@ _LOOPBACK_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """How to reach Spark: `master` as Spark writes it, `conf` over our defaults."""
+    """How to reach Spark: `master` as Spark writes it, `conf` over our defaults, `read_way` how data files are read.
+
+    `more_jars`: paths that a session which is started gets besides spark.jars of `conf`.
+    """
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)  # secrets may be in it
+    read_way: ReadWay = ReadWay.AUTO
+    more_jars: Callable[[], Sequence[str]] = field(
+        default=tuple, compare=False, repr=False
+    )  # asked at the start
 
     @property
     def is_local(self) -> bool:
@@ -147,6 +155,9 @@ def spark_conf(settings: SparkSettings, scratch: Path, java_flags: str) -> dict[
     conf["spark.app.name"] = "tablestore"
     conf["spark.sql.warehouse.dir"] = str(scratch / "catalog")
     conf.update({key: str(value) for key, value in settings.conf.items()})
+    jars = ",".join(one for one in (conf.get("spark.jars", ""), *settings.more_jars()) if one)
+    if jars:
+        conf["spark.jars"] = jars
     flags = (java_flags, conf.get("spark.driver.extraJavaOptions", ""))
     conf["spark.driver.extraJavaOptions"] = " ".join(flag for flag in flags if flag)
     return conf

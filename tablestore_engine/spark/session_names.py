@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.spark.remote_files import RemoteFiles
 
 MOST_FIXED = 32
 _WORTH = 8  # to drop one costs some calls to the JVM: not one by one
@@ -46,6 +47,9 @@ class SessionNames:
     lock: OrderedLock = field(default_factory=lambda: OrderedLock("names of a session", Rank.SESSION_NAMES))
     versions: dict[Name, str] = field(default_factory=dict)
     made: dict[str, MadeState] = field(default_factory=dict)
+    stand_ins: dict[str, RemoteFiles] = field(
+        default_factory=dict
+    )  # hidden table → the files that it stands for
     _fixed: set[Name] = field(default_factory=set)
     _handed_out: set[str] = field(default_factory=set)
     _retired: dict[str, int] = field(default_factory=dict)  # key → when it was retired last

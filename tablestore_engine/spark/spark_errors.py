@@ -32,6 +32,7 @@ _OURS = re.compile(
 )
 _RUNNER_GONE = re.compile(r"terminated with exception:\s+SQLSTATE")
 _UNREAD = re.compile(r"FAILED_READ_FILE\S* .*?file:(?://)?(?P<path>/\S+?\.parquet)")
+_UNREAD_OBJECT = re.compile(r"FAILED_READ_FILE\S* .*?(?P<path>(?!file:)[a-z0-9]+://\S+?\.parquet)")
 _CAUSED_BY = re.compile(r"^\s*Caused by: ([\w.$]+)(?:: ([^\n]*))?", re.MULTILINE)
 _LENGTH_MAX, _CAUSE_MAX, _DEPTH_MAX = 2000, 500, 20
 _NO_ROOM = "No space left on device"
@@ -94,6 +95,8 @@ def translate(error: Exception) -> TablestoreError:
         )
     if (unread := _UNREAD.search(message)) is not None:
         return _unreadable(unread["path"], message)
+    if (unread := _UNREAD_OBJECT.search(message)) is not None:
+        return _unreadable_file(unquote(unread["path"]), message, is_gone=_GONE in message)
     if _NO_ROOM in message:
         return StorageError(
             "TS1561",
@@ -137,19 +140,28 @@ def _find_ours(text: str) -> TablestoreError | None:
 def _unreadable(link: str, message: str) -> TablestoreError:
     """A data file that Spark's reader gave up; what it read is our link to it."""
     path = os.path.realpath(unquote(link))
-    if _GONE in message or not os.path.exists(path):
-        return DataFileGone(
-            "TS1562",
-            f"the data file {path} went away while the query read it",
-            why=message,
-            fix="run the statement again: the table was dropped, replaced or rolled back meanwhile; "
-            "if it says the same, run tablestore verify on the table",
-        )
+    return _unreadable_file(path, message, is_gone=_GONE in message or not os.path.exists(path))
+
+
+def data_file_gone(path: str, why: str) -> DataFileGone:
+    """TS1562."""
+    return DataFileGone(
+        "TS1562",
+        f"the data file {path} went away while the query read it",
+        why=why,
+        fix="run the statement again: the table was dropped, replaced or rolled back meanwhile; "
+        "if it says the same, run tablestore verify on the table",
+    )
+
+
+def _unreadable_file(path: str, message: str, *, is_gone: bool) -> TablestoreError:
+    if is_gone:
+        return data_file_gone(path, message)
     return FixData(
         "TS1560",
         f"the data file {path} cannot be read",
         why=message,
-        fix="check the disk; run tablestore verify --deep on the table, restore the file from a copy, "
+        fix="check the disk or the store; run tablestore verify --deep on the table, restore the file from a copy, "
         "or roll the table back to a snapshot without it",
     )
 

@@ -8,6 +8,7 @@ WHY        a call costs 0.1 ms or more, and one more when Python lets go of its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,20 @@ from pyspark.sql import DataFrame, SparkSession
 from tablestore_engine.errors import RetryError
 
 Jvm = Any  # an object of the JVM
+_BLOCK_BYTES = 128 << 20  # Spark cuts files by its own settings, not by blocks
+_NUMBER_BYTES = 8  # of a BIGINT, as Spark estimates a range
+_NO_LIMIT, _NO_TIME = (1 << 63) - 1, -1
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """`path` as Hadoop names it, `size` in bytes, `listed` below the folder that Spark takes it from: with
+    `column=value/` in front, where it has a constant.
+    """
+
+    path: str
+    size: int
+    listed: str
 
 
 class SparkInner:
@@ -150,19 +165,74 @@ class SparkInner:
             spec,
             self._option(None),
         )
+        self._check_count(index, count, str(paths[0].parent) if paths else "no folder")
+        return self._with_index(node, index)
+
+    def _check_count(self, index: Jvm, count: int, folder: str) -> None:
         found = int(index.allFiles().size())  # Spark lists a path that is gone as no files, without an error
         if found != count:
             raise RetryError(
                 "TS1570",
                 "files that the query reads are no longer in the session's scratch folder",
-                why=f"the query was analysed over {count} files in {paths[0].parent}, {found} of them are there",
+                why=f"the query was analysed over {count} files in {folder}, {found} of them are there",
                 fix="run the statement again; if it fails again, keep cleaners of temporary files out of that folder",
             )
+
+    def _with_index(self, node: Jvm, index: Jvm) -> Jvm:
+        relation = node.relation()
         fewer = relation.copy(
             index, relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(), relation.fileFormat(),
-            options, relation.sparkSession(),
+            relation.options(), relation.sparkSession(),
         )  # fmt: skip
         return node.copy(fewer, node.output(), node.catalogTable(), node.isStreaming(), node.stream())
+
+    def on_known_files(self, node: Jvm, folder: str, files: Sequence[KnownFile]) -> Jvm:
+        """The relation `node` over files that nothing lists: Spark takes their names, sizes and constants from here.
+
+        The index is made over names below `folder`, as a listing of it would be; then each file gets its real place.
+        WHY        Spark finds the files of a partition by their folder, and many of ours share one.
+        """
+        statuses = self._gateway.new_array(self._file_status, len(files))
+        places = []
+        for at, file in enumerate(files):
+            status = self._file_status(
+                file.size, False, 1, _BLOCK_BYTES, 0, self._path(f"{folder}/{file.listed}")
+            )
+            statuses[at] = status
+            places.append((status, self._path(file.path)))
+        known, root = self._known_listings(_NO_LIMIT, _NO_TIME).createForNewClient(), self._path(folder)
+        known.putLeafFiles(root, statuses)
+        relation = node.relation()
+        options, schema, nothing = relation.options(), self._option(relation.schema()), self._option(None)
+        index = self._file_index(
+            self._session._jsparkSession, self._to_seq([root]), options, schema, known, nothing, nothing
+        )
+        self._check_count(index, len(files), folder)
+        for status, place in places:
+            status.setPath(place)
+        return self._with_index(node, index)
+
+    def numbers(self, count: int, size_bytes: int) -> DataFrame:
+        """The numbers from 0, a partition each, as rows that Spark takes to have `size_bytes` in all."""
+        numbers = self._session.range(0, count, 1, count)._jdf.queryExecution().toRdd()
+        sized = self._session.range(0, max(1, size_bytes // _NUMBER_BYTES))  # is never run: its size is known
+        logical_rdd = _single(self._sql.execution, "LogicalRDD")
+        try:
+            rows = logical_rdd.fromDataset(numbers, sized._jdf, False, False)
+        except Py4JError as error:
+            if not _is_missing_constructor(error):
+                raise
+            rows = logical_rdd.fromDataset(numbers, sized._jdf, False)  # of earlier Sparks
+        return DataFrame(self._of_rows(self._session._jsparkSession, rows), self._session)
+
+    def renamed(self, plan: Jvm, output: Jvm) -> Jvm:
+        """The columns of `plan`, by position, as these attributes."""
+        columns = plan.output()
+        items = []
+        for at in range(output.size()):
+            wanted = output.apply(at)
+            items.append(self.alias(columns.apply(at), wanted.name(), wanted.exprId()))
+        return self.project(items, plan)
 
     def one_value(self, relation: Jvm, value: Jvm) -> Jvm:
         """In place of a table of one row and one column: its value, known beforehand. Optimizing puts it in place."""
@@ -214,6 +284,18 @@ class SparkInner:
     @cached_property
     def _nil(self) -> Jvm:
         return self._to_seq([])
+
+    @property
+    def _gateway(self) -> Jvm:
+        return self._session.sparkContext._gateway
+
+    @cached_property
+    def _file_status(self) -> Jvm:
+        return self._jvm.org.apache.hadoop.fs.FileStatus
+
+    @cached_property
+    def _known_listings(self) -> Jvm:
+        return self._sql.execution.datasources.SharedInMemoryCache
 
     @cached_property
     def _path(self) -> Jvm:

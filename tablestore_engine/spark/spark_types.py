@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import types as st
 
 from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.format.data_type import BYTES, STRING, DataField, DataType
+from tablestore_engine.format.data_type import BYTES, STRING, TIMESTAMP_ROOTS, DataField, DataType
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.sql.scanner import quote_name
@@ -104,6 +105,15 @@ def arrow_type(type_: st.DataType) -> pa.DataType:
     if isinstance(type_, st.StructType):
         return pa.struct([pa.field(f.name, arrow_type(f.dataType), f.nullable) for f in type_.fields])
     return _ARROW[type_.simpleString()]
+
+
+def as_spark_has_it(column: pa.ChunkedArray, type_: DataType, target: pa.DataType) -> pa.ChunkedArray:
+    """Stored values in the Arrow type of Spark's type; what is finer than microseconds is cut off, as Spark does."""
+    if column.type == target:
+        return column
+    if type_.root in TIMESTAMP_ROOTS and pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = pc.floor_temporal(column, unit="microsecond")
+    return column.cast(target)
 
 
 def spark_struct(fields: Iterable[DataField]) -> st.StructType:

@@ -124,7 +124,8 @@ class StatefulQuery:
             batch.write.parquet(str(rows / str(number)))
 
         try:
-            writer = self._frame.writeStream.outputMode(mode.value).foreachBatch(write)
+            ready = self._resolver.prepared(self._frame, self._session)
+            writer = ready.writeStream.outputMode(mode.value).foreachBatch(write)
             query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
             try:
                 while not query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]  # a part of a second is fine

@@ -52,7 +52,8 @@ from tablestore_engine.warehouse.write_report import WriteReport, report_of
 class Warehouse:
     """Shared by the threads of a process; `log` is where changelogs go, `scratch` a folder.
 
-    `uses_spark` False: a worker of Spark, where no session may start; bucket work stays in threads.
+    `uses_spark` False: a worker of Spark, where no session may start; bucket work stays in threads. `say` gets a line
+    where Spark starts to read an object store.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Warehouse:
         trusted_sql: bool = False,
         scratch: str | None = None,
         uses_spark: bool = True,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.path, fileio = open_root(path, runtime.users)
         is_local = not is_object_store(path)
@@ -76,7 +78,7 @@ class Warehouse:
         self.operations = Operations(self.session.cancel_jobs)
         self.stores = OpenTables(self.catalog, Executors(self.session) if uses_spark else run_tasks)
         names = NameLookup(self.catalog, self.stores)
-        self.spark = LazyResolver(self.session, names, trusted_sql=trusted_sql)
+        self.spark = LazyResolver(self.session, names, fileio, trusted_sql=trusted_sql, say=say)
         shards = ShardExecutors(self.session if uses_spark else None)
         self.logs = Logs(self.catalog, self.stores, log, shards)
         self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)

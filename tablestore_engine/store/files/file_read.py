@@ -22,6 +22,9 @@ from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.files.stored_file import StoredFile, visible_mask
 
+Part = tuple[int, int]
+WHOLE: Part = (0, 1)
+
 
 @dataclass(frozen=True)
 class RowBlock:
@@ -79,7 +82,8 @@ class FileReader:
         """All physical rows in file order, about `rows_max` at a time, and never the whole of a large file."""
         names, first = self._stored_names(file, columns, keep), 0
         with ParquetInput(self.fileio, file.path) as parquet:
-            for rows in _portions_of(parquet, names, rows_max):
+            groups = _part_of(len(parquet.group_starts) - 1, WHOLE)
+            for rows in _portions_of(parquet, names, rows_max, groups):
                 yield RowBlock(first, self._evolved(rows, file, columns, keep))
                 first += rows.num_rows
 
@@ -90,13 +94,18 @@ class FileReader:
         *,
         keep: Sequence[str] = (),
         rows_max: int,
+        part: Part = WHOLE,
         parallel: bool = False,
     ) -> Iterator[pa.Table]:
-        """The rows of read_visible, about `rows_max` at a time; no table is empty. Raises FixData TS1390 as well."""
-        names, first = self._stored_names(file, columns, keep), 0
+        """The rows of read_visible, about `rows_max` at a time; no table is empty. `part` of its row groups: number and
+        count. Raises FixData TS1390 as well.
+        """
+        names = self._stored_names(file, columns, keep)
         with ParquetInput(self.fileio, file.path) as parquet:
             visible = visible_mask(file, int(parquet.group_starts[-1])) if file.deleted else None
-            for rows in _portions_of(parquet, names, rows_max, parallel=parallel):
+            groups = _part_of(len(parquet.group_starts) - 1, part)
+            first = int(parquet.group_starts[groups.start])
+            for rows in _portions_of(parquet, names, rows_max, groups, parallel=parallel):
                 mine = None if visible is None else visible[first : first + rows.num_rows]
                 first += rows.num_rows
                 kept = rows if mine is None else rows.filter(pa.array(mine))
@@ -167,13 +176,19 @@ def _rows_of(
     return pa.table({"_": pa.nulls(int(sizes.sum() if groups is None else sizes[list(groups)].sum()))})
 
 
+def _part_of(groups: int, part: Part) -> range:
+    """Neighbouring row groups; all parts together are all groups, each once."""
+    number, count = part
+    return range(groups * number // count, groups * (number + 1) // count)
+
+
 def _portions_of(
-    parquet: ParquetInput, names: Sequence[str], rows_max: int, *, parallel: bool = False
+    parquet: ParquetInput, names: Sequence[str], rows_max: int, groups: range, *, parallel: bool = False
 ) -> Iterator[pa.Table]:
     """The same in portions."""
     if names:
-        yield from parquet.read_portions(names, rows_max, parallel=parallel)
+        yield from parquet.read_portions(names, rows_max, groups, parallel=parallel)
         return
-    total = int(parquet.group_starts[-1])
+    total = int(parquet.group_starts[groups.stop] - parquet.group_starts[groups.start])
     for first in range(0, total, rows_max):
         yield pa.table({"_": pa.nulls(min(rows_max, total - first))})

@@ -76,13 +76,15 @@ class ParquetInput:
             raise _unreadable(self._path, error) from error
 
     def read_portions(
-        self, columns: Sequence[str] | None, rows_max: int, *, parallel: bool = False
+        self, columns: Sequence[str] | None, rows_max: int, wanted: range, *, parallel: bool = False
     ) -> Iterator[pa.Table]:
-        """All rows in order, about `rows_max` at a time: whole row groups, or parts of one that has more.
+        """The rows of neighbouring row groups in order, about `rows_max` at a time: groups, or parts of a large one.
 
         Some writers make one row group of a file: decoded at once it would be as large as the file.
         """
-        for groups in portions(np.diff(self.group_starts).tolist(), rows_max):
+        sizes = np.diff(self.group_starts)[wanted.start : wanted.stop]
+        for portion in portions(sizes.tolist(), rows_max):
+            groups = wanted[portion.start : portion.stop]
             if len(groups) > 1 or self.metadata.row_group(groups[0]).num_rows <= rows_max:
                 yield self.read(columns, groups, parallel=parallel)
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.errors import PySparkException
 
 from tablestore_engine.errors import DataFileGone, NotFound, RetryError, Stopped
@@ -55,6 +56,18 @@ def test_a_file_that_went_away_is_no_damaged_disk() -> None:
     said = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///wh/f/data-1-0.parquet. Gone"
     error = translate(Nested("Exception thrown in awaitResult:", Nested(said)))
     assert (error.code, type(error)) == ("TS1562", DataFileGone)
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [("FAILED_READ_FILE.FILE_NOT_EXIST", "TS1562"), ("FAILED_READ_FILE.NO_HINT", "TS1560")],
+)
+def test_unreadable_object_is_named_with_its_address(condition: str, code: str) -> None:
+    """An object that went away and one that is damaged have the codes of files, and their address in the text."""
+    said = f"[{condition}] Encountered error while reading file s3a://bucket/w/demo.db/t/day=1/data-1-0.parquet. Gone"
+    error = translate(Nested(said))
+    assert error.code == code
+    assert "s3a://bucket/w/demo.db/t/day=1/data-1-0.parquet" in error.what
 
 
 class JavaException:
