@@ -30,6 +30,11 @@ Run = Callable[[argparse.Namespace], int]
 def _register(parser: argparse.ArgumentParser) -> Run:
     add_place(parser, name=None)
     parser.add_argument("--master", help="Spark master, as in local[2] or spark://host:7077")
+    parser.add_argument(
+        "--fetch-connector",
+        action="store_true",
+        help="download Hadoop's S3 connector once, and start Spark with it",
+    )
     add_brokers(parser)
     return _run
 

@@ -10,6 +10,7 @@ import argparse
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tablestore_engine.api import Engine, SparkSettings
@@ -21,6 +22,7 @@ from tablestore_engine.spi import (
     KAFKA_CONFIG_ENV,
     KAFKA_ENV,
     absolute_address,
+    fetch_s3_jars,
     is_object_store,
     local_folder,
     read_settings,
@@ -162,9 +164,10 @@ def open_engine(arguments: argparse.Namespace, *, warehouse: str | None = None) 
     """The engine of the command's warehouse. Raises TS1920, TS1921."""
     address = warehouse or find_warehouse(arguments.warehouse, os.environ, Path.cwd())
     master = getattr(arguments, "master", None)
+    jars = partial(fetch_s3_jars, say) if getattr(arguments, "fetch_connector", False) else tuple
     engine = Engine(
         address,
-        spark=SparkSettings(master) if master else None,
+        spark=SparkSettings(master or "local[*]", more_jars=jars),
         log=_said_of_kafka(arguments),
         trusted_sql=getattr(arguments, "trusted_sql", False),
         say=say,

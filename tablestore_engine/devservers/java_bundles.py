@@ -44,6 +44,7 @@ class JavaBundle:
     jars: int
     mebibytes: int
     main: str
+    left_out: tuple[tuple[str, str], ...] = ()  # dependencies that do not come; `*`: all of an organisation
 
     @property
     def folder(self) -> Path:
@@ -111,7 +112,7 @@ def _retrieve(bundle: JavaBundle, java_home: str, work: Path, say: Callable[[str
     dependencies = "".join(
         f'<dependency org="{org}" name="{name}" rev="{rev}" conf="default->default"/>'
         for org, name, rev in bundle.modules
-    )
+    ) + "".join(f'<exclude org="{org}" module="{name}"/>' for org, name in bundle.left_out)
     (work / "ivy.xml").write_text(
         '<ivy-module version="2.0"><info organisation="local" module="bundle"/>'
         f'<configurations><conf name="default"/></configurations><dependencies>{dependencies}</dependencies>'

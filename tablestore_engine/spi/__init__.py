@@ -9,6 +9,7 @@ from tablestore_engine.api.results import StagedInfo
 from tablestore_engine.api.stateful_streams import StatefulRun, StatefulStreams
 from tablestore_engine.catalog.orphan_folders import OrphanFolder
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
+from tablestore_engine.devservers.hadoop_jars import fetch_s3_jars
 from tablestore_engine.devservers.kafka_connect import find_connect, start_connect, stop_connect
 from tablestore_engine.display import shown
 from tablestore_engine.errors import (
@@ -35,6 +36,7 @@ from tablestore_engine.postgres.database_source import DatabaseSource, parse_sou
 from tablestore_engine.runtime.interrupts import stopped_by_signals
 from tablestore_engine.runtime.locks import OrderedCondition, OrderedLock, Rank
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
+from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.retractions import Retractions
 from tablestore_engine.spark.stateful_query import OutputMode
 from tablestore_engine.spark.traced_query import AffectedKeys, FollowedInput, TracedQuery
@@ -114,6 +116,7 @@ __all__ = [
     "Publication",
     "Rank",
     "ReadLog",
+    "ReadWay",
     "RelationInfo",
     "Retractions",
     "RowFilter",
@@ -142,6 +145,7 @@ __all__ = [
     "describe_damage",
     "encode_steps",
     "explain",
+    "fetch_s3_jars",
     "find_connect",
     "find_obstacle",
     "find_version",

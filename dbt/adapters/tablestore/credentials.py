@@ -18,9 +18,17 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt.adapters.tablestore.config.secret_keys import refuse_secret_keys
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from tablestore_engine.api import FixRequest
-from tablestore_engine.spi import KAFKA_CONFIG_ENV, KAFKA_ENV, SCRATCH_ENV, absolute_address, client_settings
+from tablestore_engine.spi import (
+    KAFKA_CONFIG_ENV,
+    KAFKA_ENV,
+    SCRATCH_ENV,
+    ReadWay,
+    absolute_address,
+    client_settings,
+)
 
-SPARK_KEYS = ("master", "remote", "conf")
+SPARK_KEYS = ("master", "remote", "conf", "read_way", "connector")
+_CONNECTORS = ("present", "fetch")
 
 
 @dataclass
@@ -71,6 +79,18 @@ class TablestoreCredentials(Credentials):
                 why=f"known are {', '.join(SPARK_KEYS)}",
                 fix=f"write spark.{near[0]}, or put a Spark setting under spark.conf",
             )
+        for key, known in (("read_way", tuple(ReadWay)), ("connector", _CONNECTORS)):
+            self._check_choice(key, known)
+
+    def _check_choice(self, key: str, known: tuple[str, ...]) -> None:
+        value = str(self.spark.get(key, known[0]))
+        if value not in known:
+            raise FixRequest(
+                "TS1803",
+                f"the profile has an unknown value spark.{key}: {value}",
+                why=f"known are {', '.join(known)}",
+                fix=f"write one of them, or remove spark.{key}",
+            )
 
     @classmethod
     def translate_aliases(cls, kwargs: dict[str, Any], recurse: bool = False) -> dict[str, Any]:
@@ -117,6 +137,8 @@ class EngineSettings:
     log: tuple[tuple[str, str], ...] = field(repr=False)
     trusted_sql: bool = False
     scratch: str | None = None
+    read_way: ReadWay = ReadWay.AUTO
+    fetches_connector: bool = False
 
 
 def _texts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -168,4 +190,6 @@ def describe_warehouse(
         log=tuple(sorted(log_settings(credentials, environ).items())),
         trusted_sql=credentials.trusted_sql,
         scratch=environ.get(SCRATCH_ENV) or locate_scratch(credentials.scratch, project_root),
+        read_way=ReadWay(str(credentials.spark.get("read_way", ReadWay.AUTO))),
+        fetches_connector=credentials.spark.get("connector") == "fetch",
     )

@@ -31,6 +31,8 @@ def test_three_keys_suffice() -> None:
         ({"schema": ""}, "TS1801"),
         ({"database": "other"}, "TS1802"),
         ({"spark": {"mastr": "local"}}, "TS1803"),
+        ({"spark": {"read_way": "fast"}}, "TS1803"),
+        ({"spark": {"connector": "download"}}, "TS1803"),
     ],
 )
 def test_wrong_profiles_are_refused_in_dbts_words(values: dict[str, Any], code: str) -> None:
