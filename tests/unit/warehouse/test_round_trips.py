@@ -25,7 +25,6 @@ Open = Callable[[], tuple[Engine, CountingFileIO]]
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
     """Engines on one warehouse, each as a new process on an object store would be, with its counter."""
-
     objects = MemoryFileIO(str(tmp_path), SYSTEM.now_ms)
 
     def make() -> tuple[Engine, CountingFileIO]:
