@@ -61,7 +61,7 @@ def test_upsert_of_a_hundred_rows_makes_few_requests(opened: Open, snapshots: in
     counter.restart()
     report = engine.write(NAME, rows(9_950, "c"), TABLE)
     assert (report.updated, report.inserted) == (50, 50)
-    assert (counter.depth, counter.total) == (9, 32), counter.steps()
+    assert (counter.depth, counter.total) == (9, 33), counter.steps()
 
 
 @pytest.mark.parametrize("snapshots", [1, 300])
@@ -153,17 +153,19 @@ def test_orphan_files_are_deleted_in_bulk(opened: Open) -> None:
     assert len(report.found) == 40
     methods = counter.by_method()
     assert methods["POST"] == 1, counter.steps()
-    assert methods["DELETE"] == 1, counter.steps()  # the notice
+    assert methods["DELETE"] == 2, (
+        counter.steps()
+    )  # the notice, and the object that told the time of the store
 
 
 def test_verify_reads_the_store_and_not_what_is_remembered(opened: Open) -> None:
     """A manifest that the process wrote, and that is damaged in the store since, is found."""
-    engine, _ = opened()
+    engine, counter = opened()
     engine.write(NAME, rows(0, "b"), TABLE)
     store = engine.table(NAME).store
     assert store.verify() == ()
-    folder = Path(store.context.layout.manifest_dir)
-    damaged = min(folder.glob("manifest-list-*"))
-    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    listed = [one.path for one in counter.inner.list(store.context.layout.manifest_dir)]
+    damaged = next(path for path in listed if "/manifest-list-" in path)
+    counter.inner.replace(damaged, counter.inner.read(damaged)[:-1] + b"?")
     assert engine.table(NAME).scan().to_arrow().num_rows == 100
     assert any("TS1160" in problem for problem in store.verify())
