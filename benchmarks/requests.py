@@ -1,6 +1,6 @@
 """Requests of each operation on an object store: counted, so the figures are the same on every machine.
 
-Steps      a table of 10,000 rows on a folder that stands for a store -> each operation -> the table of
+Steps      a table of 10,000 rows in a store in memory -> each operation -> the table of
            docs/object-stores.md, whose rows are replaced
 Usage      python -m benchmarks.requests [--steps]
            --steps shows which requests each operation makes in each round trip, and writes nothing
@@ -17,8 +17,9 @@ from unittest import mock
 import pyarrow as pa
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
-from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.fileio.object_cache import CachedFileIO
+from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.testing.memory_store import MemoryFileIO
 from tablestore_engine.testing.request_counts import CountingFileIO
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "object-stores.md"
@@ -36,6 +37,7 @@ class Bench:
     """One warehouse; `open` is a new process."""
 
     def __init__(self, root: str) -> None:
+        self.objects = MemoryFileIO(root, SYSTEM.now_ms)
         self.root, self.lines, self.steps = root, [HEADER, "|---|---|---|---|---|---|---|---|"], []
 
     lines: list[str]
@@ -43,7 +45,7 @@ class Bench:
 
     def open(self) -> tuple[Engine, CountingFileIO]:
         """An engine and what it asks for."""
-        counter = CountingFileIO(LocalFileIO(self.root))
+        counter = CountingFileIO(self.objects)
         opened = (self.root, CachedFileIO(counter))
         with mock.patch("tablestore_engine.warehouse.warehouse.open_root", return_value=opened):
             return Engine(self.root), counter
