@@ -52,8 +52,8 @@ $(READY_DOCS): constraints-docs.txt $(READY)
 
 install: $(READY) ## Start: make the virtual environment with everything in it
 
-demo: $(READY) ## Start: flights -> tested snapshots -> exactly-once Kafka topic, in minutes
-	@$(BIN)/tablestore demo
+demo: $(READY) ## Start: flights -> tested snapshots -> exactly-once Kafka topic (ARGS="--warehouse s3 --cluster")
+	@$(BIN)/tablestore demo $(ARGS)
 
 broker: $(READY) ## Start: run a Kafka broker for development
 	@$(BIN)/tablestore broker start

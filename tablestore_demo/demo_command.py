@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from tablestore_demo.dbt_session import BuildResult, DbtSession
 from tablestore_demo.demo_broker import run_broker
+from tablestore_demo.demo_place import S3, DemoPlace, open_place
 from tablestore_demo.feed import (
     EXTRAS,
     STREAM_EXTRAS,
@@ -53,6 +54,7 @@ class Demo:
     """The parts of a running demo."""
 
     folder: Path
+    place: DemoPlace
     engine: Engine
     dbt: DbtSession
     flights: pl.DataFrame
@@ -158,7 +160,7 @@ def _look_around(demo: Demo) -> int:
     tell(
         f"Diff of snapshots {early} and {ids[-1]}: +{changes.inserted} ~{changes.updated} -{changes.deleted}"
     )
-    other = count_with_paimon_rust(demo.folder / "warehouse", FLIGHTS)
+    other = count_with_paimon_rust(demo.place.objects, FLIGHTS)
     tell(f"The same table opened by Apache Paimon's Rust reader: {other} flights")
     if other != now:
         raise EngineBug(
@@ -233,6 +235,9 @@ def _check(arguments: argparse.Namespace) -> None:
             "changes come by it and go into it",
         )
         fix = "leave --days and --no-kafka out"
+    elif arguments.stream and (arguments.warehouse == S3 or arguments.cluster):
+        what, why = "the demo --stream runs on this machine alone", "its servers are many already"
+        fix = "leave --warehouse s3 and --cluster out"
     elif arguments.rounds is not None and not arguments.stream:
         what, why, fix = (
             "rounds are of --stream",
@@ -259,11 +264,18 @@ def _run(arguments: argparse.Namespace) -> int:
         tell("Starting a Kafka broker (fetched once) and loading 336,776 flights …")
         url = json.loads(run_broker(folder, "start"))["url"]
     try:
-        early = _demo(arguments.days or DAYS, folder, url)
+        with open_place(
+            folder,
+            on_s3=arguments.warehouse == S3,
+            on_cluster=arguments.cluster,
+            keep=arguments.keep_broker,
+        ) as place:
+            early = _demo(arguments.days or DAYS, folder, place, url)
     finally:
         if url is not None and not arguments.keep_broker:
             run_broker(folder, "stop")
-    return _end(folder, _of_days(early), started)
+    commands = [one for one in _of_days(early) if not (arguments.cluster and one.startswith("dbt"))]
+    return _end(folder, (*place.restart, *commands), started)
 
 
 def _end_at_once(number: int, _: object) -> NoReturn:
@@ -277,13 +289,18 @@ def _end(folder: Path, commands: Sequence[str], started: float) -> int:
     return 0
 
 
-def _demo(days: int, folder: Path, url: str | None) -> int:
-    write_project(folder, url)
+def _demo(days: int, folder: Path, place: DemoPlace, url: str | None) -> int:
+    write_project(folder, place, url)
     log = {"kafka.bootstrap.servers": url} if url else {}
-    engine = Engine(str(folder / "warehouse"), spark=SparkSettings(master="local[2]"), log=log)
-    demo = Demo(folder, engine, DbtSession(folder), load_flights(), url is not None)
+    engine = Engine(place.address, spark=SparkSettings(place.master, dict(place.conf)), log=log)
+    demo = Demo(folder, place, engine, DbtSession(folder), load_flights(), url is not None)
     try:
-        tell(f"Project in {folder}. One dbt build per day; each runs its tests before anything is published:")
+        where = (
+            "" if place.address == str(place.objects) else f", tables in {place.address.partition('?')[0]}"
+        )
+        tell(
+            f"Project in {folder}{where}. One dbt build per day; each runs its tests before anything is published:"
+        )
         for day in range(1, days + 1):
             _build_day(demo, day)
         _red_day(demo, days + 1)
@@ -303,6 +320,12 @@ def register(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], 
     text = "a PostgreSQL that changes all the time, instead of days: CDC, streaming models, changed_keys, the topic"
     parser.add_argument("--stream", action="store_true", help=text)
     parser.add_argument("--rounds", type=int, help=f"of --stream (default {ROUNDS})")
+    text = "where the tables lie: a folder (default), or an object store on an S3 server that the demo starts"
+    parser.add_argument("--warehouse", choices=("folder", S3), default="folder", help=text)
+    text = "run on a Spark cluster with two workers, which the demo starts"
+    parser.add_argument("--cluster", action="store_true", help=text)
     parser.add_argument("--no-kafka", action="store_true", help="files only: no broker is fetched or started")
-    parser.add_argument("--keep-broker", action="store_true", help="leave the broker running")
+    parser.add_argument(
+        "--keep-broker", action="store_true", help="leave broker, S3 server and cluster running"
+    )
     return _run

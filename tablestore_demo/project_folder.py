@@ -10,6 +10,7 @@ import shutil
 from enum import StrEnum
 from pathlib import Path
 
+from tablestore_demo.demo_place import DemoPlace
 from tablestore_engine.api import FixRequest
 
 MARKER = ".tablestore-demo"
@@ -19,10 +20,8 @@ _PROFILE = """flights:
   outputs:
     demo:
       type: tablestore
-      warehouse: ./warehouse
       schema: demo
       threads: 2
-      spark: {{master: "local[2]"}}
 """
 
 
@@ -52,12 +51,16 @@ def clear_folder(folder: Path) -> None:
     (folder / MARKER).write_text("made by tablestore demo; may be deleted\n")
 
 
-def write_project(folder: Path, broker_url: str | None, project: Project = Project.DAYS) -> None:
-    """Write project, profile and seeds into `folder`."""
+def write_project(
+    folder: Path, place: DemoPlace, broker_url: str | None, project: Project = Project.DAYS
+) -> None:
+    """Write project, profile and seeds into `folder`. The profile may hold a cluster's secret."""
     source = Path(__file__).parent / project.value
     shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     log = f'      log: {{kafka.bootstrap.servers: "{broker_url}"}}\n' if broker_url else ""
-    (folder / "profiles.yml").write_text(_PROFILE.format() + log)
+    profile = folder / "profiles.yml"
+    profile.touch(mode=0o600)
+    profile.write_text(_PROFILE + place.profile + log)
     if project is Project.DAYS:
         _write_seeds(folder / "seeds")
     if broker_url is None:

@@ -22,6 +22,7 @@ from typing import Any
 
 from tablestore_demo.dbt_session import BuildResult, DbtSession
 from tablestore_demo.demo_broker import run_broker
+from tablestore_demo.demo_place import DemoPlace
 from tablestore_demo.demo_postgres import Postgres, end_left, run_postgres
 from tablestore_demo.feed import load_flights
 from tablestore_demo.live_flights import LiveFlights, break_delays, mend_delays, schedule
@@ -93,9 +94,10 @@ def run_live(folder: Path, rounds: int, *, keep_broker: bool) -> None:
         url = stack.enter_context(_broker(folder, keep_broker=keep_broker))
         environ = {**os.environ, _PASSWORD_ENV: password}
         connect = stack.enter_context(_connect(folder, server, url, environ))
-        write_project(folder, url, Project.STREAM)
+        place = DemoPlace.of_folder(folder)
+        write_project(folder, place, url, Project.STREAM)
         log = {"kafka.bootstrap.servers": url}
-        engine = Engine(str(folder / "warehouse"), spark=SparkSettings(master="local[2]"), log=log)
+        engine = Engine(place.address, spark=SparkSettings(master=place.master), log=log)
         stack.callback(engine.close)
         demo = LiveDemo(folder, server, connect, environ, engine, DbtSession(folder))
         live = LiveFlights(server, events, PAUSE_S)

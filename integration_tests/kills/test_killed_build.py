@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore_demo.dbt_session import DbtSession
+from tablestore_demo.demo_place import DemoPlace
 from tablestore_demo.feed import day_events, load_flights
 from tablestore_demo.project_folder import write_project
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
@@ -74,7 +75,7 @@ class Project:
     def make(cls, folder: Path, url: str, name: str) -> Project:
         """A copy of the demo's project whose topics carry `name`."""
         folder.mkdir()
-        write_project(folder, url)
+        write_project(folder, DemoPlace.of_folder(folder), url)
         for model in (folder / "models").rglob("*.sql"):
             text = model.read_text()
             model.write_text(text.replace("kafka_topic='", f"kafka_topic='{name}_"))

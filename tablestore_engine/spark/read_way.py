@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.object_cache import uncached
 from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.spark.hadoop_connector import HadoopPlaces, local_places, places_of, why_unusable
 
@@ -49,21 +50,22 @@ class ChosenReads:
 
 def choose_reads(session: SparkSession, fileio: FileIO, asked: ReadWay = ReadWay.AUTO) -> ChosenReads:
     """The connector is asked at most once. Raises FixRequest TS1531 (the way that was asked for is not possible)."""
-    if not isinstance(fileio, ObjectFileIO):
+    store = uncached(fileio)
+    if not isinstance(store, ObjectFileIO):
         if asked is ReadWay.AUTO:
             return ChosenReads(ReadWay.LINKS, fileio, "the warehouse is a folder")
         places = local_places() if asked is ReadWay.NATIVE else None
         return ChosenReads(asked, fileio, _ASKED, places)
     if asked is ReadWay.LINKS:
-        raise _impossible(asked, fileio.root, "links to objects lead nowhere")
+        raise _impossible(asked, store.root, "links to objects lead nowhere")
     if asked is ReadWay.PORTABLE:
         return ChosenReads(asked, fileio, _ASKED)
-    places = places_of(fileio.address)
+    places = places_of(store.address)
     problem = why_unusable(session, places)
     if problem is None:
-        return ChosenReads(ReadWay.NATIVE, fileio, f"{places.connector} answers for {fileio.root}", places)
+        return ChosenReads(ReadWay.NATIVE, fileio, f"{places.connector} answers for {store.root}", places)
     if asked is ReadWay.NATIVE:
-        raise _impossible(asked, fileio.root, problem)
+        raise _impossible(asked, store.root, problem)
     return ChosenReads(ReadWay.PORTABLE, fileio, problem)
 
 

@@ -57,7 +57,7 @@ def test_places_that_are_none_are_refused(text: str) -> None:
     [
         ("secret_access_key=abc", "looks like a credential"),
         ("sas_token=abc", "looks like a credential"),
-        ("regoin=x", "nearest is 'region'"),
+        ("regionx=x", "nearest is 'region'"),
         ("path_style=maybe", "true or false"),
         ("timeout_s=0", "from 1 to 3600"),
         ("endpoint=", "empty"),
