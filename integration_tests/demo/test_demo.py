@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from integration_tests.demo.suggestions import type_suggestions
+from tablestore_demo.demo_place import S3
 from tablestore_demo.project_folder import BROKER
 from tablestore_engine.cli.main import main
 from tablestore_engine.devservers.kafka_broker import stop_broker
+from tablestore_engine.devservers.s3_server import find_s3_server
 
 BIN = Path(sys.executable).parent
 DAYS = 2
@@ -75,5 +77,43 @@ def test_days_outside_of_the_year_are_refused(
 ) -> None:
     """The feed has 365 days and the red one follows the last; nothing is made."""
     assert main(["demo", "--days", days, "--folder", str(tmp_path / "never")]) != 0
+    assert "TS1857" in capsys.readouterr().err
+    assert not (tmp_path / "never").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [(), pytest.param(("--cluster",), marks=pytest.mark.nightly)], ids=["s3", "cluster"]
+)
+def test_demo_on_an_object_store_holds_a_red_day_back(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Tables on an S3 server, on demand queries on a cluster; Paimon's reader counts the objects."""
+    command = [
+        "tablestore",
+        "demo",
+        "--warehouse",
+        "s3",
+        "--days",
+        "1",
+        "--no-kafka",
+        "--folder",
+        "project",
+        *words,
+    ]
+    done = _run(command, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "tables in s3://tablestore/warehouse" in done.stdout
+    assert "snapshot is still 1" in done.stdout
+    assert not (tmp_path / "project" / "warehouse").exists()
+    travel = re.search(r"Time travel: (\d+) flights at snapshot \d+, (\d+) now", done.stdout)
+    assert travel is not None
+    assert f"Rust reader: {travel[2]} flights" in done.stdout
+    assert find_s3_server(tmp_path / "project" / S3) is None
+
+
+@pytest.mark.parametrize("words", [("--warehouse", "s3"), ("--cluster",)])
+def test_servers_for_the_stream_demo_are_refused(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has servers of its own; nothing is made."""
+    assert main(["demo", "--stream", *words, "--folder", str(tmp_path / "never")]) != 0
     assert "TS1857" in capsys.readouterr().err
     assert not (tmp_path / "never").exists()
