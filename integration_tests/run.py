@@ -70,6 +70,7 @@ NIGHTLY: dict[str, list[str]] = {
         for name in ("kafka", "interop", "adapter", "spark", "docs", "demo", "cluster")
     },
     "ingest": ["integration_tests/ingest"],
+    "s3": ["integration_tests/s3"],
     "soak": ["integration_tests/soak"],
     "unit": ["tests"],
 }

@@ -12,7 +12,6 @@ LIMITS     what only folders can do is refused or done in another way there.
 from __future__ import annotations
 
 import argparse
-import collections
 import contextlib
 import os
 import random
@@ -21,12 +20,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from integration_tests.s3.fault_proxy import FaultProxy, Kind, seeded
 from tablestore_engine.devservers.s3_requests import REGION
 from tablestore_engine.devservers.s3_server import S3ServerInfo, make_bucket, start_s3_server, stop_s3_server
+from tablestore_engine.errors import RetryError
 from tablestore_engine.fileio import local
 from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.fileio.storage_errors import outside_root
@@ -67,33 +69,54 @@ def is_on() -> bool:
     return ENDPOINT_ENV in os.environ
 
 
+def store_modules() -> list[str]:
+    """What a server of forks must load before anything else, so that its children run over the server, too."""
+    return ["integration_tests.s3.store_mode_plugin"] if is_on() else []
+
+
 def switch_on() -> None:
     """REQUIRES that nothing has imported LocalFileIO from its module yet."""
     if is_on():
         local.LocalFileIO = FolderOverS3  # type: ignore[misc, assignment]  # the one name that is imported
 
 
+@dataclass
+class StoreWorld:
+    """`environ`: of a program over the server; the counts are there when the world has ended."""
+
+    environ: dict[str, str]
+    requests: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    server_kills: int = 0
+
+    def run(self, module: str, *words: str, output: int | None = None) -> subprocess.CompletedProcess[str]:
+        """The module as a program of its own, with its temporary folders in the bucket."""
+        top = self.environ[FOLDER_ENV]
+        environ = {**os.environ, **self.environ, "PYTEST_DEBUG_TEMPROOT": top, "TMPDIR": top}
+        command = [sys.executable, "-c", _RUN, module, *words]
+        return subprocess.run(command, env=environ, check=False, stdout=output, text=True)
+
+
 @contextlib.contextmanager
-def store_environment(seed: int, faults: float, kill_seconds: float) -> Iterator[dict[str, str]]:
-    """The environment of a program over a server; what was done to it is printed at the end."""
+def store_world(seed: int, faults: float, kill_seconds: float) -> Iterator[StoreWorld]:
+    """A server, a proxy before it where something is to be done to it."""
     with tempfile.TemporaryDirectory() as folder:
         info = start_s3_server(Path(folder) / "s3", say=print)
         try:
             make_bucket(info, _BUCKET)
-            with (
-                FaultProxy(info.url, seeded(seed, faults, _FAULTS)) as proxy,
-                _killed(info, seed, kill_seconds) as kills,
-            ):
-                yield {
-                    ENDPOINT_ENV: proxy.url if faults or kill_seconds else info.url,
-                    FOLDER_ENV: str(Path(info.data_dir) / "objects" / _BUCKET),
-                    "AWS_ACCESS_KEY_ID": info.access_key,
-                    "AWS_SECRET_ACCESS_KEY": info.secret_key,
-                }
-                done = collections.Counter(one.fault.name for one in proxy.requests if one.fault is not None)
-                print(
-                    f"store: {len(proxy.requests)} requests, faults {dict(done)}, server killed {len(kills)} times"
+            plan = seeded(seed, faults, _FAULTS)
+            with FaultProxy(info.url, plan) as proxy, _killed(info, seed, kill_seconds) as kills:
+                world = StoreWorld(
+                    {
+                        ENDPOINT_ENV: proxy.url if faults or kill_seconds else info.url,
+                        FOLDER_ENV: str(Path(info.data_dir) / "objects" / _BUCKET),
+                        "AWS_ACCESS_KEY_ID": info.access_key,
+                        "AWS_SECRET_ACCESS_KEY": info.secret_key,
+                    }
                 )
+                yield world
+                world.requests, world.server_kills = len(proxy.requests), len(kills)
+                world.faults.update(one.fault.name for one in proxy.requests if one.fault is not None)
         finally:
             stop_s3_server(Path(folder) / "s3")
 
@@ -109,7 +132,7 @@ def _killed(info: S3ServerInfo, seed: int, seconds: float) -> Iterator[list[int]
         while not over.wait(chance.uniform(0.3, 1.7) * seconds):
             os.kill(current.pid, signal.SIGKILL)
             kills.append(current.pid)
-            current = start_s3_server(Path(info.data_dir))
+            current = _start_again(Path(info.data_dir))
 
     thread = threading.Thread(target=kill)
     if seconds:
@@ -120,6 +143,16 @@ def _killed(info: S3ServerInfo, seed: int, seconds: float) -> Iterator[list[int]
         over.set()
         if seconds:
             thread.join()
+
+
+def _start_again(folder: Path) -> S3ServerInfo:
+    """A busy machine may need more than one try."""
+    for _ in range(9):
+        try:
+            return start_s3_server(folder)
+        except RetryError as error:
+            print(f"the server is started again: {error}", flush=True)
+    return start_s3_server(folder)
 
 
 def main(arguments: list[str]) -> int:
@@ -133,16 +166,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("module", help="pytest, or a module with a main")
     parser.add_argument("rest", nargs=argparse.REMAINDER)
     given = parser.parse_args(arguments)
-    with store_environment(given.seed, given.faults, given.kill_seconds) as store:
-        environ = {
-            **os.environ,
-            **store,
-            "PYTEST_DEBUG_TEMPROOT": store[FOLDER_ENV],
-            "TMPDIR": store[FOLDER_ENV],
-        }
-        plugin = ["-p", "integration_tests.s3.store_mode_plugin"] if given.module == "pytest" else []
-        command = [sys.executable, "-c", _RUN, given.module, *plugin, *given.rest]
-        return subprocess.run(command, env=environ, check=False).returncode
+    plugin = ["-p", "integration_tests.s3.store_mode_plugin"] if given.module == "pytest" else []
+    with store_world(given.seed, given.faults, given.kill_seconds) as world:
+        done = world.run(given.module, *plugin, *given.rest)
+    print(
+        f"store: {world.requests} requests, faults {dict(world.faults)}, server killed {world.server_kills} times"
+    )
+    return done.returncode
 
 
 if __name__ == "__main__":

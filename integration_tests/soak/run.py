@@ -36,6 +36,7 @@ from integration_tests.soak.random_streams import random_streams
 from integration_tests.soak.random_tables import attack_table, random_table
 from integration_tests.soak.six_histories import random_history
 from integration_tests.soak.six_ways import SixWays, read_six_ways
+from integration_tests.soak.store_kills import kill_over_store
 from integration_tests.soak.stream_minutes import stream_minutes
 from integration_tests.soak.writer_kills import KillReport, kill_writers
 from tablestore_engine.devservers.kafka_broker import start_broker, stop_broker
@@ -176,6 +177,11 @@ def run_models(seed: int, count: int) -> Counts:
         return random_streams(seed, count, folder)
 
 
+def run_store(seed: int, count: int) -> Counts:
+    """`count` writers killed over an S3 server that is killed too, on a bad network."""
+    return kill_over_store(seed, count)
+
+
 def run_queries(seed: int, count: int, changes: int = 5, plant: str | None = None) -> Counts:
     """`count` random queries by changed_keys, `changes` rounds of changes each; a planted error must be found."""
     # DuckDB judges every run; Spark, which takes most of the time, every tenth, and each one that DuckDB calls wrong
@@ -202,6 +208,7 @@ ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "ingests": (run_ingests, 200),
     "streams": (run_streams, 200),
     "models": (run_models, 3_000),
+    "store": (run_store, 500),
     "queries": (run_queries, 3000),
     "large": (run_large, 300_000),
 }

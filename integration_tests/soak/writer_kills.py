@@ -24,6 +24,7 @@ from integration_tests.interop.oracle import Oracle
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import Peer
 from integration_tests.interop.rows import assert_same
+from integration_tests.s3.store_mode import store_modules
 from integration_tests.soak.killed_writer import (
     SCHEMA,
     ack_file,
@@ -66,7 +67,8 @@ def kill_writers(seed: int, kills: int, root: Path, peers: Sequence[Peer] = ()) 
     """
     context = multiprocessing.get_context("forkserver")
     # The server also loads what starts this run, else each child does so again (__mp_main__), dbt and all.
-    context.set_forkserver_preload(["integration_tests.soak.killed_writer", "integration_tests.soak.run"])
+    preload = ["integration_tests.soak.killed_writer", "integration_tests.soak.run"]
+    context.set_forkserver_preload([*store_modules(), *preload])
     chance, killed, checked = random.Random(seed), 0, 0
     Ours().create(table_of(root), SCHEMA)
     while killed < kills:
