@@ -224,7 +224,7 @@ def test_a_node_is_replaced_and_then_needed(nodes: Nodes) -> None:
 
 
 def _publish_at_last(publisher: Publisher, snapshot: int, source: Source) -> int | None:
-    """A node that came back empty may need longer than one publication waits; whoever runs the command again ends it."""
+    """After such changes one publication's time may be too short; the same command again is what a user does."""
     for _ in range(8):
         with suppress(RetryError, OutcomeUnknown):
             return publisher.publish_pending(snapshot, source.read, find_commit=source.find_commit).published
