@@ -95,6 +95,7 @@ def test_schemes_are_looked_at_in_one_place() -> None:
         "database_source.py",
         "snapshot_connector.py",
         "demo_postgres.py",
+        "demo_place.py",
         "hadoop_connector.py",
         "main.py",
         "s3.py",
