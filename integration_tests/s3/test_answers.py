@@ -81,6 +81,37 @@ def test_a_claim_that_nobody_can_read_back_stays_open(
     assert direct.read(f"{root}/claim") == b"mine"
 
 
+def test_a_check_that_fails_behind_a_lost_put_leaves_the_outcome_open(
+    behind: ObjectFileIO, root: str, proxy: FaultProxy
+) -> None:
+    """The first put may still land: the error of the check would let the caller delete what the claim names."""
+    proxy.plan = once(Kind.DROP_BEFORE, "PUT", "/claim")
+    checks = iter([False, True])
+
+    def check() -> None:
+        if next(checks):
+            raise KeyError("void")
+
+    with pytest.raises(StoreAnswerUnknown):
+        behind.create_exclusive(f"{root}/claim", b"mine", check=check)
+
+
+def test_a_refused_upload_has_an_error_of_the_port(
+    behind: ObjectFileIO, root: str, proxy: FaultProxy
+) -> None:
+    """403 when a large file begins or ends its upload: TS1264, and no object."""
+
+    def upload() -> None:
+        with behind.open_output(f"{root}/large") as sink:
+            for _ in range(5):
+                sink.write(bytes(5 << 20))
+
+    proxy.plan = lambda asked: Fault(Kind.FORBIDDEN) if asked.method in ("POST", "PUT") else None
+    with pytest.raises(StorageError, match="TS1264"):
+        upload()
+    assert not behind.exists(f"{root}/large")
+
+
 def _every_call_once(files: ObjectFileIO, root: str) -> None:
     files.write(f"{root}/w/a", b"abc")
     files.replace(f"{root}/w/r", b"old")

@@ -9,6 +9,7 @@ INVARIANT  every request has a time-out; credentials stay inside the client.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -21,15 +22,12 @@ from tablestore_engine.fileio.store_address import StoreAddress
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 
 if TYPE_CHECKING:
-    from obstore.store import (
-        AzureConfig,
-        ClientConfig,
-        GCSConfig,
-        RetryConfig,
-        S3Config,
-    )  # exist for type checkers alone
+    from obstore.store import ClientConfig, RetryConfig  # exist for type checkers alone
 
 ObjectStore = S3Store | GCSStore | AzureStore
+
+# config: an own typed dictionary for each class, of which `_config` gives the keys that the scheme takes
+_MAKERS: Mapping[str, Callable[..., ObjectStore]] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
 
 _CONNECT_SECONDS = 5
 _STREAM_RETRIES = 6
@@ -73,18 +71,9 @@ def _open(address: StoreAddress, retries: int) -> ObjectStore:
     if settings.endpoint is not None and settings.endpoint.lower().startswith("http:"):
         client["allow_http"] = True
     retry: RetryConfig = {"max_retries": retries, "retry_timeout": timedelta(seconds=120)}
+    config, maker = _config(address), _MAKERS[address.scheme]
     try:
-        match address.scheme:
-            case "s3":
-                return S3Store(address.bucket, config=_s3(address), client_options=client, retry_config=retry)
-            case "gs":
-                return GCSStore(
-                    address.bucket, config=_gcs(address), client_options=client, retry_config=retry
-                )
-            case _:
-                return AzureStore(
-                    address.bucket, config=_azure(address), client_options=client, retry_config=retry
-                )
+        return maker(address.bucket, config=config, client_options=client, retry_config=retry)
     except Exception as error:
         raise FixRequest(
             "TS1212",
@@ -94,37 +83,14 @@ def _open(address: StoreAddress, retries: int) -> ObjectStore:
         ) from error
 
 
-def _s3(address: StoreAddress) -> S3Config:
+def _config(address: StoreAddress) -> dict[str, str | bool]:
+    """The address's settings in the client's words; what is not given comes from the environment."""
     settings = address.settings
-    given: S3Config = {}
-    if settings.endpoint is not None:
-        given["endpoint"] = settings.endpoint
-    if settings.region is not None:
-        given["region"] = settings.region
-    if not settings.path_style:
-        given["virtual_hosted_style_request"] = True
-    if settings.anonymous:
-        given["skip_signature"] = True
-    return given
-
-
-def _gcs(address: StoreAddress) -> GCSConfig:
-    settings = address.settings
-    given: GCSConfig = {}
-    if settings.endpoint is not None:
-        given["base_url"] = settings.endpoint
-    if settings.anonymous:
-        given["skip_signature"] = True
-    return given
-
-
-def _azure(address: StoreAddress) -> AzureConfig:
-    settings = address.settings
-    given: AzureConfig = {}
-    if settings.endpoint is not None:
-        given["endpoint"] = settings.endpoint
-    if settings.account is not None:
-        given["account_name"] = settings.account
-    if settings.anonymous:
-        given["skip_signature"] = True
-    return given
+    given: dict[str, str | bool | None] = {
+        "base_url" if address.scheme == "gs" else "endpoint": settings.endpoint,
+        "region": settings.region,
+        "account_name": settings.account,
+        "virtual_hosted_style_request": None if settings.path_style else True,
+        "skip_signature": settings.anonymous or None,
+    }
+    return {key: value for key, value in given.items() if value is not None}

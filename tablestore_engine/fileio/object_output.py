@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from tablestore_engine.errors import TablestoreError
@@ -24,13 +25,21 @@ class Upload(Protocol):
 
 
 class ObjectOutput(io.RawIOBase):
-    """`put` makes an object of bytes, `upload` opens a multipart upload, `size` asks for the object's bytes."""
+    """`put` makes an object of bytes, `upload` opens a multipart upload, `size` asks for the object's bytes.
+
+    `explained` gives errors of the upload the classes of the port.
+    """
 
     def __init__(
-        self, *, put: Callable[[bytes], None], upload: Callable[[], Upload], size: Callable[[], int]
+        self,
+        *,
+        put: Callable[[bytes], None],
+        upload: Callable[[], Upload],
+        size: Callable[[], int],
+        explained: Callable[[], AbstractContextManager[None]],
     ) -> None:
         super().__init__()
-        self._put, self._upload, self._size = put, upload, size
+        self._put, self._upload, self._size, self._explained = put, upload, size, explained
         self._held, self._written, self._open = bytearray(), 0, None
 
     _open: Upload | None
@@ -48,12 +57,14 @@ class ObjectOutput(io.RawIOBase):
         block = bytes(data)
         self._written += len(block)
         if self._open is not None:
-            self._open.write(block)
+            with self._explained():
+                self._open.write(block)
             return len(block)
         self._held += block
         if len(self._held) > _SINGLE_MAX:
-            self._open = self._upload().__enter__()
-            self._open.write(bytes(self._held))
+            with self._explained():
+                self._open = self._upload().__enter__()
+                self._open.write(bytes(self._held))
             self._held.clear()
         return len(block)
 
@@ -64,8 +75,9 @@ class ObjectOutput(io.RawIOBase):
             return
         upload, self._open = self._open, None
         try:
-            upload.__exit__(None, None, None)
-        except Exception:
+            with self._explained():
+                upload.__exit__(None, None, None)
+        except (OSError, TablestoreError):
             if not self._is_whole():
                 raise
 

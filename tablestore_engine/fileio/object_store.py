@@ -229,7 +229,7 @@ class ObjectFileIO:
         problem: StoreAnswerUnknown | None = None
         for turn in range(1, _ATTEMPTS + 1):
             if check is not None:
-                check()
+                _check_again(check, problem)
             try:
                 with explained_store(path):
                     self._put(key, data, token, "create")
@@ -307,13 +307,13 @@ class ObjectFileIO:
             put=lambda data: self.replace(path, data),
             upload=lambda: obstore.open_writer(self._clients().streams, key),
             size=lambda: self.size(path),
+            explained=lambda: explained_store(path),
         )
         try:
             sink = pa.PythonFile(output, mode="w")
             yield sink
             sink.flush()
-            with explained_store(path):
-                output.complete()
+            output.complete()
         except BaseException:
             output.abort()
             raise
@@ -364,6 +364,18 @@ class ObjectFileIO:
         with contextlib.suppress(NotFound):
             self._repeated(path, batches)
         self.delete(path)
+
+
+def _check_again(check: Callable[[], None], earlier: StoreAnswerUnknown | None) -> None:
+    """A check that fails makes the claim void, but for a put on its way: it may still land, and nobody may delete what
+    it names.
+    """
+    try:
+        check()
+    except Exception as refused:
+        if earlier is not None:
+            raise earlier from refused
+        raise
 
 
 def _while_seen(seen: SeenFile) -> UpdateVersion:

@@ -23,6 +23,13 @@ from tablestore_engine.errors import FixRequest
 _SCHEMES: Mapping[str, str] = MappingProxyType(
     {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
 )
+_OF_STORE: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "s3": ("endpoint", "region", "path_style", "anonymous", "timeout_s"),
+        "gs": ("endpoint", "anonymous", "timeout_s"),
+        "az": ("endpoint", "account", "anonymous", "timeout_s"),
+    }
+)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}[A-Za-z0-9]")
 _SECRET = re.compile(r"key|secret|token|password|passwd|sas|credential|signature", re.IGNORECASE)
 _BOOLEANS = {"true": True, "false": False}
@@ -63,7 +70,7 @@ class StoreAddress:
         """The whole address, by which another process opens the same warehouse."""
         plain = StoreSettings()
         given = [
-            f"{one.name}={_shown(getattr(self.settings, one.name))}"
+            f"{one.name}={quote(_shown(getattr(self.settings, one.name)), safe=':/')}"
             for one in fields(StoreSettings)
             if getattr(self.settings, one.name) != getattr(plain, one.name)
         ]
@@ -94,7 +101,7 @@ def parse_address(address: str) -> StoreAddress:
     values = dict(parse_qsl(query, keep_blank_values=True))
     if account is not None:
         values.setdefault("account", account)
-    return StoreAddress(scheme, bucket, prefix, _settings(values))
+    return StoreAddress(scheme, bucket, prefix, _settings(scheme, values))
 
 
 def with_settings(address: str, values: Mapping[str, object]) -> str:
@@ -113,13 +120,18 @@ def with_settings(address: str, values: Mapping[str, object]) -> str:
     return parse_address(f"{head}?{pairs}").text
 
 
-def _settings(values: Mapping[str, str]) -> StoreSettings:
-    known = {one.name: one.type for one in fields(StoreSettings)}
+def _settings(scheme: str, values: Mapping[str, str]) -> StoreSettings:
+    """Each store takes what has an effect on it."""
+    kinds = {one.name: str(one.type) for one in fields(StoreSettings)}
     found: dict[str, str | bool | int] = {}
     for key, value in values.items():
-        if key not in known:
-            raise _unknown(key, list(known))
-        found[key] = _value(key, str(known[key]), value)
+        if key not in kinds:
+            raise _unknown(key, list(_OF_STORE[scheme]))
+        if key not in _OF_STORE[scheme]:
+            raise unusable_setting(
+                key, f"it means nothing to {scheme}://, which takes {', '.join(_OF_STORE[scheme])}"
+            )
+        found[key] = _value(key, kinds[key], value)
     return StoreSettings(**found)  # type: ignore[arg-type]  # each value has the type of its field
 
 

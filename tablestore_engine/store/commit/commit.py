@@ -127,7 +127,11 @@ class Committer:
                     return True
                 found = destination.find_claimed(snapshot.id)
             except OvertakenError:
-                return False
+                if problem is None:
+                    return False
+                found = self._read_back(destination, snapshot.id)
+                if found is None:
+                    break  # an earlier put of this very claim may still land: nothing it names may be deleted
             except OSError as failure:
                 problem = failure
                 found = self._read_back(destination, snapshot.id)

@@ -71,6 +71,16 @@ def test_settings_that_mean_nothing_are_refused(query: str, why: str) -> None:
     assert "abc" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "text", ["gs://b12/wh?region=x", "az://b12/wh?path_style=false", "s3://b12/wh?account=x"]
+)
+def test_a_setting_of_another_store_is_refused(text: str) -> None:
+    """It would have no effect: TS1211 lists what the store takes."""
+    with pytest.raises(FixRequest, match="which takes endpoint") as refused:
+        parse_address(text)
+    assert refused.value.code == "TS1211"
+
+
 def test_a_profile_must_not_contradict_the_address() -> None:
     """Two values of one setting: TS1211."""
     with pytest.raises(FixRequest, match="TS1211"):
