@@ -7,10 +7,10 @@ Steps      1 copies of its data, manifest and index files in the place: no metad
            or commits  3 is the name still what the replacement was made for? if not the old schema comes back
            4 the hold says `swap`: decided  5 the old table's files go, the replacement's metadata comes
            6 the hold becomes its schema-0: the name means the new table  7 the view, and the table beside, go
-INVARIANT  what a writer committed to the old table before step 2 is seen by step 3; one whose claim was on its way is
-           told TS1365: it looks at the identity behind its claim.
-CRASH      before 4: the old relation comes back. Behind it: whoever looks the name up goes on at 5, when the hold is
-           stale. A reader meanwhile is told to try again (TS1368); it never sees a part of either.
+INVARIANT  what a writer committed to the old table before step 2 is seen by step 3; one whose claim was on its way
+           gets TS1365: it looks at the identity behind its claim.
+CRASH      before 4: the old relation comes back. After it: the next look-up of the name resumes at 5, when the hold is
+           stale. A reader meanwhile gets TS1368 (try again); it never sees a part of either.
 COST       the store copies each data file once, so that both exist until step 7. No bytes pass through this process.
 """
 

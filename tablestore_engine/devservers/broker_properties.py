@@ -80,7 +80,7 @@ super.users=User:{broker};User:{admin}
 
 @dataclass(frozen=True)
 class Advertised:
-    """Ports that others are told to use, where something stands between; None: the port that the node listens on."""
+    """Advertised ports, where a proxy stands between; None: the port that the node listens on."""
 
     client: int | None = None
     internal: int | None = None

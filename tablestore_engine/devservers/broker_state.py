@@ -1,4 +1,4 @@
-"""broker.json: which processes the nodes of a development broker are, for whoever stops or repairs it later.
+"""broker.json: which processes the nodes of a development broker are, for the command that stops or repairs it later.
 
 INVARIANT  a process is only signalled when its pid AND its start time are those of the state file.
 CRASH      it is written before a node answers, with `ready` false: the next start ends that node and starts again

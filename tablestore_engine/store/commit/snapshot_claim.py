@@ -129,7 +129,7 @@ class MainDestination:
     def check_behind(self) -> None:
         """After a claim: without folders it may have landed in another table. Raises RetryError TS1365.
 
-        The snapshot stays: nobody reads it there, and whoever needs its number replaces it.
+        The snapshot stays: nobody reads it there, and the writer that needs its number replaces it.
         """
         if self.snapshots.fileio.folders is None:
             self.guard.check()

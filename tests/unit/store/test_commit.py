@@ -15,6 +15,7 @@ from tablestore_engine.format.schema_change import add_column
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.commit.commit import Committer
+from tablestore_engine.store.commit.snapshot_claim import MainDestination, OvertakenError
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteRequest
@@ -149,6 +150,23 @@ def test_an_unknown_outcome_is_said_and_nothing_is_deleted(tmp_path: Path) -> No
     assert clean.verify() == ()
     report = put(clean, row(2), commit_user="job", commit_identifier=1)
     assert (report.snapshot_id, report.inserted) == (2, 1)
+
+
+def test_an_overtaken_claim_whose_first_put_may_still_land_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No answer, nobody there, and then the base is gone: TS1306, and no file that the put names is deleted."""
+    put(make_table(tmp_path), row(1))
+    answers = iter([OSError("no answer"), OvertakenError()])
+
+    def claim(*_: object) -> bool:
+        raise next(answers)
+
+    monkeypatch.setattr(MainDestination, "claim", claim)
+    store = faulty(tmp_path)
+    with pytest.raises(OutcomeUnknown, match="TS1306"):
+        put(store, row(2))
+    assert not [call for call, path in store.fileio.calls if call == "delete"]  # type: ignore[attr-defined]
 
 
 def test_a_failing_hint_does_not_fail_the_commit(tmp_path: Path) -> None:
