@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from dbt.adapters.tablestore.credentials import TablestoreCredentials
 from integration_tests.docs.project import ROOT, Project, make_project
 from integration_tests.docs.snippets import Snippet, list_commands, read_snippets
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, stop_broker
@@ -81,6 +83,14 @@ def run_python(text: str, project: Project) -> str | None:
     return None if done.returncode == 0 else done.stderr
 
 
+def profile_output(snippet: Snippet) -> dict[str, object]:
+    """Keys of one output: the block is a whole profile, or a part of an output."""
+    given = yaml.safe_load(snippet.text)
+    profiles = [one for one in given.values() if isinstance(one, dict) and "outputs" in one]
+    (output,) = profiles[0]["outputs"].values() if profiles else (given,)
+    return {str(key): value for key, value in output.items() if key != "type"}
+
+
 def run_snippet(snippet: Snippet, project: Project, broker_folder: Path) -> list[str]:
     """Problems of one block; a block with a file name becomes part of the project."""
     if snippet.file_name is not None:
@@ -122,10 +132,16 @@ def test_everything_on_the_page_runs(page: Path, project: Project, broker_folder
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=[page.name for page in WITH_CODE])
 def test_every_block_is_known(page: Path) -> None:
-    """No block escapes by its language: each is one that the test above runs or puts into the project."""
+    """No block escapes by its language: each is one that the test above runs or puts into the project, or settings of
+    a profile, which the adapter accepts.
+    """
     unknown = {snippet.language for snippet in read_snippets(page)} - RUN_LANGUAGES
     assert not unknown
-    assert all(one.file_name for one in read_snippets(page) if one.language == "yaml")
+    for one in read_snippets(page):
+        if one.language == "yaml" and one.file_name is None:
+            output = {"warehouse": "warehouse", "schema": "demo", **profile_output(one)}
+            TablestoreCredentials.validate(output)
+            TablestoreCredentials.from_dict(output)
 
 
 def test_links_lead_somewhere() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,8 +12,8 @@ import pytest
 from integration_tests.s3.fault_proxy import Asked, Fault, FaultProxy, Kind, most_at_once
 from integration_tests.s3.warehouses import address
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
-from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.fileio.object_cache import CachedFileIO
+from tablestore_engine.testing.memory_store import MemoryFileIO
 from tablestore_engine.testing.request_counts import CountingFileIO
 
 NAME = "demo.t"
@@ -41,16 +41,17 @@ def _kinds(requests: Counter[str]) -> Counter[str]:
 
 @pytest.mark.usefixtures("credentials")
 def test_requests_are_those_that_are_counted_without_a_server(
-    bucket: str, proxy: FaultProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bucket: str, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An upsert of 100 rows by a process that stays, and by a new one: request by request, by method."""
     place = address(bucket, "counted", proxy.url)
-    counter = CountingFileIO(LocalFileIO(str(tmp_path)))
+    store = MemoryFileIO("mem://warehouse", itertools.count(1_700_000_000_000).__next__)
+    counter = CountingFileIO(store)
     real = Engine(place)
     with monkeypatch.context() as patch:
-        opened = (str(tmp_path), CachedFileIO(counter))
+        opened = ("mem://warehouse", CachedFileIO(counter))
         patch.setattr("tablestore_engine.warehouse.warehouse.open_root", lambda *_: opened)
-        modelled = Engine(str(tmp_path))
+        modelled = Engine("warehouse")
     for engine in (real, modelled):
         _prepare(engine)
     proxy.forget()

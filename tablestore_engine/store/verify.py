@@ -32,7 +32,7 @@ from tablestore_engine.store.table_traits import TableTraits
 def verify_table(context: TableContext, *, deep: bool = True) -> tuple[str, ...]:
     """Problems of every snapshot. `deep` decodes every page of all files, and checks their keys."""
     ids = context.snapshots.list_ids()
-    problems = []
+    problems = [] if ids else list(_schema_problems(context))
     if ids and ids != tuple(range(ids[0], ids[-1] + 1)):
         problems.append(f"snapshot ids have gaps: {ids}")
     seen: set[str] = set()
@@ -45,6 +45,15 @@ def verify_table(context: TableContext, *, deep: bool = True) -> tuple[str, ...]
         if snapshot is not None:
             problems += verify_snapshot(context, snapshot, deep=deep, seen=seen)
     return tuple(problems)
+
+
+def _schema_problems(context: TableContext) -> Iterator[str]:
+    """Of a table without snapshots, which would look empty."""
+    for number in context.schemas.list_ids():
+        try:
+            context.schemas.get(number)
+        except TablestoreError as broken:
+            yield f"schema-{number}: {_told(broken)}"
 
 
 def verify_snapshot(

@@ -44,7 +44,8 @@ class ConsumerStore:
         for look in range(_LOOKS):
             try:
                 found = decode_consumer(self.fileio.read(path))
-                return None if is_of_another(found.table, self.guard.identity) else replace(found, table=None)
+                is_foreign = is_of_another(self.fileio, found.table, self.guard.identity)
+                return None if is_foreign else replace(found, table=None)
             except NotFound:
                 return None
             except DAMAGE as damage:

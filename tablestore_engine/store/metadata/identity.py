@@ -82,9 +82,12 @@ def _is_no_table(first: FirstSchema) -> bool:
         return False  # damaged: a table, which says so when it is read
 
 
-def is_of_another(said: object, identity: str | None) -> bool:
-    """Whether `said`, the value of TABLE_KEY, names another table; None, when nothing is said, does not."""
-    return said is not None and identity is not None and said != identity
+def is_of_another(fileio: FileIO, said: object, identity: str | None) -> bool:
+    """Whether `said`, the value of TABLE_KEY, names another table; None, when nothing is said, does not.
+
+    With folders never: a dropped table leaves no files under its name, and a lost first schema hides no rows.
+    """
+    return fileio.folders is None and None not in (said, identity) and said != identity
 
 
 def with_table(identity: str | None) -> Mapping[str, str]:

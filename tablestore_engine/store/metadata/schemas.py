@@ -122,7 +122,12 @@ class SchemaStore:
         return self.claim(replace(current, id=newest.id + 1, claim=claim), check)
 
     def _is_foreign(self, schema: TableSchema) -> bool:
-        """Whether it is another table's: told by the uuid of the oldest schema, which is this table's."""
+        """Whether it is another table's: told by the uuid of the oldest schema, which is this table's.
+
+        With folders never, as is_of_another.
+        """
+        if self.fileio.folders is not None:
+            return False
         oldest = next(iter(self.list_ids()), schema.id)  # none: the table vanished meanwhile
         if schema.id == oldest:
             return False

@@ -58,7 +58,7 @@ class SnapshotStore:
 
     def is_foreign(self, snapshot: Snapshot) -> bool:
         """Whether it names another table than this one."""
-        return is_of_another((snapshot.properties or {}).get(TABLE_KEY), self.identity)
+        return is_of_another(self.fileio, (snapshot.properties or {}).get(TABLE_KEY), self.identity)
 
     def find_latest(self) -> Snapshot | None:
         """The newest snapshot, or None when nothing was committed."""

@@ -12,7 +12,7 @@ import pytest
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.orphan_folders import delete_orphan_folder, list_orphan_folders
-from tablestore_engine.errors import FixRequest, NotFound, RetryError, Unsupported
+from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError, Unsupported
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.consumer import Consumer
 from tablestore_engine.format.layout import TableLayout
@@ -22,6 +22,7 @@ from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.identity import TABLE_KEY, find_identity
 from tablestore_engine.store.metadata.name_hold import LEASE_MS
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanRequest
+from tablestore_engine.store.verify import verify_table
 from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash, seeded_runtime
 from tablestore_engine.testing.memory_store import MemoryFileIO
 from tests.unit.store.table_world import put, row, rows_of
@@ -414,3 +415,18 @@ def test_a_claim_never_replaces_a_snapshot_of_its_own_table(
     before, own = store.read(path), context.snapshots.get(2)
     assert not context.snapshots.claim(replace(own, uuid=seeded_runtime(9).new_uuid()), context.guard.check)
     assert store.read(path) == before
+
+
+def test_a_damaged_first_schema_is_an_error_and_no_empty_table(
+    store: MemoryFileIO, names: FilesystemCatalog
+) -> None:
+    """The identity changes with the file, so the snapshots look like another table's: reading and `verify` tell."""
+    make(names, 1, 2)
+    first = TableLayout(PLACE).schema_path(0)
+    store.delete(first)
+    store.write(first, b"{")
+    opened = catalog(store).store(NAME)
+    assert [one.split(" ")[:2] for one in verify_table(opened.context)] == [["schema-0:", "TS1111"]]
+    with pytest.raises(TablestoreError) as told:
+        rows_of(opened)
+    assert told.value.code == "TS1111"

@@ -401,7 +401,7 @@ def install(patch: pytest.MonkeyPatch, world: World) -> None:
     patch.setattr(module, "LogProducer", functools.partial(MemoryProducer, world))
     patch.setattr(module, "open_progress", opened)
     there = TopicFacts("topic", 1, 1)
-    patch.setattr(module, "find_topics", lambda *_: LogTopics(there, there))
+    patch.setattr(module, "find_settled_topics", lambda *_: LogTopics(there, there))
     for name in ("check_topics", "check_use"):
         patch.setattr(module, name, nothing)
     patch.setattr(module, "KafkaTopic", lambda *_: world)

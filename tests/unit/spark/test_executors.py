@@ -40,6 +40,9 @@ class _Context:
     defaultParallelism: int = 2  # noqa: N815 - PySpark's name
     jobs: list[int] = field(default_factory=list)
 
+    def getConf(self) -> dict[str, str]:
+        return {}
+
     def parallelize(self, work: list[bytes], slices: int) -> _Slices:
         self.jobs.append(slices)
         assert slices == len(work)

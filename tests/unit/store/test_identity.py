@@ -278,3 +278,12 @@ def test_a_folder_that_goes_away_under_a_write_is_a_dropped_table(tmp_path: Path
     with pytest.raises(RetryError, match="TS1365"):
         put(open_table(tmp_path, fileio=DroppingFileIO(str(tmp_path))), row(1))
     assert find_identity(LocalFileIO(str(tmp_path)), f"{tmp_path}/demo.db/t") is None
+
+
+def test_a_first_schema_that_another_engine_removed_hides_no_rows(tmp_path: Path) -> None:
+    """The identity is another one then; on a disk no snapshot can be another table's."""
+    store = make(tmp_path)
+    catalog_of(tmp_path).alter_table(NAME, lambda old: add_column(old, "more", parse_type("INT")))
+    put(open_table(tmp_path), row(1), row(2))
+    Path(store.context.layout.schema_path(0)).unlink()
+    assert [one["id"] for one in rows_of(open_table(tmp_path))] == [1, 2]
