@@ -126,6 +126,12 @@ class OutcomeUnknown(TablestoreError):
     """An answer was lost: the step may have happened. Read back; delete nothing meanwhile (P4)."""
 
 
+class StoreAnswerUnknown(OutcomeUnknown, OSError):
+    """TS1266: an object store gave no clear answer, also when it was asked again."""
+
+    __str__ = TablestoreError.__str__
+
+
 class PublishPending(TablestoreError):
     """The rows are committed and only the log lacks them: publish again, never write again.
 

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,15 +29,17 @@ from pathlib import Path
 from integration_tests.s3.fault_proxy import FaultProxy, Kind, seeded
 from tablestore_engine.devservers.s3_requests import REGION
 from tablestore_engine.devservers.s3_server import S3ServerInfo, make_bucket, start_s3_server, stop_s3_server
-from tablestore_engine.errors import RetryError
+from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.fileio import local
 from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.fileio.storage_errors import outside_root
 from tablestore_engine.fileio.store_address import parse_address
+from tablestore_engine.runtime.server_process import is_free
 
 ENDPOINT_ENV, FOLDER_ENV = "TABLESTORE_TEST_ENDPOINT", "TABLESTORE_TEST_FOLDER"
 _BUCKET = "tests"
 _FAULTS = (Kind.DROP_BEFORE, Kind.DROP_AFTER, Kind.ERROR_AFTER, Kind.SLOW_DOWN, Kind.CONFLICT, Kind.TRUNCATE)
+_STARTS, _LOOK_SECONDS = 9, 0.05
 _RUN = (
     "import runpy, sys; from integration_tests.s3.store_mode import switch_on; switch_on(); "
     "sys.argv = sys.argv[1:]; runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
@@ -132,7 +135,7 @@ def _killed(info: S3ServerInfo, seed: int, seconds: float) -> Iterator[list[int]
         while not over.wait(chance.uniform(0.3, 1.7) * seconds):
             os.kill(current.pid, signal.SIGKILL)
             kills.append(current.pid)
-            current = _start_again(Path(info.data_dir))
+            current = _start_again(info)
 
     thread = threading.Thread(target=kill)
     if seconds:
@@ -145,14 +148,17 @@ def _killed(info: S3ServerInfo, seed: int, seconds: float) -> Iterator[list[int]
             thread.join()
 
 
-def _start_again(folder: Path) -> S3ServerInfo:
-    """A busy machine may need more than one try."""
-    for _ in range(9):
+def _start_again(info: S3ServerInfo) -> S3ServerInfo:
+    """At the same port, which the clients know. A busy machine may need more than one try."""
+    folder, port = Path(info.data_dir), int(info.url.rpartition(":")[2])
+    for _ in range(_STARTS - 1):
+        while not is_free(port):  # the killed one is not gone at once
+            time.sleep(_LOOK_SECONDS)
         try:
-            return start_s3_server(folder)
-        except RetryError as error:
+            return start_s3_server(folder, port=port)
+        except (RetryError, FixRequest) as error:
             print(f"the server is started again: {error}", flush=True)
-    return start_s3_server(folder)
+    return start_s3_server(folder, port=port)
 
 
 def main(arguments: list[str]) -> int:

@@ -18,7 +18,7 @@ from integration_tests.interop.oracle import Kinded
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.rows import arrow_rows
 from integration_tests.interop.schemas import Schema, schema
-from tablestore_engine.errors import RetryError
+from tablestore_engine.errors import OutcomeUnknown, RetryError
 from tablestore_engine.runtime.outside_world import CRASH_ENV
 
 SHARED_KEYS, OWN_KEYS = 12, 40
@@ -63,7 +63,7 @@ def write_turns(root: str, seed: int, writer: int, first: int, crash_at: str) ->
     acks = os.open(ack_file(Path(root), writer), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     turn = first
     while True:
-        snapshot = _run(ours, location, command_of(seed, writer, turn), writer, turn)
+        snapshot = _run_until_answered(ours, location, command_of(seed, writer, turn), writer, turn)
         os.write(acks, f"{turn} {snapshot}\n".encode())
         turn += 1
 
@@ -76,6 +76,15 @@ def table_of(root: Path) -> Path:
 def ack_file(root: Path, writer: int) -> Path:
     """What a writer has acknowledged."""
     return root / f"acks-{writer}"
+
+
+def _run_until_answered(ours: Ours, location: Path, command: Command, writer: int, turn: int) -> int | None:
+    """A store that gives no clear answer is asked again, by the same command."""
+    while True:
+        try:
+            return _run(ours, location, command, writer, turn)
+        except OutcomeUnknown as unknown:
+            print(f"writer {writer}, turn {turn}: {unknown.code}", flush=True)
 
 
 def _run(ours: Ours, location: Path, command: Command, writer: int, turn: int) -> int | None:

@@ -1,7 +1,7 @@
 """What an object store refuses, as errors that name the object and the next step.
 
 INVARIANT  StorageError: the store surely did nothing. StoreAnswerUnknown: it may have done it, or may do it later; that
-           is an OSError, and the caller of a claim reads back (P4).
+           is an OSError too, and the caller of a claim reads back (P4).
 INVARIANT  the texts of the client are shortened and hold no credentials: only error codes and messages of the store.
 """
 
@@ -23,13 +23,11 @@ from obstore.exceptions import (
     UnknownConfigurationKeyError,
 )
 
-from tablestore_engine.errors import StorageError
+from tablestore_engine.errors import StorageError, StoreAnswerUnknown
 from tablestore_engine.fileio.storage_errors import missing_file
 
 _CODE = re.compile(r"<Code>([A-Za-z0-9]+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]{1,300})</Message>")
-_STATUS = re.compile(r"\b(?:status|Status|HTTP status)[^0-9]{0,25}([1-5][0-9]{2})\b")
-_BUSY = ("SlowDown", "ServiceUnavailable", "TooManyRequests", "ServerBusy", "RequestLimitExceeded")
 _NO_BUCKET, _MOVED = "NoSuchBucket", "PermanentRedirect"
 _FIXES = {
     _NO_BUCKET: "create the bucket, or correct its name in `warehouse`",
@@ -43,28 +41,14 @@ _FIXES = {
 }
 
 
-class StoreAnswerUnknown(OSError):
-    """The answer of a request is missing or says nothing about what was done. `is_busy`: the store asks for a pause."""
-
-    def __init__(self, path: str, why: str, *, is_busy: bool) -> None:
-        super().__init__(f"{path}: {why}")
-        self.is_busy = is_busy
-
-
 @dataclass(frozen=True)
 class StoreAnswer:
-    """What the client repeats of an answer: the store's error code as `reason`, `message`, the HTTP `status`."""
+    """What the client repeats of an answer: the store's error code as `reason`, `message`."""
 
     reason: str
     message: str
-    status: str
     says_redirect: bool
     names_metadata: bool
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether the store asks for a pause."""
-        return self.reason in _BUSY or self.status in ("429", "503")
 
     @property
     def why(self) -> str:
@@ -77,13 +61,12 @@ class StoreAnswer:
 def read_answer(error: BaseException) -> StoreAnswer:
     """obstore gives the store's answer as text alone; everything that is decided by it is read here."""
     text = str(error)
-    code, message, status = _CODE.search(text), _MESSAGE.search(text), _STATUS.search(text)
+    code, message = _CODE.search(text), _MESSAGE.search(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = (lines[0] if lines else type(error).__name__)[:300]
     return StoreAnswer(
         reason=code[1] if code is not None else "",
         message=message[1] if message is not None else first,
-        status=status[1] if status is not None else "",
         says_redirect="redirect" in text.lower(),
         names_metadata="169.254.169.254" in text,
     )
@@ -113,7 +96,17 @@ def explained_store(path: str) -> Iterator[None]:
         answer = read_answer(error)
         if answer.reason in _FIXES or answer.says_redirect or answer.names_metadata:
             raise _refused(path, answer) from error
-        raise StoreAnswerUnknown(path, answer.why, is_busy=answer.is_busy) from error
+        raise answer_unknown(path, answer.why) from error
+
+
+def answer_unknown(path: str, why: str) -> StoreAnswerUnknown:
+    """TS1266."""
+    return StoreAnswerUnknown(
+        "TS1266",
+        f"the object store gave no clear answer for {path}",
+        why=why,
+        fix="check the network, and `endpoint` if it is set; then run the same command again: it finds what was done",
+    )
 
 
 def is_range_refused(error: BaseException) -> bool:

@@ -23,11 +23,11 @@ import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import AzureStore
 
-from tablestore_engine.errors import NotFound
+from tablestore_engine.errors import NotFound, StoreAnswerUnknown
 from tablestore_engine.fileio.base import FileStatus, SeenFile
 from tablestore_engine.fileio.object_clients import Clients, ObjectStore, connect
 from tablestore_engine.fileio.object_errors import (
-    StoreAnswerUnknown,
+    answer_unknown,
     explained_store,
     is_range_refused,
     read_answer,
@@ -83,7 +83,7 @@ class ObjectFileIO:
 
     def _repeated(self, path: str, work: Callable[[], T]) -> T:
         """`work` until it has a clear answer; REQUIRES that doing it twice is the same as once."""
-        problem = StoreAnswerUnknown(path, "it was not asked", is_busy=False)
+        problem = answer_unknown(path, "it was not asked")
         for turn in range(1, _ATTEMPTS + 1):
             try:
                 with explained_store(path):
@@ -94,7 +94,7 @@ class ObjectFileIO:
                 AlreadyExistsError,
                 PreconditionError,
             ) as conflict:  # of a call without a condition: two at once
-                problem = StoreAnswerUnknown(path, read_answer(conflict).why, is_busy=True)
+                problem = answer_unknown(path, read_answer(conflict).why)
             if turn < _ATTEMPTS:
                 self._pause(turn)
         raise problem
@@ -243,7 +243,7 @@ class ObjectFileIO:
             if found is not None:
                 return found == token
             self._pause(turn)  # a conflict of two puts, or a lost request: the same claim again
-        raise problem or StoreAnswerUnknown(path, "the store reports a conflict, and no object", is_busy=True)
+        raise problem or answer_unknown(path, "the store reports a conflict, and no object")
 
     def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
         """A conditional put on the marks of `seen`; one whose answer was lost is recognised by its token.
@@ -271,7 +271,7 @@ class ObjectFileIO:
                     raise problem  # a put without an answer may have landed, and been replaced since
                 return False
             self._pause(turn)  # a conflict of two puts, or a lost request: the same put again
-        raise problem or StoreAnswerUnknown(path, "the store reports a conflict, and no change", is_busy=True)
+        raise problem or answer_unknown(path, "the store reports a conflict, and no change")
 
     def _has_changed(self, path: str, seen: SeenFile) -> bool:
         try:

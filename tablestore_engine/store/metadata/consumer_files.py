@@ -44,7 +44,9 @@ class ConsumerStore:
         for look in range(_LOOKS):
             try:
                 found = decode_consumer(self.fileio.read(path))
-                is_foreign = is_of_another(self.fileio, found.table, self.guard.identity)
+                is_foreign = is_of_another(
+                    self.fileio, self.layout.location, found.table, self.guard.identity
+                )
                 return None if is_foreign else replace(found, table=None)
             except NotFound:
                 return None

@@ -82,12 +82,18 @@ def _is_no_table(first: FirstSchema) -> bool:
         return False  # damaged: a table, which says so when it is read
 
 
-def is_of_another(fileio: FileIO, said: object, identity: str | None) -> bool:
+def is_of_another(fileio: FileIO, location: str, said: object, identity: str | None) -> bool:
     """Whether `said`, the value of TABLE_KEY, names another table; None, when nothing is said, does not.
 
     With folders never: a dropped table leaves no files under its name, and a lost first schema hides no rows.
+    Raises FixData when the first schema is damaged: then the identity is wrong, and what is said may be this table's.
     """
-    return fileio.folders is None and None not in (said, identity) and said != identity
+    if fileio.folders is not None or None in (said, identity) or said == identity:
+        return False
+    first = find_first_schema(fileio, location)
+    if first is not None and not is_held(first.data):
+        decode_schema(first.data, first.path)
+    return True
 
 
 def with_table(identity: str | None) -> Mapping[str, str]:

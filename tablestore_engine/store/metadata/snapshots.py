@@ -58,7 +58,8 @@ class SnapshotStore:
 
     def is_foreign(self, snapshot: Snapshot) -> bool:
         """Whether it names another table than this one."""
-        return is_of_another(self.fileio, (snapshot.properties or {}).get(TABLE_KEY), self.identity)
+        said = (snapshot.properties or {}).get(TABLE_KEY)
+        return is_of_another(self.fileio, self.layout.location, said, self.identity)
 
     def find_latest(self) -> Snapshot | None:
         """The newest snapshot, or None when nothing was committed."""

@@ -382,7 +382,7 @@ def _read_outcomes(context: TableContext, name: str) -> tuple[StoredOutcome, ...
             data = fileio.read(file.path)
             verify_checksum(data, "outcome file", file.path, again=_TEST_AGAIN)
             value = parse_object(data)
-            if is_of_another(context.fileio, value.get(TABLE_KEY), context.guard.identity):
+            if is_of_another(fileio, context.layout.location, value.get(TABLE_KEY), context.guard.identity):
                 continue
             test, status, details = (str(value[key]) for key in ("test", "status", "details"))
             outcome = StoredOutcome(test, status, details, int(value["timeMillis"]))

@@ -417,16 +417,25 @@ def test_a_claim_never_replaces_a_snapshot_of_its_own_table(
     assert store.read(path) == before
 
 
+@pytest.mark.parametrize(
+    ("damaged", "code"),
+    [(lambda whole: whole[:1], "TS1111"), (lambda whole: whole.replace(b'"id"', b'"ie"', 1), "TS1160")],
+    ids=["torn", "changed"],
+)
 def test_a_damaged_first_schema_is_an_error_and_no_empty_table(
-    store: MemoryFileIO, names: FilesystemCatalog
+    store: MemoryFileIO, names: FilesystemCatalog, damaged: Callable[[bytes], bytes], code: str
 ) -> None:
-    """The identity changes with the file, so the snapshots look like another table's: reading and `verify` tell."""
+    """The identity changes with the file, so the snapshots look like another table's: reading and `verify` tell.
+
+    The newest schema, which readers take, is another file.
+    """
     make(names, 1, 2)
     first = TableLayout(PLACE).schema_path(0)
+    whole = store.read(first)
     store.delete(first)
-    store.write(first, b"{")
+    store.write(first, damaged(whole))
     opened = catalog(store).store(NAME)
-    assert [one.split(" ")[:2] for one in verify_table(opened.context)] == [["schema-0:", "TS1111"]]
+    assert [one.split(" ")[:2] for one in verify_table(opened.context)] == [["schema-0:", code]]
     with pytest.raises(TablestoreError) as told:
         rows_of(opened)
-    assert told.value.code == "TS1111"
+    assert told.value.code == code
