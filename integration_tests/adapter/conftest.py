@@ -20,6 +20,7 @@ from dbt.cli.main import dbtRunner, dbtRunnerResult
 
 from dbt.adapters.tablestore.credentials import TablestoreCredentials, describe_warehouse
 from dbt.adapters.tablestore.engines import get_engine
+from integration_tests.warehouse_address import warehouse_address
 from tablestore_engine.api import Engine
 
 SOURCE = Path(__file__).parent.parent
@@ -34,7 +35,7 @@ class Shop:
         self.folder = folder
         self.output: dict[str, Any] = {
             "type": "tablestore",
-            "warehouse": "./warehouse",
+            "warehouse": warehouse_address("./warehouse"),
             "schema": "demo",
             "threads": 2,
             "spark": {"master": "local[2]", "conf": {"spark.sql.shuffle.partitions": "2"}},

@@ -11,6 +11,7 @@ from dbt.tests.fixtures.project import *  # noqa: F403 - the fixtures of dbt-tes
 
 from integration_tests.conformance.record import Recorder
 from integration_tests.conformance.selection import is_selected
+from integration_tests.warehouse_address import warehouse_address
 
 HERE = Path(__file__).parent
 # Thousands of queries over a few rows: generating code, planning again and shuffling in parallel would only cost time.
@@ -40,7 +41,7 @@ def tablestore_target(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
         "type": "tablestore",
         "user": "dbt",
         "threads": 2,
-        "warehouse": str(tmp_path_factory.mktemp("warehouse")),
+        "warehouse": warehouse_address(str(tmp_path_factory.mktemp("warehouse"))),
         "spark": {"master": "local[2]", "conf": SPARK_CONF},
     }
 

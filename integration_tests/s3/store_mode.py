@@ -3,7 +3,8 @@
 Usage      python -m integration_tests.s3.store_mode --faults 0.02 --kill-seconds 5 pytest tests/unit/store
 Steps      1 a server whose bucket is a folder  2 the program makes its temporary folders in that bucket, so that it
            finds the files of the engine where it expects them  3 each LocalFileIO that the program imports is a FileIO
-           that sends requests for the same names  4 on demand a proxy injects faults, and the server is killed
+           that sends requests for the same names; dbt's suites get addresses of warehouses in the bucket
+           4 on demand a proxy injects faults, and the server is killed
 INVARIANT  the disk is what a test looks at; every byte that the engine reads or writes goes over HTTP.
 INVARIANT  faults depend on the seed and the request alone; kills of the server come at random moments of the seed.
 LIMITS     what only folders can do is refused or done in another way there.
@@ -27,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from integration_tests.s3.fault_proxy import FaultProxy, Kind, seeded
+from integration_tests.warehouse_address import ADDRESS_ENV
 from tablestore_engine.devservers.s3_requests import REGION
 from tablestore_engine.devservers.s3_server import S3ServerInfo, make_bucket, start_s3_server, stop_s3_server
 from tablestore_engine.errors import FixRequest, RetryError
@@ -109,9 +111,11 @@ def store_world(seed: int, faults: float, kill_seconds: float) -> Iterator[Store
             make_bucket(info, _BUCKET)
             plan = seeded(seed, faults, _FAULTS)
             with FaultProxy(info.url, plan) as proxy, _killed(info, seed, kill_seconds) as kills:
+                url = proxy.url if faults or kill_seconds else info.url
                 world = StoreWorld(
                     {
-                        ENDPOINT_ENV: proxy.url if faults or kill_seconds else info.url,
+                        ENDPOINT_ENV: url,
+                        ADDRESS_ENV: f"s3://{_BUCKET}/addresses?endpoint={url}&region={REGION}",
                         FOLDER_ENV: str(Path(info.data_dir) / "objects" / _BUCKET),
                         "AWS_ACCESS_KEY_ID": info.access_key,
                         "AWS_SECRET_ACCESS_KEY": info.secret_key,
@@ -172,7 +176,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("module", help="pytest, or a module with a main")
     parser.add_argument("rest", nargs=argparse.REMAINDER)
     given = parser.parse_args(arguments)
-    plugin = ["-p", "integration_tests.s3.store_mode_plugin"] if given.module == "pytest" else []
+    plugin = (
+        ["-p", "integration_tests.s3.store_mode_plugin", "-m", "not folders"]
+        if given.module == "pytest"
+        else []
+    )
     with store_world(given.seed, given.faults, given.kill_seconds) as world:
         done = world.run(given.module, *plugin, *given.rest)
     print(

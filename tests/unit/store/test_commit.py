@@ -135,6 +135,7 @@ def test_a_claim_that_failed_before_it_began_is_made_again(tmp_path: Path) -> No
     assert open_table(tmp_path).verify() == ()
 
 
+@pytest.mark.folders
 def test_an_unknown_outcome_is_said_and_nothing_is_deleted(tmp_path: Path) -> None:
     """Neither the claim answers nor the read-back: TS1306, all files stay, and the same call later finds its commit."""
     put(make_table(tmp_path), row(1))

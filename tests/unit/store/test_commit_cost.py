@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.testing.faults import FaultyFileIO
@@ -77,6 +79,7 @@ def test_a_commit_costs_the_same_in_any_number_of_buckets(tmp_path: Path) -> Non
     assert _cost_in(tmp_path / "wide", 40) == _cost_in(tmp_path / "narrow", 4)
 
 
+@pytest.mark.folders
 def test_a_commit_looks_at_its_table_a_bounded_number_of_times(tmp_path: Path) -> None:
     """What one commit and its expiry ask through a handle that stays open, which an object store bills one by one.
 

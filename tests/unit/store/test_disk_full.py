@@ -88,6 +88,7 @@ def _files(root: Path) -> set[str]:
     }
 
 
+@pytest.mark.folders
 @pytest.mark.parametrize("buckets", ["1", "4"])
 def test_a_full_disk(small_disk: Path, buckets: str) -> None:
     """The write is TS1261 with the path; files and rows are as before; then compaction and writes go on."""
@@ -111,6 +112,7 @@ def test_a_full_disk(small_disk: Path, buckets: str) -> None:
     assert len(rows_of(store)) == len(rows) + 1
 
 
+@pytest.mark.folders
 def test_a_full_disk_while_rows_are_replaced(small_disk: Path) -> None:
     """Without vectors a file that loses rows is written anew; when the new rows find no room, that one goes too."""
     store = make_table(small_disk, keys=(), options={"deletion-vectors.enabled": "false"})
@@ -124,6 +126,7 @@ def test_a_full_disk_while_rows_are_replaced(small_disk: Path) -> None:
         assert rows_of(open_table(small_disk)) == rows
 
 
+@pytest.mark.folders
 @pytest.mark.parametrize("act", ["put", "compact", "replace"])
 def test_whatever_file_finds_no_room(small_disk: Path, act: str) -> None:
     """From no free page on, one more each time: data, vectors, manifests, lists and the snapshot itself fail in turn,
@@ -173,6 +176,7 @@ def _shop(folder: Path) -> Engine:
     return engine
 
 
+@pytest.mark.folders
 def test_what_frees_room_works_on_a_full_disk(small_disk: Path) -> None:
     """With not one free page: rows are read, writes and compaction are TS1261, a staged snapshot and a table can be
     dropped, and what that freed is enough to go on while the disk is as full as before.
@@ -200,6 +204,7 @@ def test_what_frees_room_works_on_a_full_disk(small_disk: Path) -> None:
     assert again.store.verify(deep=True) == ()
 
 
+@pytest.mark.folders
 def test_commands_on_a_full_disk(small_disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Commands that read work, those that write say TS1261, and `sql` drops a table: it needs no Spark for that."""
     _needs_a_small_disk(small_disk)

@@ -86,6 +86,7 @@ def test_a_claim_never_lands_in_the_table_that_took_the_name(
     assert fresh.verify() == ()
 
 
+@pytest.mark.folders
 @pytest.mark.parametrize("point", LATE)
 def test_a_dropped_table_does_not_come_back(tmp_path: Path, point: str) -> None:
     """DROP under a running writer: it is refused; the name is free, for CREATE and for RENAME."""
@@ -157,6 +158,7 @@ def test_rows_made_for_one_table_are_not_written_into_another(tmp_path: Path) ->
     assert store.latest() is None
 
 
+@pytest.mark.folders
 def test_each_creation_is_another_identity(tmp_path: Path) -> None:
     """The same columns and options, made twice: two tables. The identity is that of the returned schema, and stays
     through changes and a rename; tables of other engines have one too.
@@ -193,6 +195,7 @@ def test_a_rollback_does_not_touch_the_new_table(tmp_path: Path) -> None:
 # ---- removal of what nobody uses ---------------------------------------------------------------------------
 
 
+@pytest.mark.folders
 def test_only_the_very_table_that_nobody_used_is_removed(tmp_path: Path) -> None:
     """Unused: removed. Of another identity, with a snapshot, with a stage, with a claim on the way: it stays."""
     catalog = catalog_of(tmp_path)
@@ -235,6 +238,7 @@ def test_the_refused_first_writer_leaves_the_other_its_table(tmp_path: Path, poi
         assert catalog.list_tables("demo") == ()
 
 
+@pytest.mark.folders
 def test_a_claim_between_look_and_removal_is_put_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +256,7 @@ def test_a_claim_between_look_and_removal_is_put_back(
     assert rows_of(open_table(tmp_path)) == [row(1)]
 
 
+@pytest.mark.folders
 def test_a_folder_with_snapshots_but_no_schema_is_no_place_for_a_table(tmp_path: Path) -> None:
     """What a writer of an earlier version left behind is refused by name, not taken for rows of the new table."""
     make(tmp_path)
@@ -272,6 +277,7 @@ class DroppingFileIO(LocalFileIO):
             catalog_of(Path(self.root)).drop_table(NAME)
 
 
+@pytest.mark.folders
 def test_a_folder_that_goes_away_under_a_write_is_a_dropped_table(tmp_path: Path) -> None:
     """The file system's raw error is told as what happened: TS1365, nothing committed."""
     make(tmp_path)

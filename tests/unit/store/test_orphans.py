@@ -56,6 +56,7 @@ def test_what_nobody_names_goes_and_all_the_rest_reads_as_before(tmp_path: Path)
     assert rows_of(store)
 
 
+@pytest.mark.folders
 def test_fresh_files_stay_for_a_day(tmp_path: Path) -> None:
     """Who is still writing has time; the clock of the table decides, to the millisecond."""
     store = history(tmp_path)
@@ -110,6 +111,7 @@ def test_a_writer_that_slept_through_a_cleaning_is_refused(tmp_path: Path, stage
     assert store.verify() == ()
 
 
+@pytest.mark.folders
 def test_a_claim_on_its_way_is_waited_for(tmp_path: Path) -> None:
     """While its temporary file is there and young, nothing but old temporary files goes; a dead one goes itself."""
     store = history(tmp_path)
@@ -130,6 +132,7 @@ def test_a_claim_on_its_way_is_waited_for(tmp_path: Path) -> None:
     assert strays(store) == set()
 
 
+@pytest.mark.folders
 def test_what_is_not_the_tables_is_passed_by(tmp_path: Path) -> None:
     """Links, folders behind links, other names, other users' files, other folders; empty bucket folders go."""
     store = history(tmp_path)

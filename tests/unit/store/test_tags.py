@@ -169,6 +169,7 @@ def test_an_expired_base_is_no_rollback(tmp_path: Path, monkeypatch: pytest.Monk
     assert store.snapshots.list_ids() == (3 + more,)
 
 
+@pytest.mark.folders
 def test_a_number_that_has_expired_is_not_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
