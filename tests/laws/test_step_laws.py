@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tablestore_engine.format.data_file import DataFileMeta
@@ -19,6 +20,7 @@ from tablestore_engine.store.files.data_files import RunRows
 from tablestore_engine.store.merge.hidden_positions import merged_positions
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import read_batches
+from tablestore_engine.testing.memory_store import MemoryFileIO
 from tests.unit.store.bucket_world import Row, World, make_schema
 
 _SHAPES = {
@@ -107,11 +109,19 @@ def _leave(world: World, rows: Sequence[tuple[int, int, Row]]) -> None:
 
 
 def _run(
-    shape: str, options: dict[str, str], work: list[tuple[str, list[tuple[int, int, int]]]]
+    shape: str,
+    options: dict[str, str],
+    work: list[tuple[str, list[tuple[int, int, int]]]],
+    *,
+    has_folders: bool = True,
 ) -> list[_Seen]:
     columns, keys = _SHAPES[shape]
+    schema = make_schema(columns, keys, {**_OPTIONS, **options})
     with tempfile.TemporaryDirectory() as folder:
-        world = World(Path(folder), make_schema(columns, keys, {**_OPTIONS, **options}))
+        world = World(Path(folder), schema)
+        if not has_folders:
+            objects = MemoryFileIO(folder, itertools.count(1).__next__)
+            world = World(Path(folder), schema, open_fileio=lambda _: objects)
         changes = [change for kind, batch in work if (change := _do(world, shape, kind, batch)) is not None]
         return [_see(world, change) for change in changes]
 
@@ -122,14 +132,23 @@ def _run(
     st.sampled_from([{}, {"sequence.field": "at"}, {"changelog-producer.row-deduplicate": "true"}]),
     _WORK,
     st.integers(1, 12),
+    st.booleans(),
 )
+@example("number", {}, [("upsert", [(0, 0, 0), (1, 0, 0), (2, 0, 0)])], 1, False)
 def test_any_step_leaves_what_one_step_leaves(
-    shape: str, options: dict[str, str], work: list[tuple[str, list[tuple[int, int, int]]]], step: int
+    shape: str,
+    options: dict[str, str],
+    work: list[tuple[str, list[tuple[int, int, int]]]],
+    step: int,
+    has_folders: bool,
 ) -> None:
-    """Upserts, deletes, overwrites, level 0 and folds: equal rows, numbers, statistics, vectors and changelogs."""
+    """Upserts, deletes, overwrites, level 0 and folds: equal rows, numbers, statistics, vectors and changelogs.
+
+    A store without folders gives what a disk gives.
+    """
     whole = _run(shape, options, work)
     with patch.object(row_budget, "STEP_ROWS", step):
-        assert _run(shape, options, work) == whole
+        assert _run(shape, options, work, has_folders=has_folders) == whole
 
 
 @settings(max_examples=5, deadline=None)

@@ -93,7 +93,8 @@ def merge_batch(
                 run.add(settled.run)
                 held = _log_on(log, settled.log, held, may_copy=not tally.steps or not state.files)
                 tally.add(settled)
-            if held is not None and files.fileio.folders is None and held.rows.nbytes <= COPY_BYTES_MIN:
+            is_small = held is not None and tally.steps == 1 and held.rows.nbytes <= COPY_BYTES_MIN
+            if held is not None and is_small and files.fileio.folders is None:
                 log.add(held)  # a copy by the store would have to wait for the run
                 held = None
             files.fileio.run_together([run.finish, log.finish])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND, DataFileMeta
 from tablestore_engine.format.data_type import DataField
@@ -51,6 +52,7 @@ class World:
     schema: TableSchema
     state: BucketState = field(default_factory=lambda: BucketState((), bytes(12), "", 0))
     cache: KeyCache = field(default_factory=KeyCache)
+    open_fileio: Callable[[str], FileIO] = LocalFileIO
 
     @property
     def task_table(self) -> TaskTable:
@@ -60,7 +62,7 @@ class World:
     @property
     def access(self) -> FileAccess:
         """Real files, real clock."""
-        return FileAccess(LocalFileIO(str(self.root)), SYSTEM, self.cache)
+        return FileAccess(self.open_fileio(str(self.root)), SYSTEM, self.cache)
 
     @property
     def files(self) -> DataFiles:
@@ -149,7 +151,8 @@ class World:
     def physical(self, meta: DataFileMeta) -> list[Row]:
         """All rows of a file with all its columns, deleted ones included."""
         path = self.task_table.layout.data_file("", self.state.bucket, meta.file_name)
-        return list(pq.ParquetFile(path).read().to_pylist())
+        with self.access.fileio.open_input(str(path)) as file:
+            return list(pq.ParquetFile(file).read().to_pylist())
 
     def numbers(self) -> dict[str, int]:
         """Row text → sequence number, of visible rows."""
