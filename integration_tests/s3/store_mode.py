@@ -176,11 +176,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("module", help="pytest, or a module with a main")
     parser.add_argument("rest", nargs=argparse.REMAINDER)
     given = parser.parse_args(arguments)
-    plugin = (
-        ["-p", "integration_tests.s3.store_mode_plugin", "-m", "not folders"]
-        if given.module == "pytest"
-        else []
-    )
+    plugin = ["-p", "integration_tests.s3.store_mode_plugin"] if given.module == "pytest" else []
     with store_world(given.seed, given.faults, given.kill_seconds) as world:
         done = world.run(given.module, *plugin, *given.rest)
     print(
