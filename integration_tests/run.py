@@ -27,6 +27,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from integration_tests import durations
@@ -73,7 +74,23 @@ NIGHTLY: dict[str, list[str]] = {
     "s3": ["integration_tests/s3"],
     "soak": ["integration_tests/soak"],
     "unit": ["tests"],
+    "store unit": [
+        *("tests/unit/store", "tests/unit/api", "tests/unit/catalog", "tests/unit/ingest", "tests/unit/log"),
+        *(
+            "tests/unit/sql",
+            "tests/unit/stream",
+            "tests/crash",
+            "tests/laws",
+            "tests/model",
+            "-m",
+            "not nightly",
+        ),
+    ],
+    "store adapter": ["integration_tests/adapter", "-m", "not nightly"],
+    "store conformance": ["integration_tests/conformance", "-m", "not whole"],
+    "store kills": ["integration_tests/kills/test_killed_build.py"],
 }
+OVER_STORE = "store "  # suites of this name run over an S3 server, with the doses of the day
 SEED_VARIABLE, FIXED_SEED = "TABLESTORE_SEED", "20261125"
 KEPT = ROOT / "build" / "test-durations.json"
 JOBS_MAX = 4
@@ -145,18 +162,27 @@ def _run_suite(name: str, arguments: list[str], together: bool) -> Outcome:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         report, log = Path(folder) / "report.xml", Path(folder) / "output.txt"
-        command = [sys.executable, "-m", "pytest", *arguments, f"--junitxml={report}", "--durations=5"]
+        command = [*_runner(name), *arguments, f"--junitxml={report}", "--durations=5"]
+        environment = dict(os.environ)
+        if name.startswith(OVER_STORE):
+            environment.pop(NIGHTLY_VARIABLE, None)
+        run = partial(subprocess.run, command, cwd=ROOT, check=False, env=environment)
         if together:
             with log.open("wb") as output:
-                done = subprocess.run(command, cwd=ROOT, check=False, stdout=output, stderr=subprocess.STDOUT)
+                done = run(stdout=output, stderr=subprocess.STDOUT)
         else:
             print(f"\n=== {name}", flush=True)
-            done = subprocess.run(command, cwd=ROOT, check=False)
+            done = run()
         outcome = _read_outcome(name, report, done.returncode, time.monotonic() - started)
         if together:
             with _SHOW:
                 print(f"\n=== {name}\n{log.read_text(errors='replace')}", flush=True)
     return outcome
+
+
+def _runner(name: str) -> list[str]:
+    over = ["integration_tests.s3.store_mode"] if name.startswith(OVER_STORE) else []
+    return [sys.executable, "-m", *over, "pytest"]
 
 
 def _read_outcome(name: str, report: Path, code: int, seconds: float) -> Outcome:

@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from integration_tests.warehouse_address import warehouse_address
 from tablestore_demo.dbt_session import DbtSession
 from tablestore_demo.demo_place import DemoPlace
 from tablestore_demo.feed import day_events, load_flights
@@ -70,16 +71,18 @@ class Project:
 
     folder: Path
     url: str
+    warehouse: str
 
     @classmethod
     def make(cls, folder: Path, url: str, name: str) -> Project:
         """A copy of the demo's project whose topics carry `name`."""
         folder.mkdir()
-        write_project(folder, DemoPlace.of_folder(folder), url)
+        warehouse = warehouse_address(str(folder / "warehouse"))
+        write_project(folder, DemoPlace(warehouse, folder / "warehouse"), url)
         for model in (folder / "models").rglob("*.sql"):
             text = model.read_text()
             model.write_text(text.replace("kafka_topic='", f"kafka_topic='{name}_"))
-        return cls(folder, url)
+        return cls(folder, url, warehouse)
 
     def add_column(self) -> None:
         """From now on the model of the delays has one column more."""
@@ -101,9 +104,7 @@ class Project:
     def engine(self) -> Engine:
         """A handle of its own, so that nothing is remembered from before the kill."""
         settings = SparkSettings(master="local[2]")
-        return Engine(
-            str(self.folder / "warehouse"), spark=settings, log={"kafka.bootstrap.servers": self.url}
-        )
+        return Engine(self.warehouse, spark=settings, log={"kafka.bootstrap.servers": self.url})
 
     def feed(self, events: pa.Table, day: int) -> None:
         """Put one day into the source table."""
