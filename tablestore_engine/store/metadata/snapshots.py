@@ -72,12 +72,25 @@ class SnapshotStore:
     def find_latest_from(self, hint: int | None) -> Snapshot | None:
         """As find_latest, with a hint that was read already; None: without one."""
         if hint is not None:
-            found = self.find_file(self._walk_from(hint))
+            found = self._newest_from(hint)
             if found is not None:
                 return found
         # one may be rolled back while we look, or be another table's
         newest_first = (self.find(number) for number in reversed(self.list_ids()))
         return next((snapshot for snapshot in newest_first if snapshot is not None), None)
+
+    def _newest_from(self, at: int) -> Snapshot | None:
+        """The snapshot before the first number that is missing behind `at`."""
+        if self.fileio.folders is not None:
+            return self.find_file(self._walk_from(at))
+        while True:  # a look is a request, as is a read: all at once
+            looks = [partial(self.find_file, number) for number in range(at, at + 3)]
+            here, following, second = self.fileio.run_together(looks)
+            if following is None:
+                return here
+            if second is None:
+                return following
+            at += 2
 
     def _walk_from(self, at: int) -> int:
         """The number before the first one that is missing behind `at`."""
@@ -264,8 +277,8 @@ class SnapshotStore:
         return self.is_foreign(decode_snapshot(data))
 
     def _listed(self) -> list[tuple[int, FileStatus]]:
-        found = self._files()
-        floor = self.find_floor()
+        looks: list[Callable[[], Any]] = [self._files, self.find_floor]
+        found, floor = self.fileio.run_together(looks)
         return [(number, status) for number, status in found if number >= floor]
 
     def _files(self) -> list[tuple[int, FileStatus]]:
@@ -276,6 +289,8 @@ class SnapshotStore:
         ]
         found.sort(key=lambda one: one[0])
         if self.fileio.folders is None:
+            ends = {status.path: status for _, status in (*found[:1], *found[-1:])}
+            self.fileio.run_together([partial(self._decode, status) for status in ends.values()])
             while found and self._decode(found[-1][1]) is None:
                 found.pop()
             while found and self._decode(found[0][1]) is None:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 
 from tablestore_engine.errors import (
     FixData,
@@ -228,10 +229,9 @@ class Staging:
             )
         return found
 
-    def is_out(self, name: str) -> bool:
+    def is_out(self, staged: StagedSnapshot) -> bool:
         """Whether main has its commit already, and only the log and the branch are left to do."""
-        staged = self.find(name)
-        return staged is not None and self._find_in_main(staged) is not None
+        return self._find_in_main(staged) is not None
 
     def publish(self, name: str, *, keep: bool = False, only: str | None = None) -> CommitReport:
         """Make it main's next snapshot; `keep` leaves the branch, for a caller who still has to send its log.
@@ -335,9 +335,9 @@ def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
     ids = branch.snapshots.list_ids()
     if not ids:
         return None
-    newest, base = branch.snapshots.find(ids[-1]), None
-    if len(ids) > 1:
-        base = branch.snapshots.find(ids[-2])
+    looks = [partial(branch.snapshots.find, number) for number in ids[:-3:-1]]
+    newest, *bases = context.fileio.run_together(looks)
+    base = bases[0] if bases else None
     if newest is None or (newest.id > 1) != (base is not None):
         return None  # one of the two is not there yet, or not any more
     based = _based_path(branch.layout)

@@ -79,7 +79,7 @@ class StagedTableSwaps:
         self.clear(identifier)
         staging = self.warehouse.stores.get(identifier).staging
         for staged in staging.list_all():
-            if staged.name.startswith(_AT_ONCE) and staging.is_out(staged.name):
+            if staged.name.startswith(_AT_ONCE) and staging.is_out(staged):
                 staging.discard(staged.name)
 
     def _begin(self, identifier: Identifier, spec: WriteSpec) -> tuple[Identifier, WriteSpec]:

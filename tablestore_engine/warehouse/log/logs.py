@@ -109,14 +109,18 @@ class Logs:
     def check_staged(self, identifier: Identifier, stage: str) -> None:
         """The same before the claim of a staged snapshot, which may bring the log, unless it is out. Raises TS1082."""
         store = self._stores.find(identifier)
-        if store is None or store.staging.find(stage) is None or store.staging.is_out(stage):
+        staged = None if store is None else store.staging.find(stage)
+        if store is None or staged is None or store.staging.is_out(staged):
             return
-        schema = store.schema if TableTraits(store.schema).has_log else store.on_staged(stage).schema
+        is_as_main = staged.base is not None and staged.snapshot.schema_id == staged.base.schema_id
+        wanted = store.schema if is_as_main else store.on_staged(stage).schema
         try:
-            publisher = self.find_publisher(identifier, schema)
+            publisher = self.find_publisher(
+                identifier, store.schema if TableTraits(store.schema).has_log else wanted
+            )
             if publisher is not None:
                 publisher.check(store)
-                self.check_schema(identifier, store.on_staged(stage).schema)
+                self.check_schema(identifier, wanted)
         except TablestoreError as error:
             raise unready_log(str(identifier), stage, error) from error
 
