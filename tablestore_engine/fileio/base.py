@@ -47,7 +47,8 @@ T = TypeVar("T")
 class FileStatus:
     """One entry of a listing: `name` without folder, `size_bytes`, `modified_ms` epoch milliseconds.
 
-    `is_plain` is false for links and devices, `owner` the user id where the store has users.
+    `is_plain` is false for links and devices, `owner` the user id where the store has users. `mark`: another one for
+    other content, where the store has such (entity tags); its times may be whole seconds.
     """
 
     path: str
@@ -57,6 +58,7 @@ class FileStatus:
     is_dir: bool
     is_plain: bool = True
     owner: int | None = None
+    mark: str | None = None
 
 
 @dataclass(frozen=True)

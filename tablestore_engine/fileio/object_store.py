@@ -165,6 +165,7 @@ class ObjectFileIO:
                 one["size"],
                 int(one["last_modified"].timestamp() * 1000),
                 is_dir=False,
+                mark=one["e_tag"],
             )
             for one in found["objects"]
             if one["path"] != key

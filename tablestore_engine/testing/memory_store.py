@@ -108,7 +108,7 @@ class MemoryFileIO:
                 (name[len(start) :], one) for name, one in self.objects.items() if name.startswith(start)
             ]
         files = {
-            name: FileStatus(start + name, name, len(one.data), one.modified_ms, is_dir=False)
+            name: FileStatus(start + name, name, len(one.data), one.modified_ms, is_dir=False, mark=one.mark)
             for name, one in inside
             if "/" not in name
         }

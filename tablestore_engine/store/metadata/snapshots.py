@@ -34,15 +34,15 @@ _KNOWN_MAX = 16
 
 @dataclass(frozen=True)
 class SnapshotStore:
-    """The snapshots of one table and branch; without an `identity` all of the folder. `_decoded` knows files by name,
-    time and size: a rollback may make the same name again with other content. `_known` are the last ones that were
-    read, by number and uuid.
+    """The snapshots of one table and branch; without an `identity` all of the folder. `_decoded` knows files by their
+    rows in the listing: a rollback may make the same name again with other content. `_known` are the last ones that
+    were read, by number and uuid.
     """
 
     fileio: FileIO
     layout: TableLayout
     identity: str | None = None
-    _decoded: dict[tuple[str, int, int], Snapshot] = field(default_factory=dict, compare=False, repr=False)
+    _decoded: dict[FileStatus, Snapshot] = field(default_factory=dict, compare=False, repr=False)
     _known: dict[tuple[int, str], Snapshot] = field(default_factory=dict, compare=False, repr=False)
 
     # ---- reading -------------------------------------------------------------------------------------------
@@ -298,16 +298,15 @@ class SnapshotStore:
         return found
 
     def _decode(self, status: FileStatus) -> Snapshot | None:
-        key = (status.name, status.modified_ms, status.size_bytes)
-        if key not in self._decoded:
+        if status not in self._decoded:
             try:
                 found = decode_snapshot(self.fileio.read(status.path), status.path)
             except NotFound:
                 return None
             if self.is_foreign(found):
                 return None  # not kept: what replaces it may have the same time and size
-            self._decoded[key] = found
-        return self._decoded[key]
+            self._decoded[status] = found
+        return self._decoded[status]
 
     def _read_hint(self, path: str) -> int | None:
         try:

@@ -439,3 +439,19 @@ def test_a_damaged_first_schema_is_an_error_and_no_empty_table(
     with pytest.raises(TablestoreError) as told:
         rows_of(opened)
     assert told.value.code == code
+
+
+def test_a_snapshot_that_takes_the_number_of_a_rolled_back_one_is_read_anew() -> None:
+    """At the same time, with the same size: the times of a store may be whole seconds."""
+    store = MemoryFileIO("mem://warehouse", lambda: 1_700_000_000_000)
+    names = catalog(store)
+    names.create_database("demo")
+    make(names, 1)
+    put(names.store(NAME), row(2))
+    reader = names.store(NAME).snapshots
+    before, old = reader.list_newest_first()[0], reader.list_all()[-1]
+    names.store(NAME).rollback(old.id - 1)
+    put(names.store(NAME), row(3))
+    after = reader.list_newest_first()[0]
+    assert replace(after, mark=before.mark) == before
+    assert reader.list_all()[-1].uuid != old.uuid

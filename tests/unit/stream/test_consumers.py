@@ -84,6 +84,7 @@ def test_a_commit_that_expiry_overtook_is_an_error(store: TableStore) -> None:
         stream.commit()
 
 
+@pytest.mark.folders
 def test_progress_of_another_engine_counts(store: TableStore) -> None:
     """Their file knows whole snapshots; where they moved a consumer of ours on, our position is void."""
     file = file_of(store, "flink")
@@ -182,6 +183,7 @@ def test_two_threads_commit(store: TableStore) -> None:
     assert store.context.consumers.find("c") is not None
 
 
+@pytest.mark.folders
 def test_an_idle_consumer_is_forgotten(tmp_path: Path) -> None:
     """Option consumer.expiration-time, by the time of its file; a dry run forgets nobody."""
     at_once = {

@@ -268,6 +268,7 @@ def test_a_rollback_behind_expired_snapshots_is_noticed(five: TableStore) -> Non
     refused("TS1338", lambda: reader(five, position=position))
 
 
+@pytest.mark.folders
 def test_a_rollback_of_another_engines_snapshots_is_noticed(five: TableStore) -> None:
     """Theirs do not say which snapshot they were planned on; the one that has the number of the last one tells."""
     position = reader(five, "latest").position
