@@ -10,6 +10,7 @@ INVARIANT  no code decides by the text or the code of an error (tests/house/test
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 
 from tablestore_engine.display import visible
@@ -40,6 +41,9 @@ class TablestoreError(Exception):
         self.why = why
         self.fix = fix
         self.facts = facts
+
+    def __reduce__(self) -> tuple[Callable[..., TablestoreError], tuple[object, ...]]:
+        return _again, (type(self), self.code, self.what, self.why, self.fix, self.facts)
 
     @property
     def area(self) -> Area:
@@ -145,3 +149,10 @@ class Fenced(TablestoreError):
 
 class EngineBug(TablestoreError):
     """An invariant of the engine is broken; please report it with the facts."""
+
+
+def _again(
+    kind: type[TablestoreError], code: str, what: str, why: str, fix: str, facts: Mapping[str, object]
+) -> TablestoreError:
+    """The same error in another process: pickle itself would give `why` and `fix` by place."""
+    return kind(code, what, why=why, fix=fix, **facts)

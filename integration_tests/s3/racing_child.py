@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from integration_tests.s3.warehouses import open_files
 from tablestore_engine.api import Engine, WriteSpec
+from tablestore_engine.runtime.outside_world import SYSTEM
 
 
 def claim_rounds(place: str, rounds: int, threads: int, process: int, barrier: Barrier) -> Sequence[int]:
@@ -17,7 +18,7 @@ def claim_rounds(place: str, rounds: int, threads: int, process: int, barrier: B
 
     The object holds `process/thread` of the winner, which is checked here.
     """
-    files, won = [open_files(place) for _ in range(threads)], []
+    files, won = [open_files(place, runtime=SYSTEM) for _ in range(threads)], []
 
     def claim(number: int, thread: int) -> bool:
         name = f"{files[thread].root}/claims/{number}"
