@@ -122,6 +122,12 @@ class StorageError(TablestoreError, OSError):
     __str__ = TablestoreError.__str__
 
 
+class StoreAnswerUnknown(TablestoreError, OSError):
+    """An object store gave no answer, or one that says nothing about what was done: it may still happen."""
+
+    __str__ = TablestoreError.__str__
+
+
 class OutcomeUnknown(TablestoreError):
     """An answer was lost: the step may have happened. Read back; delete nothing meanwhile (P4)."""
 

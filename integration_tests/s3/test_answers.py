@@ -10,8 +10,7 @@ import pytest
 from integration_tests.s3.fault_proxy import Asked, Fault, FaultProxy, Kind, Plan, late, once
 from integration_tests.s3.warehouses import address, hurried, open_files
 from tablestore_engine.devservers.s3_server import S3ServerInfo
-from tablestore_engine.errors import StorageError
-from tablestore_engine.fileio.object_errors import StoreAnswerUnknown
+from tablestore_engine.errors import StorageError, StoreAnswerUnknown
 from tablestore_engine.fileio.object_store import ObjectFileIO
 
 _NUMBERS = count()

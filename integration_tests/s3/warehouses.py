@@ -12,9 +12,9 @@ from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.testing.faults import seeded_runtime
 
 
-def address(bucket: str, prefix: str, url: str, *, timeout_s: int = 60) -> str:
+def address(bucket: str, prefix: str, url: str, *, timeout_s: int = 60, region: str = REGION) -> str:
     """A warehouse that is reached at `url`: the server itself, or a proxy."""
-    return f"s3://{bucket}/{prefix}?endpoint={url}&region={REGION}&timeout_s={timeout_s}"
+    return f"s3://{bucket}/{prefix}?endpoint={url}&region={region}&timeout_s={timeout_s}"
 
 
 def hurried(sleep: Callable[[float], None] = lambda _: None) -> Runtime:

@@ -32,6 +32,7 @@ _OF_STORE: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}[A-Za-z0-9]")
 _SECRET = re.compile(r"key|secret|token|password|passwd|sas|credential|signature", re.IGNORECASE)
+_ENDPOINT = re.compile(r"https?://[^/?#@\s]+", re.IGNORECASE)
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -146,6 +147,8 @@ def _value(key: str, kind: str, value: str) -> str | bool | int:
         return int(value)
     if not value:
         raise unusable_setting(key, "it is empty")
+    if key == "endpoint" and not _ENDPOINT.match(value):
+        raise unusable_setting(key, f"expected http://HOST or https://HOST, got {value!r}")
     return value
 
 
