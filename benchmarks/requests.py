@@ -17,6 +17,7 @@ from unittest import mock
 import pyarrow as pa
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.fileio.disk_cache import DiskCache
 from tablestore_engine.fileio.object_cache import CachedFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.testing.memory_store import MemoryFileIO
@@ -43,12 +44,24 @@ class Bench:
     lines: list[str]
     steps: list[str]
 
-    def open(self) -> tuple[Engine, CountingFileIO]:
+    def open(self, disk: DiskCache | None = None) -> tuple[Engine, CountingFileIO]:
         """An engine and what it asks for."""
         counter = CountingFileIO(self.objects)
-        opened = (self.root, CachedFileIO(counter))
+        opened = (self.root, CachedFileIO(counter, disk=disk))
         with mock.patch("tablestore_engine.warehouse.warehouse.open_root", return_value=opened):
             return Engine(self.root), counter
+
+    def measure_with_disk(self, name: str, work: Callable[[Engine], object]) -> None:
+        """In a new process, where another one has read and written the table before; in a copy of the warehouse."""
+        with tempfile.TemporaryDirectory() as folder:
+            other = Bench(f"{folder}/warehouse")
+            for first, count in ((0, 10_000), (9_900, 100), (9_950, 100)):
+                engine, _ = other.open(DiskCache("requests", Path(folder), 256 << 20))
+                engine.write(NAME, rows(first, count), KEYED)
+            engine, counter = other.open(DiskCache("requests", Path(folder), 256 << 20))
+            other.measure(f"{name}, first of a process with a disk cache", counter, lambda: work(engine))
+        self.lines.append(other.lines[-1])
+        self.steps += other.steps
 
     def measure(self, name: str, counter: CountingFileIO, work: Callable[[], object]) -> None:
         """A line of the table."""
@@ -77,11 +90,13 @@ def run(bench: Bench) -> None:
     bench.measure(
         "upsert 100 rows, first of a process", counter, lambda: new.write(NAME, rows(9_950, 100), KEYED)
     )
+    bench.measure_with_disk("upsert 100 rows", lambda new: new.write(NAME, rows(9_950, 100), KEYED))
     new, counter = bench.open()
     bench.measure("open a table: its columns", counter, lambda: new.columns(NAME))
     new, counter = bench.open()
     bench.measure("read all rows, first of a process", counter, lambda: new.table(NAME).scan().to_arrow())
     bench.measure("read all rows again", counter, lambda: new.table(NAME).scan().to_arrow())
+    bench.measure_with_disk("read all rows", lambda new: new.table(NAME).scan().to_arrow())
     new, counter = bench.open()
     bench.measure("compact, full", counter, lambda: new.table(NAME).compact(full=True))
     bench.measure("expire, nothing due", counter, lambda: new.table(NAME).expire())

@@ -28,15 +28,9 @@ from typing import Any
 
 _BLOCK = 1 << 16
 _UPSTREAM_SECONDS = 60.0
-_OF_ONE_CONNECTION = {
-    "connection",
-    "expect",
-    "keep-alive",
-    "proxy-connection",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-}
+_OF_ONE_CONNECTION = frozenset(
+    ("connection", "expect", "keep-alive", "proxy-connection", "trailer", "transfer-encoding", "upgrade")
+)
 
 
 class Kind(Enum):
@@ -48,6 +42,7 @@ class Kind(Enum):
     SLOW_DOWN = "the answer is 503 SlowDown; nothing reaches the server"
     CONFLICT = "the answer is 409 ConditionalRequestConflict; nothing reaches the server"
     FORBIDDEN = "the answer is 403 AccessDenied; nothing reaches the server"
+    REFUSED = "the answer is `refusal` of the fault; nothing reaches the server"
     LATE = "the server does it; its answer is held back until `wait` returns"
     TRUNCATE = "half of the body is sent, then the connection is closed"
 
@@ -58,15 +53,16 @@ _ANSWERS: Mapping[Kind, tuple[int, str]] = {
     Kind.CONFLICT: (409, "ConditionalRequestConflict"),
     Kind.FORBIDDEN: (403, "AccessDenied"),
 }
-_BEFORE = {Kind.DROP_BEFORE, Kind.SLOW_DOWN, Kind.CONFLICT, Kind.FORBIDDEN}
+_BEFORE = {Kind.DROP_BEFORE, Kind.SLOW_DOWN, Kind.CONFLICT, Kind.FORBIDDEN, Kind.REFUSED}
 
 
 @dataclass(frozen=True)
 class Fault:
-    """`wait` is called by LATE alone: a sleep, or the wait for an event of the test."""
+    """`wait` is called by LATE alone: a sleep, or the wait for an event of the test. `refusal`: status, error code."""
 
     kind: Kind
     wait: Callable[[], object] = lambda: None
+    refusal: tuple[int, str] = (0, "")
 
 
 @dataclass(frozen=True)
@@ -90,6 +86,11 @@ def no_faults(_: Asked) -> Fault | None:
 def late(seconds: float, sleep: Callable[[float], None] = time.sleep) -> Fault:
     """The answer comes after a delay."""
     return Fault(Kind.LATE, lambda: sleep(seconds))
+
+
+def refused(status: int, code: str) -> Fault:
+    """The answer of a store that does not do it."""
+    return Fault(Kind.REFUSED, refusal=(status, code))
 
 
 def once(kind: Kind, method: str, path_end: str) -> Plan:
@@ -316,7 +317,7 @@ class _Handler(BaseHTTPRequestHandler):
         answer = None if kind in _BEFORE else self._ask_server(body)
         if fault is not None and kind is Kind.LATE:
             fault.wait()
-        sent = self._sent(kind, answer)
+        sent = self._sent(fault, answer)
         finished = {"fault": kind, "server_status": answer.status if answer else None, "headers": headers}
         self._reply(sent, kind, lambda status: proxy.end(asked, start, status=status, **finished))
 
@@ -352,13 +353,13 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             connection.close()
 
-    def _sent(self, kind: Kind | None, answer: _Answer | None) -> _Answer | None:
+    def _sent(self, fault: Fault | None, answer: _Answer | None) -> _Answer | None:
         """What the client gets; None for a closed connection."""
-        if kind in {Kind.DROP_BEFORE, Kind.DROP_AFTER}:
+        if fault is not None and fault.kind in {Kind.DROP_BEFORE, Kind.DROP_AFTER}:
             return None
-        if kind is None or kind not in _ANSWERS:
+        if fault is None or fault.kind not in {*_ANSWERS, Kind.REFUSED}:
             return answer
-        status, code = _ANSWERS[kind]
+        status, code = _ANSWERS.get(fault.kind, fault.refusal)
         body = (
             f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>a fault of the test'
             f"</Message><Resource>{self.path.partition('?')[0]}</Resource><RequestId>0</RequestId></Error>"

@@ -12,9 +12,11 @@ from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.testing.faults import seeded_runtime
 
 
-def address(bucket: str, prefix: str, url: str, *, timeout_s: int = 60) -> str:
-    """A warehouse that is reached at `url`: the server itself, or a proxy."""
-    return f"s3://{bucket}/{prefix}?endpoint={url}&region={REGION}&timeout_s={timeout_s}"
+def address(
+    bucket: str, prefix: str, url: str, *, timeout_s: int = 60, region: str = REGION, cache_mb: int = 0
+) -> str:
+    """A warehouse that is reached at `url`: the server itself, or a proxy. Without a disk cache unless a test asks."""
+    return f"s3://{bucket}/{prefix}?endpoint={url}&region={region}&timeout_s={timeout_s}&cache_mb={cache_mb}"
 
 
 def hurried(sleep: Callable[[float], None] = lambda _: None) -> Runtime:

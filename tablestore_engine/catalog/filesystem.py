@@ -19,7 +19,7 @@ from tablestore_engine.catalog.identifier import Identifier, check_name
 from tablestore_engine.catalog.store_check import check_store
 from tablestore_engine.catalog.table_swap import TableSwap, holds_replaced
 from tablestore_engine.catalog.views import ViewDefinition, ViewStore
-from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
+from tablestore_engine.errors import FixRequest, NotFound, RetryError, StoreAnswerUnknown, TablestoreError
 from tablestore_engine.fileio.base import FileIO, FolderStore, folders_of
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import (
@@ -218,8 +218,12 @@ class FilesystemCatalog:
                 self.drop_table(identifier)
             return None
         schema = None
-        with suppress(TablestoreError):  # a damaged table can be dropped too
+        try:
             schema = TableStore(self.fileio, place, self.runtime).schema
+        except StoreAnswerUnknown:
+            raise  # without its schema its log would stay
+        except TablestoreError:
+            pass  # a damaged table can be dropped too
         self._delete_table(place)
         if not identifier.is_replacement and self.is_table(identifier.replacement):
             self.drop_table(identifier.replacement)

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tablestore_engine.catalog.flat_tables import RESTORE, SHARED, SWAP, FlatTables
-from tablestore_engine.errors import NotFound, TablestoreError, Unsupported
+from tablestore_engine.errors import StoreAnswerUnknown, TablestoreError, Unsupported
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema, decode_schema
@@ -107,9 +107,12 @@ class FlatSwap:
     def replaced_schema(self) -> TableSchema | None:
         """Of the table that was replaced; None for a view, and when there is nothing."""
         path = f"{self.beside}/{REPLACED_FILE}"
-        with suppress(NotFound, TablestoreError):
+        try:
             return decode_schema(self.fileio.read(path), path)
-        return None
+        except StoreAnswerUnknown:
+            raise
+        except TablestoreError:
+            return None
 
     def clear(self) -> None:
         """Forget what was replaced."""

@@ -5,22 +5,26 @@ WHY        some stores accept the condition of a put and ignore it; two writers 
 
 from __future__ import annotations
 
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.errors import FixRequest, StorageError, StoreAnswerUnknown
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.storage_errors import no_exclusive_create
 from tablestore_engine.runtime.outside_world import Runtime
 
 
 def check_store(fileio: FileIO, warehouse: str, runtime: Runtime) -> None:
-    """Claim a name twice, replace it twice, and remove it.
+    """Claim a name twice, replace it twice, remove it, and claim it again: names come again after DROP and rollback.
 
-    Raises FixRequest TS1416; Unsupported TS1203 when both were won.
+    Raises FixRequest TS1416, StorageError, StoreAnswerUnknown; Unsupported TS1203 when both were won.
     """
     path = f"{warehouse}/.tablestore/check-{runtime.new_uuid()}"
     try:
         fileio.write(path, b"first")
         is_safe = not fileio.create_exclusive(path, b"second") and _replaces_what_was_seen(fileio, path)
         fileio.delete(path)
+        fileio.write(path, b"again")
+        fileio.delete(path)
+    except (StorageError, StoreAnswerUnknown):
+        raise  # an error with a cause and a fix of its own
     except OSError as error:
         raise FixRequest(
             "TS1416",

@@ -1,6 +1,6 @@
 """Requests to the development S3 server that need no client library: signed by AWS Signature Version 4.
 
-Scope      requests without body and query, as a list of buckets (GET /) and a new bucket (PUT /name). Objects are the
+Scope      requests for buckets: a list (GET /), a new one (PUT /name), a setting (PUT /name?policy=). Objects are the
            business of a client library.
 Steps      1 canonical request  2 text to sign: its hash, the time and the scope  3 four chained HMACs give the key
 """
@@ -16,7 +16,6 @@ from urllib.parse import quote
 
 REGION = "us-east-1"
 _TIMEOUT_SECONDS = 10.0
-_NO_BODY = hashlib.sha256(b"").hexdigest()
 _SIGNED = "host;x-amz-content-sha256;x-amz-date"
 
 
@@ -28,24 +27,46 @@ class S3Keys:
     secret_key: str = field(repr=False)
 
 
-def send_signed(method: str, address: str, path: str, keys: S3Keys, now_ms: int) -> tuple[int, str]:
-    """Status and body of an answer; `address` is host:port. Raises OSError, HTTPException."""
-    headers = sign(method, address, path, keys, now_ms)
+def send_signed(
+    method: str,
+    address: str,
+    path: str,
+    keys: S3Keys,
+    now_ms: int,
+    *,
+    query: str = "",
+    body: bytes = b"",
+    region: str = REGION,
+) -> tuple[int, str]:
+    """Status and body of an answer; `address` is host:port, `query` encoded. Raises OSError, HTTPException."""
+    headers = sign(method, address, path, keys, now_ms, query=query, body=body, region=region)
     connection = http.client.HTTPConnection(address, timeout=_TIMEOUT_SECONDS)
     try:
-        connection.request(method, quote(path), headers=headers)
+        target = quote(path) + (f"?{query}" if query else "")
+        connection.request(method, target, body=body or None, headers=headers)
         answer = connection.getresponse()
         return answer.status, answer.read().decode("utf-8", "replace")
     finally:
         connection.close()
 
 
-def sign(method: str, address: str, path: str, keys: S3Keys, now_ms: int) -> dict[str, str]:
-    """Headers of a request without body and query."""
+def sign(
+    method: str,
+    address: str,
+    path: str,
+    keys: S3Keys,
+    now_ms: int,
+    *,
+    query: str = "",
+    body: bytes = b"",
+    region: str = REGION,
+) -> dict[str, str]:
+    """Headers of a request."""
     when = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
-    headers = f"host:{address}\nx-amz-content-sha256:{_NO_BODY}\nx-amz-date:{when}\n"
-    canonical = "\n".join((method, quote(path), "", headers, _SIGNED, _NO_BODY))
-    scope = f"{when[:8]}/{REGION}/s3/aws4_request"
+    content = hashlib.sha256(body).hexdigest()
+    headers = f"host:{address}\nx-amz-content-sha256:{content}\nx-amz-date:{when}\n"
+    canonical = "\n".join((method, quote(path), query, headers, _SIGNED, content))
+    scope = f"{when[:8]}/{region}/s3/aws4_request"
     digest = hashlib.sha256(canonical.encode()).hexdigest()
     key = f"AWS4{keys.secret_key}".encode()
     for part in scope.split("/"):
@@ -54,7 +75,7 @@ def sign(method: str, address: str, path: str, keys: S3Keys, now_ms: int) -> dic
     return {
         "Host": address,
         "x-amz-date": when,
-        "x-amz-content-sha256": _NO_BODY,
+        "x-amz-content-sha256": content,
         "Authorization": f"AWS4-HMAC-SHA256 Credential={keys.access_key}/{scope}, SignedHeaders={_SIGNED}, "
         f"Signature={signature}",
     }

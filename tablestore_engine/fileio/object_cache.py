@@ -1,4 +1,4 @@
-"""Immutable objects of a store in memory: what was read or written once is not asked for again.
+"""Immutable objects of a store in memory and on disk: what was read or written once is not asked for again.
 
 What       Files whose names hold a uuid: data, changelogs, manifests, lists, index files. Small ones whole, of large
            ones the end, which has the footer. Never snapshots, schemas, hints, listings, or that a name is missing.
@@ -7,6 +7,7 @@ INVARIANT  such a name is given once and its file never changes, so that an entr
 INVARIANT  bytes are checked where they are decoded (store/metadata/manifests.py, store/files/parquet_input.py), whether
            they come from here or from the store.
 Memory     CAPACITY_BYTES for each address in a process; least recently used entries leave first.
+Disk       what other processes of this user read or wrote (disk_cache.py); of data files the footer alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import ConditionalStore, FileIO, FileStatus
+from tablestore_engine.fileio.disk_cache import DiskCache
 from tablestore_engine.fileio.object_input import TAIL_BYTES, Range, open_object
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 
@@ -77,13 +79,15 @@ class ObjectMemory:
 
 
 class CachedFileIO:
-    """`inner` with a memory. Picklable: a worker begins with an empty one."""
+    """`inner` with a memory, and a disk cache if there is one. Picklable: a worker begins with an empty memory."""
 
-    def __init__(self, inner: RangedFileIO, memory: ObjectMemory | None = None) -> None:
-        self.inner, self.memory = inner, memory or ObjectMemory()
+    def __init__(
+        self, inner: RangedFileIO, memory: ObjectMemory | None = None, disk: DiskCache | None = None
+    ) -> None:
+        self.inner, self.memory, self.disk = inner, memory or ObjectMemory(), disk
 
-    def __reduce__(self) -> tuple[type[CachedFileIO], tuple[RangedFileIO]]:
-        return CachedFileIO, (self.inner,)
+    def __reduce__(self) -> tuple[type[CachedFileIO], tuple[RangedFileIO, None, DiskCache | None]]:
+        return CachedFileIO, (self.inner, None, self.disk)
 
     @property
     def folders(self) -> None:
@@ -100,7 +104,7 @@ class CachedFileIO:
         """As FileIO."""
         if not is_immutable(path):
             return self.inner.read(path)
-        known = self.memory.find(path)
+        known = self._find(path)
         if known is not None and len(known[1]) == known[0]:
             return known[1]
         data = self.inner.read(path)
@@ -113,10 +117,10 @@ class CachedFileIO:
             return self.inner.open_input(path)
 
         def read_end(count: int) -> tuple[int, bytes]:
-            known = self.memory.find(path)
+            known = self._find(path)
             if known is None:
                 known = self.inner.read_end(path, count)
-                self.memory.put(path, *known)
+                self._put(path, *known)
             return known
 
         return open_object(read_end, lambda ranges: self.inner.read_ranges(path, ranges))
@@ -168,7 +172,7 @@ class CachedFileIO:
             tee = _Tee(sink)
             yield pa.PythonFile(tee, mode="w")
         if is_immutable(path):
-            self.memory.put(path, tee.tell(), tee.end)
+            self._put(path, tee.tell(), tee.end)
 
     def delete(self, path: str) -> None:
         """As FileIO."""
@@ -188,7 +192,20 @@ class CachedFileIO:
 
     def _remember(self, path: str, data: bytes) -> None:
         end = data if len(data) <= WHOLE_BYTES_MAX else data[-TAIL_BYTES:]
-        self.memory.put(path, len(data), end)
+        self._put(path, len(data), end)
+
+    def _put(self, path: str, size: int, end: bytes) -> None:
+        self.memory.put(path, size, end)
+        if self.disk is not None:
+            self.disk.put(path, size, end)
+
+    def _find(self, path: str) -> tuple[int, bytes] | None:
+        known = self.memory.find(path)
+        if known is None and self.disk is not None:
+            known = self.disk.find(path)
+            if known is not None:
+                self.memory.put(path, *known)
+        return known
 
 
 def uncached(fileio: FileIO) -> FileIO:

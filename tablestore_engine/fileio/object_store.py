@@ -27,10 +27,13 @@ from tablestore_engine.errors import NotFound, StoreAnswerUnknown
 from tablestore_engine.fileio.base import FileStatus, SeenFile
 from tablestore_engine.fileio.object_clients import Clients, ObjectStore, connect
 from tablestore_engine.fileio.object_errors import (
+    TAKEN_BY_NOTHING,
     answer_unknown,
     explained_store,
+    head_or_reason,
     is_range_refused,
     read_answer,
+    while_open,
 )
 from tablestore_engine.fileio.object_input import Range, open_object
 from tablestore_engine.fileio.object_output import ObjectOutput
@@ -90,10 +93,7 @@ class ObjectFileIO:
                     return work()
             except StoreAnswerUnknown as failure:
                 problem = failure
-            except (
-                AlreadyExistsError,
-                PreconditionError,
-            ) as conflict:  # of a call without a condition: two at once
+            except (AlreadyExistsError, PreconditionError) as conflict:  # without a condition: two at once
                 problem = answer_unknown(path, read_answer(conflict).why)
             if turn < _ATTEMPTS:
                 self._pause(turn)
@@ -143,7 +143,7 @@ class ObjectFileIO:
             except BaseError as error:
                 if not is_range_refused(error):
                     raise
-        size = int(obstore.head(store, key)["size"])
+        size = self._head_size(key)
         start = max(size - count, 0)
         return size, bytes(obstore.get_range(store, key, start=start, end=size)) if size else b""
 
@@ -194,13 +194,20 @@ class ObjectFileIO:
     def size(self, path: str) -> int:
         """Bytes. Raises NotFound TS1201."""
         key = self._key(path)
-        return self._repeated(path, lambda: int(obstore.head(self._store(), key)["size"]))
+        return self._repeated(path, lambda: self._head_size(key))
+
+    def _head_size(self, key: str) -> int:
+        store = self._store()
+        found = head_or_reason(lambda: obstore.head(store, key), partial(_first_byte, store, key))
+        return int(found["size"])
 
     def _token(self, path: str, key: str) -> str | None:
         """Who made the object: the token of the call, empty for another program's; None when there is no object."""
 
         def look() -> str:
-            kept = obstore.get(self._store(), key, options={"head": True}).attributes
+            store = self._store()
+            head = partial(obstore.get, store, key, options={"head": True})
+            kept = head_or_reason(head, partial(_first_byte, store, key)).attributes
             return next(
                 (str(value) for name, value in kept.items() if str(name).casefold() == _CLAIM_KEY), ""
             )
@@ -230,9 +237,10 @@ class ObjectFileIO:
         problem: StoreAnswerUnknown | None = None
         for turn in range(1, _ATTEMPTS + 1):
             if check is not None:
-                _check_again(check, problem)
+                with while_open(problem):
+                    check()
             try:
-                with explained_store(path):
+                with while_open(problem), explained_store(path):
                     self._put(key, data, token, "create")
             except StoreAnswerUnknown as failure:
                 problem = failure
@@ -240,11 +248,12 @@ class ObjectFileIO:
                 pass
             else:
                 return True
-            found = self._token(path, key)
+            with while_open(problem):
+                found = self._token(path, key)
             if found is not None:
                 return found == token
             self._pause(turn)  # a conflict of two puts, or a lost request: the same claim again
-        raise problem or answer_unknown(path, "the store reports a conflict, and no object")
+        raise problem or answer_unknown(path, TAKEN_BY_NOTHING)
 
     def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
         """A conditional put on the marks of `seen`; one whose answer was lost is recognised by its token.
@@ -255,7 +264,7 @@ class ObjectFileIO:
         problem: StoreAnswerUnknown | None = None
         for turn in range(1, _ATTEMPTS + 1):
             try:
-                with explained_store(path):
+                with while_open(problem), explained_store(path):
                     self._put(key, data, token, _while_seen(seen))
             except StoreAnswerUnknown as failure:
                 problem = failure
@@ -265,9 +274,11 @@ class ObjectFileIO:
                 pass
             else:
                 return True
-            if self._token(path, key) == token:
+            with while_open(problem):
+                is_ours, has_changed = self._token(path, key) == token, self._has_changed(path, seen)
+            if is_ours:
                 return True
-            if self._has_changed(path, seen):
+            if has_changed:
                 if problem is not None:
                     raise problem  # a put without an answer may have landed, and been replaced since
                 return False
@@ -367,16 +378,9 @@ class ObjectFileIO:
         self.delete(path)
 
 
-def _check_again(check: Callable[[], None], earlier: StoreAnswerUnknown | None) -> None:
-    """A check that fails makes the claim void, but for a put on its way: it may still land, and nobody may delete what
-    it names.
-    """
-    try:
-        check()
-    except Exception as refused:
-        if earlier is not None:
-            raise earlier from refused
-        raise
+def _first_byte(store: ObjectStore, key: str) -> object:
+    """A request whose refusal has a reason."""
+    return obstore.get_range(store, key, start=0, end=1)
 
 
 def _while_seen(seen: SeenFile) -> UpdateVersion:

@@ -25,13 +25,24 @@ _SCHEMES: Mapping[str, str] = MappingProxyType(
 )
 _OF_STORE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "s3": ("endpoint", "region", "path_style", "anonymous", "timeout_s"),
-        "gs": ("endpoint", "anonymous", "timeout_s"),
-        "az": ("endpoint", "account", "anonymous", "timeout_s"),
+        "s3": ("endpoint", "region", "path_style", "anonymous", "timeout_s", "cache_mb"),
+        "gs": ("endpoint", "anonymous", "timeout_s", "cache_mb"),
+        "az": ("endpoint", "account", "anonymous", "timeout_s", "cache_mb"),
     }
 )
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}[A-Za-z0-9]")
 _SECRET = re.compile(r"key|secret|token|password|passwd|sas|credential|signature", re.IGNORECASE)
+_ENDPOINT = re.compile(r"https?://[^/?#@\s]+", re.IGNORECASE)
+_ENVIRONMENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+        "gs": ("GOOGLE_BASE_URL",),
+        "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT", "AZURE_STORAGE_ACCOUNT_NAME"),
+    }
+)
+_NUMBERS: Mapping[str, tuple[int, int, str]] = MappingProxyType(
+    {"timeout_s": (1, 3600, "seconds"), "cache_mb": (0, 1_000_000, "MiB")}
+)
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -49,6 +60,7 @@ class StoreSettings:
     anonymous: bool = False
     account: str | None = None
     timeout_s: int = 30
+    cache_mb: int = 256
 
 
 @dataclass(frozen=True)
@@ -75,6 +87,12 @@ class StoreAddress:
             if getattr(self.settings, one.name) != getattr(plain, one.name)
         ]
         return self.root + (f"?{'&'.join(given)}" if given else "")
+
+    def store_name(self, environ: Mapping[str, str]) -> str:
+        """Endpoint, account and bucket, with what the environment says where the address does not."""
+        settings = self.settings
+        given = settings.endpoint or " ".join(environ.get(name, "") for name in _ENVIRONMENT[self.scheme])
+        return f"{self.scheme} {given} {settings.account or ''} {self.bucket}"
 
 
 def is_object_store(address: str) -> bool:
@@ -141,11 +159,14 @@ def _value(key: str, kind: str, value: str) -> str | bool | int:
             raise unusable_setting(key, f"expected true or false, got {value!r}")
         return _BOOLEANS[value.lower()]
     if kind == "int":
-        if not value.isdecimal() or not 1 <= int(value) <= 3600:
-            raise unusable_setting(key, f"expected seconds from 1 to 3600, got {value!r}")
+        least, most, unit = _NUMBERS[key]
+        if not value.isdecimal() or not least <= int(value) <= most:
+            raise unusable_setting(key, f"expected {unit} from {least} to {most}, got {value!r}")
         return int(value)
     if not value:
         raise unusable_setting(key, "it is empty")
+    if key == "endpoint" and not _ENDPOINT.match(value):
+        raise unusable_setting(key, f"expected http://HOST or https://HOST, got {value!r}")
     return value
 
 

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.disk_cache import open_disk_cache
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.fileio.object_cache import CachedFileIO
 from tablestore_engine.fileio.object_store import ObjectFileIO
@@ -36,7 +37,8 @@ def open_root(address: str, users: Users) -> tuple[str, FileIO]:
     """The root need not exist. Raises FixRequest TS1060, TS1210, TS1211, TS1992 (another user's)."""
     if is_object_store(address):
         found = parse_address(address)
-        return found.root, CachedFileIO(ObjectFileIO(found))
+        disk = open_disk_cache(found.store_name(os.environ), found.settings.cache_mb << 20)
+        return found.root, CachedFileIO(ObjectFileIO(found), disk=disk)
     scheme, _ = _split(address)
     return STORES[scheme](address, users)
 

@@ -133,23 +133,35 @@ class Committer:
                 if found is None:
                     break  # an earlier put of this very claim may still land: nothing it names may be deleted
             except OSError as failure:
-                problem = failure
+                if problem is None or isinstance(problem, StorageError):
+                    problem = failure  # a lost answer stays lost, whatever a later try is refused for
                 found = self._read_back(destination, snapshot.id)
             if found is not None:
                 if found.uuid == snapshot.uuid:
-                    self.main.check_behind()
+                    self._check_behind(snapshot.id)
                 return found.uuid == snapshot.uuid
             if problem is None:
                 self.main.guard.check()  # else what lies there is another table's, which counts as nothing
             if isinstance(problem, StorageError):
                 raise problem  # read back: nobody is there, and the next try would meet the same full disk
             self.pause(turn + 1)  # nobody is there: the same claim may be made again
-        raise OutcomeUnknown(
+        raise self._unknown(snapshot.id, "creating it failed and it cannot be read back", problem)
+
+    def _check_behind(self, snapshot_id: int) -> None:
+        """Of a claim that is won: no refusal of this look may say that it was lost, else its files are deleted."""
+        try:
+            self.main.check_behind()
+        except OSError as failure:
+            raise self._unknown(snapshot_id, "its table cannot be looked up", failure) from failure
+
+    def _unknown(self, snapshot_id: int, what: str, problem: BaseException | None) -> OutcomeUnknown:
+        cause = problem.fix if isinstance(problem, StorageError) else "when the file system answers"
+        return OutcomeUnknown(
             "TS1306",
-            f"whether snapshot {snapshot.id} of {self.layout.location} exists is unknown",
-            why=f"creating it failed and it cannot be read back: {problem}",
-            fix="nothing was deleted: run the same command again when the file system answers; it finds out",
-        ) from problem
+            f"whether snapshot {snapshot_id} of {self.layout.location} exists is unknown",
+            why=f"{what}: {problem}",
+            fix=f"nothing was deleted: run the same command again, it finds out ({cause})",
+        )
 
     def _read_back(self, destination: Destination, snapshot_id: int) -> Snapshot | None:
         for turn in range(_READ_BACKS - 1):
@@ -160,12 +172,8 @@ class Committer:
         try:
             return destination.find_claimed(snapshot_id)
         except (OSError, TablestoreError) as failure:
-            raise OutcomeUnknown(
-                "TS1306",
-                f"whether snapshot {snapshot_id} of {self.layout.location} exists is unknown",
-                why=f"the claim's answer was lost and it cannot be read back: {failure}",
-                fix="nothing was deleted: run the same command again when the file system answers; it finds out",
-            ) from failure
+            what = "the claim's answer was lost and it cannot be read back"
+            raise self._unknown(snapshot_id, what, failure) from failure
 
     def pause(self, lost: int) -> None:
         """Before the next try of a claim that was lost so often: twice as long, up to a bound."""

@@ -37,7 +37,10 @@ class ParquetInput:
         try:
             footer = _footer(self._source, path)
             verify_checksum(footer, _WHAT, path)
-            self._parquet = pq.ParquetFile(self._source, page_checksum_verification=not has_checksum(footer))
+            known = pq.read_metadata(pa.BufferReader(footer))  # else Arrow reads 64 KiB of the end once more
+            self._parquet = pq.ParquetFile(
+                self._source, metadata=known, page_checksum_verification=not has_checksum(footer)
+            )
         except (pa.ArrowException, OSError) as error:
             self._source.close()
             raise _unreadable(path, error) from error

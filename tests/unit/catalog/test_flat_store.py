@@ -12,7 +12,15 @@ import pytest
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.orphan_folders import delete_orphan_folder, list_orphan_folders
-from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError, Unsupported
+from tablestore_engine.errors import (
+    FixData,
+    FixRequest,
+    NotFound,
+    RetryError,
+    StoreAnswerUnknown,
+    TablestoreError,
+    Unsupported,
+)
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.consumer import Consumer
 from tablestore_engine.format.layout import TableLayout
@@ -22,6 +30,7 @@ from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.identity import TABLE_KEY, find_identity
 from tablestore_engine.store.metadata.name_hold import LEASE_MS
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanRequest
+from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.verify import verify_table
 from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash, seeded_runtime
 from tablestore_engine.testing.memory_store import MemoryFileIO
@@ -455,3 +464,24 @@ def test_a_snapshot_that_takes_the_number_of_a_rolled_back_one_is_read_anew() ->
     after = reader.list_newest_first()[0]
     assert replace(after, mark=before.mark) == before
     assert reader.list_all()[-1].uuid != old.uuid
+
+
+def test_drop_on_a_store_that_does_not_answer_deletes_nothing(
+    names: FilesystemCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A damaged schema does not stop a DROP; one that cannot be read now does, since it names the table's log."""
+
+    def problem(kind: type[TablestoreError]) -> None:
+        def fail(_: TableStore) -> TableSchema:
+            raise kind("TS1266", "no answer", why="", fix="")
+
+        monkeypatch.setattr(TableStore, "schema", property(fail))
+
+    make(names, 1)
+    problem(StoreAnswerUnknown)
+    with pytest.raises(StoreAnswerUnknown):
+        names.drop_table(NAME)
+    assert names.is_table(NAME)
+    problem(FixData)
+    assert names.drop_table(NAME) is None
+    assert not names.is_table(NAME)

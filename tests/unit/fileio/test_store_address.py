@@ -60,7 +60,11 @@ def test_places_that_are_none_are_refused(text: str) -> None:
         ("regionx=x", "nearest is 'region'"),
         ("path_style=maybe", "true or false"),
         ("timeout_s=0", "from 1 to 3600"),
+        ("cache_mb=-1", "MiB from 0 to 1000000"),
+        ("cache_mb=all", "MiB from 0"),
         ("endpoint=", "empty"),
+        ("endpoint=127.0.0.1:7070", "expected http://HOST or https://HOST"),
+        ("endpoint=ftp://h", "expected http://HOST or https://HOST"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(query: str, why: str) -> None:

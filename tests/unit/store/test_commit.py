@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.errors import OutcomeUnknown, RetryError
+from tablestore_engine.errors import OutcomeUnknown, RetryError, StorageError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import add_column
@@ -17,7 +17,7 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.snapshot_claim import MainDestination, OvertakenError
 from tablestore_engine.store.commit.snapshot_files import Planned
-from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.table_store import TableStore, committer_of
 from tablestore_engine.store.write.write_request import WriteRequest
 from tablestore_engine.testing.faults import Fault, FaultKind, FaultyFileIO, InjectedFaultError
 from tests.unit.store.table_world import (
@@ -347,3 +347,31 @@ def _wider(store: TableStore, name: str = "extra") -> TableSchema:
 
 def _request(schema: TableSchema, one: Row) -> WriteRequest:
     return WriteRequest(as_table([one], schema), new_schema=schema)
+
+
+class _Refusing:
+    """A place whose claims fail with these errors, one after the other; nobody is there."""
+
+    def __init__(self, *problems: Exception) -> None:
+        self.problems = iter(problems)
+
+    def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
+        """Fail."""
+        raise next(self.problems)
+
+    def find_claimed(self, snapshot_id: int) -> Snapshot | None:
+        """Nothing is seen yet."""
+        return None
+
+
+def test_refusal_after_a_lost_answer_leaves_the_outcome_open(tmp_path: Path) -> None:
+    """The first put may still land, whatever later ones are refused for: TS1306, on which nothing is deleted."""
+    store = make_table(tmp_path)
+    put(store, row(1))
+    refused = StorageError("TS1264", "refused", why="ExpiredToken", fix="renew")
+    committer, snapshot = committer_of(store.context), store.snapshots.get(1)
+    with pytest.raises(StorageError, match="TS1264"):
+        committer.claim(_Refusing(refused), snapshot, None)  # type: ignore[arg-type]  # what claim calls
+    places = _Refusing(OSError("lost"), *[refused] * 9)
+    with pytest.raises(OutcomeUnknown, match="TS1306"):
+        committer.claim(places, snapshot, None)  # type: ignore[arg-type]  # what claim calls
