@@ -18,14 +18,13 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import obstore
 import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import AzureStore
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.fileio.base import FileStatus, SeenFile
-from tablestore_engine.fileio.object_clients import Clients, ObjectStore, connect
+from tablestore_engine.fileio.object_clients import Clients, Connect, StoreClient, connect
 from tablestore_engine.fileio.object_errors import (
     StoreAnswerUnknown,
     explained_store,
@@ -55,9 +54,11 @@ class ObjectFileIO:
 
     folders = None
 
-    def __init__(self, address: StoreAddress, runtime: Runtime = SYSTEM) -> None:
+    def __init__(
+        self, address: StoreAddress, runtime: Runtime = SYSTEM, *, connected: Connect = connect
+    ) -> None:
         self.address, self.root = address, address.root
-        self._runtime = runtime
+        self._runtime, self._connect = runtime, connected
 
     @property
     def conditional(self) -> ObjectFileIO:
@@ -76,9 +77,9 @@ class ObjectFileIO:
         return path[len(f"{self.address.scheme}://{self.address.bucket}/") :]
 
     def _clients(self) -> Clients:
-        return connect(self.address)
+        return self._connect(self.address)
 
-    def _store(self) -> ObjectStore:
+    def _store(self) -> StoreClient:
         return self._clients().single
 
     def _repeated(self, path: str, work: Callable[[], T]) -> T:
@@ -108,14 +109,14 @@ class ObjectFileIO:
     def read(self, path: str) -> bytes:
         """All bytes. Raises NotFound TS1201."""
         key = self._key(path)
-        return self._repeated(path, lambda: bytes(obstore.get(self._store(), key).bytes()))
+        return self._repeated(path, lambda: bytes(self._store().get(key).bytes()))
 
     def read_seen(self, path: str) -> SeenFile:
         """All bytes with the store's marks of them. Raises NotFound TS1201."""
         key = self._key(path)
 
         def look() -> SeenFile:
-            found = obstore.get(self._store(), key)
+            found = self._store().get(key)
             return SeenFile(bytes(found.bytes()), (found.meta["e_tag"], found.meta["version"]))
 
         return self._repeated(path, look)
@@ -138,25 +139,23 @@ class ObjectFileIO:
         store = self._store()
         if not isinstance(store, AzureStore):
             try:
-                found = obstore.get(store, key, options={"range": {"suffix": count}})
+                found = store.get(key, options={"range": {"suffix": count}})
                 return int(found.meta["size"]), bytes(found.bytes())
             except BaseError as error:
                 if not is_range_refused(error):
                     raise
-        size = int(obstore.head(store, key)["size"])
+        size = int(store.head(key)["size"])
         start = max(size - count, 0)
-        return size, bytes(obstore.get_range(store, key, start=start, end=size)) if size else b""
+        return size, bytes(store.get_range(key, start=start, end=size)) if size else b""
 
     def _read_range(self, path: str, key: str, wanted: Range) -> bytes:
         start, end = wanted
-        return self._repeated(
-            path, lambda: bytes(obstore.get_range(self._store(), key, start=start, end=end))
-        )
+        return self._repeated(path, lambda: bytes(self._store().get_range(key, start=start, end=end)))
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries sorted by name, without hidden ones; () for a missing folder."""
         key = self._key(path)
-        found = self._repeated(path, lambda: obstore.list_with_delimiter(self._store(), key or None))
+        found = self._repeated(path, lambda: self._store().list_with_delimiter(key or None))
         start = len(key) + 1 if key else 0
         entries = [
             FileStatus(
@@ -182,7 +181,7 @@ class ObjectFileIO:
             return True
 
         def first() -> bool:
-            return any(len(chunk) > 0 for chunk in obstore.list(self._store(), key or None, chunk_size=1))
+            return any(len(chunk) > 0 for chunk in self._store().list(key or None, chunk_size=1))
 
         return self._repeated(path, first)
 
@@ -193,13 +192,13 @@ class ObjectFileIO:
     def size(self, path: str) -> int:
         """Bytes. Raises NotFound TS1201."""
         key = self._key(path)
-        return self._repeated(path, lambda: int(obstore.head(self._store(), key)["size"]))
+        return self._repeated(path, lambda: int(self._store().head(key)["size"]))
 
     def _token(self, path: str, key: str) -> str | None:
         """Who made the object: the token of the call, empty for another program's; None when there is no object."""
 
         def look() -> str:
-            kept = obstore.get(self._store(), key, options={"head": True}).attributes
+            kept = self._store().get(key, options={"head": True}).attributes
             return next(
                 (str(value) for name, value in kept.items() if str(name).casefold() == _CLAIM_KEY), ""
             )
@@ -280,7 +279,7 @@ class ObjectFileIO:
             return True
 
     def _put(self, key: str, data: bytes, token: str, mode: PutMode) -> None:
-        obstore.put(self._store(), key, data, attributes={_CLAIM_KEY: token}, use_multipart=False, mode=mode)
+        self._store().put(key, data, attributes={_CLAIM_KEY: token}, use_multipart=False, mode=mode)
 
     def replace(self, path: str, data: bytes) -> None:
         """Old or new content, never a mixture; durable on return."""
@@ -293,7 +292,7 @@ class ObjectFileIO:
         if self._token(target, new) is not None:
             raise FileExistsError(target)
         if self.size(source) <= _COPY_MAX:
-            self._repeated(source, lambda: obstore.copy(self._store(), old, new))
+            self._repeated(source, lambda: self._store().copy(old, new))
             return
         with self.open_input(source) as data, self.open_output(target) as sink:
             while block := data.read(16 << 20):
@@ -305,7 +304,7 @@ class ObjectFileIO:
         key = self._key(path)
         output = ObjectOutput(
             put=lambda data: self.replace(path, data),
-            upload=lambda: obstore.open_writer(self._clients().streams, key),
+            upload=lambda: self._clients().open_upload(key),
             size=lambda: self.size(path),
             explained=lambda: explained_store(path),
         )
@@ -322,7 +321,7 @@ class ObjectFileIO:
         """One object; a missing one is fine."""
         key = self._key(path)
         with contextlib.suppress(NotFound):
-            self._repeated(path, lambda: obstore.delete(self._store(), key))
+            self._repeated(path, lambda: self._store().delete(key))
 
     def delete_many(self, paths: Sequence[str]) -> None:
         """Objects, a thousand with each request, the requests together; a missing one is fine."""
@@ -333,7 +332,7 @@ class ObjectFileIO:
     def _delete_batch(self, batch: Sequence[tuple[str, str]]) -> None:
         try:
             names = [key for _, key in batch]
-            self._repeated(batch[0][0], lambda: obstore.delete(self._store(), names))
+            self._repeated(batch[0][0], lambda: self._store().delete(names))
         except NotFound:  # a store that counts a missing one as an error, and may have left out the rest
             self.run_together([partial(self.delete, path) for path, _ in batch])
 
@@ -358,8 +357,8 @@ class ObjectFileIO:
             raise outside_root(path, self.root)
 
         def batches() -> None:
-            for chunk in obstore.list(self._store(), key, chunk_size=_DELETES):
-                obstore.delete(self._store(), [one["path"] for one in chunk])
+            for chunk in self._store().list(key, chunk_size=_DELETES):
+                self._store().delete([one["path"] for one in chunk])
 
         with contextlib.suppress(NotFound):
             self._repeated(path, batches)
