@@ -38,7 +38,7 @@ _TOGETHER = 16
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundObject:
     """As obstore's GetResult."""
 
     meta: ObjectMeta
@@ -63,13 +63,13 @@ class SimulatedClient:
 
     store: SimulatedStore
 
-    def get(self, path: str, *, options: GetOptions | None = None) -> Found:
+    def get(self, path: str, *, options: GetOptions | None = None) -> FoundObject:
         """GET, or HEAD."""
         asked = options or {}
         wanted = asked.get("range")
         method = "HEAD" if asked.get("head") else "GET"
 
-        def work() -> Found:
+        def work() -> FoundObject:
             found = self.store.get(path)
             data = found.data
             if method == "HEAD":
@@ -78,7 +78,7 @@ class SimulatedClient:
                 if not data:
                     raise GenericError("status 416: <Error><Code>InvalidRange</Code></Error>")
                 data = data[-int(str(wanted["suffix"])) :]  # type: ignore[typeddict-item]  # the one that is asked
-            return Found(_meta(path, found), found.attributes, data)
+            return FoundObject(_meta(path, found), found.attributes, data)
 
         return self.store.ask(method, path, work, received=lambda one: len(one.data))
 
