@@ -168,6 +168,6 @@ class SimulatedPartitionMachine(OnSimulatedStore, PartitionExpiryMachine):
 
 
 SimulatedPartitionMachine.TestCase.settings = settings(
-    PartitionExpiryMachine.TestCase.settings, max_examples=examples(10, 300)
+    PartitionExpiryMachine.TestCase.settings, max_examples=examples(10, 100)
 )
 TestSimulatedPartitionMachine = SimulatedPartitionMachine.TestCase

@@ -247,5 +247,5 @@ class SimulatedTableMachine(OnSimulatedStore, TableMachine):
 
 TestSimulatedTable = SimulatedTableMachine.TestCase
 TestSimulatedTable.settings = settings(
-    TestTable.settings, max_examples=examples(5, 300), stateful_step_count=examples(12, 30)
+    TestTable.settings, max_examples=examples(5, 100), stateful_step_count=examples(12, 20)
 )
