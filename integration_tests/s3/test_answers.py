@@ -150,9 +150,11 @@ def test_every_call_outlives_a_fault_of_each_request(
 
 
 def test_a_busy_store_is_asked_again_with_growing_pauses(
-    root: str, bucket: str, proxy: FaultProxy, credentials: None
+    root: str, bucket: str, proxy: FaultProxy, credentials: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """503 SlowDown: the pauses grow, bounded and jittered, and the call ends with the store's words."""
+    """503 SlowDown: the pauses grow, bounded and jittered, the user is told once, and the call ends with the store's
+    words.
+    """
     pauses: list[float] = []
     files = open_files(address(bucket, root.rpartition("/")[2], proxy.url), runtime=hurried(pauses.append))
     proxy.plan = lambda _: Fault(Kind.SLOW_DOWN)
@@ -161,6 +163,9 @@ def test_a_busy_store_is_asked_again_with_growing_pauses(
     assert len(pauses) == len(proxy.requests) - 1 > 4
     assert max(pauses) <= 10.0
     assert sum(pauses[3:]) > sum(pauses[:3])
+    (told,) = caplog.messages
+    assert "SlowDown" in told
+    assert f"{root}/x" in told
 
 
 def test_a_refusal_is_not_repeated(behind: ObjectFileIO, root: str, proxy: FaultProxy) -> None:

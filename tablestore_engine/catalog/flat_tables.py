@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.fileio.base import FileIO, SeenFile, conditional_of
@@ -39,6 +40,7 @@ from tablestore_engine.store.table_context import TableContext
 DROP, RESTORE, SWAP = "drop", "restore", "swap"  # how a hold ends whose process died
 SHARED = ("schema", "snapshot", "changelog", "tag", "consumer", "branch", "expire")
 _DELETES = 1000
+_FOLDERS = 500  # that are listed between two looks at the hold: about a second
 
 Complete = Callable[[NameHold], None]
 Prepare = Callable[[Snapshot | None], None]
@@ -168,18 +170,34 @@ class FlatTables:
         """All files but the held one and those of these paths; twice, for what late writers of the table left."""
         for _ in range(2):
             for files in self._files(place):
+                held.keep()
                 going = [path for path in files if path != held.path and path not in keep]
                 for start in range(0, len(going), _DELETES):
                     held.keep()
                     self.fileio.delete_many(going[start : start + _DELETES])
 
     def _files(self, place: str) -> Iterator[list[str]]:
-        """Files of one folder after the other; those under shared names first, while the hold is young."""
+        """Those under shared names first, folder by folder, while the hold is young; then of many folders at once."""
         entries = sorted(self.fileio.list(place), key=lambda one: (one.name not in SHARED, one.name))
+        yield [one.path for one in entries if not one.is_dir]
+        folders = [one for one in entries if one.is_dir]
+        for one in folders:
+            if one.name in SHARED:
+                yield from self._files_in_order(one.path)
+        waiting = [one.path for one in folders if one.name not in SHARED]
+        while waiting:
+            now, waiting = waiting[:_FOLDERS], waiting[_FOLDERS:]
+            found = self.fileio.run_together([partial(self.fileio.list, path) for path in now])
+            inside = [one for listed in found for one in listed]
+            waiting = [one.path for one in inside if one.is_dir] + waiting
+            yield [one.path for one in inside if not one.is_dir]
+
+    def _files_in_order(self, place: str) -> Iterator[list[str]]:
+        entries = self.fileio.list(place)
         yield [one.path for one in entries if not one.is_dir]
         for one in entries:
             if one.is_dir:
-                yield from self._files(one.path)
+                yield from self._files_in_order(one.path)
 
 
 def _first(place: str) -> str:

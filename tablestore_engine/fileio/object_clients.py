@@ -1,7 +1,8 @@
 """Clients of object stores: one set for each process and address, made at first use.
 
-INVARIANT  no client retries on its own but `streams`: a repeated conditional put whose first answer was lost would look
-           like another writer's (object_store.py repeats, and knows its own objects).
+Port       `StoreClient` and `open_upload` are what is used of obstore; a simulated store implements the same.
+INVARIANT  no client retries on its own but that of `open_upload`: a repeated conditional put whose first answer was
+           lost would look like another writer's (object_store.py repeats, and knows its own objects).
 INVARIANT  a client never crosses a fork: obstore's runtime hangs there, so a forked child is refused (TS1265).
 INVARIANT  every request has a time-out; credentials stay inside the client.
 """
@@ -9,20 +10,25 @@ INVARIANT  every request has a time-out; credentials stay inside the client.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
+import obstore
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from tablestore_engine.errors import FixRequest, StorageError
 from tablestore_engine.fileio.object_errors import read_answer
+from tablestore_engine.fileio.object_output import Upload
 from tablestore_engine.fileio.store_address import StoreAddress
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 
 if TYPE_CHECKING:
+    from obstore import GetOptions, ListResult, ObjectMeta, PutMode, PutResult
     from obstore.store import ClientConfig, RetryConfig  # exist for type checkers alone
+    from typing_extensions import Buffer
 
 ObjectStore = S3Store | GCSStore | AzureStore
 
@@ -36,12 +42,60 @@ _CLIENTS: dict[StoreAddress, Clients] = {}
 _FIRST_USE: list[int] = []  # the process that made the first client
 
 
+class StoreObject(Protocol):
+    """What is used of obstore's GetResult."""
+
+    @property
+    def meta(self) -> ObjectMeta:
+        """Size, entity tag and version."""
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """Metadata by name."""
+
+    def bytes(self) -> Buffer:
+        """The content."""
+
+
+class StoreClient(Protocol):
+    """What is used of obstore's stores. Raises FileNotFoundError and the classes of obstore.exceptions."""
+
+    def get(self, path: str, *, options: GetOptions | None = None) -> StoreObject:
+        """An object, a range of it, or its head."""
+
+    def get_range(self, path: str, *, start: int, end: int) -> Buffer:
+        """Bytes from `start` to before `end`."""
+
+    def head(self, path: str) -> ObjectMeta:
+        """Size, entity tag and version."""
+
+    def list(self, prefix: str | None = None, *, chunk_size: int = 50) -> Iterable[Sequence[ObjectMeta]]:
+        """All objects below a name."""
+
+    def list_with_delimiter(self, prefix: str | None = None) -> ListResult[Sequence[ObjectMeta]]:
+        """Objects directly below a name, and the names that have objects below them."""
+
+    def put(
+        self, path: str, file: bytes, *, attributes: dict[str, str], use_multipart: bool, mode: PutMode
+    ) -> PutResult:
+        """One put; `mode` has its condition."""
+
+    def copy(self, from_: str, to: str) -> None:
+        """A copy inside of the store."""
+
+    def delete(self, paths: str | Sequence[str]) -> None:
+        """One object, or many in bulk."""
+
+
 @dataclass(frozen=True)
 class Clients:
-    """`single`: one attempt for each request; `streams`: parts of large files, which the library repeats itself."""
+    """`single`: one attempt for each request; `open_upload`: a large file, whose parts the library repeats itself."""
 
-    single: ObjectStore
-    streams: ObjectStore
+    single: StoreClient
+    open_upload: Callable[[str], Upload]
+
+
+Connect = Callable[[StoreAddress], Clients]
 
 
 def connect(address: StoreAddress) -> Clients:
@@ -57,7 +111,8 @@ def connect(address: StoreAddress) -> Clients:
                 fix="start worker processes with multiprocessing's `spawn` or `forkserver` method",
             )
         if address not in _CLIENTS:
-            _CLIENTS[address] = Clients(_open(address, 0), _open(address, _STREAM_RETRIES))
+            streams = _open(address, _STREAM_RETRIES)
+            _CLIENTS[address] = Clients(_open(address, 0), partial(obstore.open_writer, streams))
         return _CLIENTS[address]
 
 

@@ -18,35 +18,32 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import obstore
 import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import AzureStore
 
 from tablestore_engine.errors import NotFound, StoreAnswerUnknown
 from tablestore_engine.fileio.base import FileStatus, SeenFile
-from tablestore_engine.fileio.object_clients import Clients, ObjectStore, connect
+from tablestore_engine.fileio.object_clients import Clients, Connect, StoreClient, connect
 from tablestore_engine.fileio.object_errors import (
     TAKEN_BY_NOTHING,
     answer_unknown,
     explained_store,
     head_or_reason,
     is_range_refused,
-    read_answer,
     while_open,
 )
 from tablestore_engine.fileio.object_input import Range, open_object
 from tablestore_engine.fileio.object_output import ObjectOutput
 from tablestore_engine.fileio.storage_errors import outside_root
 from tablestore_engine.fileio.store_address import StoreAddress
+from tablestore_engine.fileio.store_retries import ATTEMPTS, Retries
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
 if TYPE_CHECKING:
     from obstore import PutMode, UpdateVersion  # exist for type checkers alone
 
 T = TypeVar("T")
-_ATTEMPTS = 8
-_PAUSE_S, _PAUSE_MAX_S = 0.1, 10.0
 _CLAIM_KEY = "claim"
 _DELETES = 1000
 _TOGETHER = 16  # requests of one caller at once: more make a store ask for pauses
@@ -58,9 +55,11 @@ class ObjectFileIO:
 
     folders = None
 
-    def __init__(self, address: StoreAddress, runtime: Runtime = SYSTEM) -> None:
+    def __init__(
+        self, address: StoreAddress, runtime: Runtime = SYSTEM, *, connected: Connect = connect
+    ) -> None:
         self.address, self.root = address, address.root
-        self._runtime = runtime
+        self._runtime, self._connect, self._retries = runtime, connected, Retries(runtime)
 
     @property
     def conditional(self) -> ObjectFileIO:
@@ -79,46 +78,27 @@ class ObjectFileIO:
         return path[len(f"{self.address.scheme}://{self.address.bucket}/") :]
 
     def _clients(self) -> Clients:
-        return connect(self.address)
+        return self._connect(self.address)
 
-    def _store(self) -> ObjectStore:
+    def _store(self) -> StoreClient:
         return self._clients().single
-
-    def _repeated(self, path: str, work: Callable[[], T]) -> T:
-        """`work` until it has a clear answer; REQUIRES that doing it twice is the same as once."""
-        problem = answer_unknown(path, "it was not asked")
-        for turn in range(1, _ATTEMPTS + 1):
-            try:
-                with explained_store(path):
-                    return work()
-            except StoreAnswerUnknown as failure:
-                problem = failure
-            except (AlreadyExistsError, PreconditionError) as conflict:  # without a condition: two at once
-                problem = answer_unknown(path, read_answer(conflict).why)
-            if turn < _ATTEMPTS:
-                self._pause(turn)
-        raise problem
-
-    def _pause(self, turn: int) -> None:
-        bound = min(_PAUSE_S * 2 ** (turn - 1), _PAUSE_MAX_S)
-        self._runtime.sleep(self._runtime.random.uniform(0.2, 1.0) * bound)
 
     # reading -------------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes:
         """All bytes. Raises NotFound TS1201."""
         key = self._key(path)
-        return self._repeated(path, lambda: bytes(obstore.get(self._store(), key).bytes()))
+        return self._retries.repeat(path, lambda: bytes(self._store().get(key).bytes()))
 
     def read_seen(self, path: str) -> SeenFile:
         """All bytes with the store's marks of them. Raises NotFound TS1201."""
         key = self._key(path)
 
         def look() -> SeenFile:
-            found = obstore.get(self._store(), key)
+            found = self._store().get(key)
             return SeenFile(bytes(found.bytes()), (found.meta["e_tag"], found.meta["version"]))
 
-        return self._repeated(path, look)
+        return self._retries.repeat(path, look)
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Random access by ranged requests; the end of the file comes with the first one. Raises NotFound TS1201."""
@@ -127,7 +107,7 @@ class ObjectFileIO:
     def read_end(self, path: str, count: int) -> tuple[int, bytes]:
         """The object's size and its last bytes: one request where the store knows the end without the size."""
         key = self._key(path)
-        return self._repeated(path, lambda: self._read_end(key, count))
+        return self._retries.repeat(path, lambda: self._read_end(key, count))
 
     def read_ranges(self, path: str, ranges: Sequence[Range]) -> Sequence[bytes]:
         """A request for each range."""
@@ -138,25 +118,23 @@ class ObjectFileIO:
         store = self._store()
         if not isinstance(store, AzureStore):
             try:
-                found = obstore.get(store, key, options={"range": {"suffix": count}})
+                found = store.get(key, options={"range": {"suffix": count}})
                 return int(found.meta["size"]), bytes(found.bytes())
             except BaseError as error:
                 if not is_range_refused(error):
                     raise
         size = self._head_size(key)
         start = max(size - count, 0)
-        return size, bytes(obstore.get_range(store, key, start=start, end=size)) if size else b""
+        return size, bytes(store.get_range(key, start=start, end=size)) if size else b""
 
     def _read_range(self, path: str, key: str, wanted: Range) -> bytes:
         start, end = wanted
-        return self._repeated(
-            path, lambda: bytes(obstore.get_range(self._store(), key, start=start, end=end))
-        )
+        return self._retries.repeat(path, lambda: bytes(self._store().get_range(key, start=start, end=end)))
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries sorted by name, without hidden ones; () for a missing folder."""
         key = self._key(path)
-        found = self._repeated(path, lambda: obstore.list_with_delimiter(self._store(), key or None))
+        found = self._retries.repeat(path, lambda: self._store().list_with_delimiter(key or None))
         start = len(key) + 1 if key else 0
         entries = [
             FileStatus(
@@ -183,9 +161,9 @@ class ObjectFileIO:
             return True
 
         def first() -> bool:
-            return any(len(chunk) > 0 for chunk in obstore.list(self._store(), key or None, chunk_size=1))
+            return any(len(chunk) > 0 for chunk in self._store().list(key or None, chunk_size=1))
 
-        return self._repeated(path, first)
+        return self._retries.repeat(path, first)
 
     def exists_file(self, path: str) -> bool:
         """Whether an object has this name: one request."""
@@ -194,11 +172,11 @@ class ObjectFileIO:
     def size(self, path: str) -> int:
         """Bytes. Raises NotFound TS1201."""
         key = self._key(path)
-        return self._repeated(path, lambda: self._head_size(key))
+        return self._retries.repeat(path, lambda: self._head_size(key))
 
     def _head_size(self, key: str) -> int:
         store = self._store()
-        found = head_or_reason(lambda: obstore.head(store, key), partial(_first_byte, store, key))
+        found = head_or_reason(lambda: store.head(key), partial(_first_byte, store, key))
         return int(found["size"])
 
     def _token(self, path: str, key: str) -> str | None:
@@ -206,14 +184,14 @@ class ObjectFileIO:
 
         def look() -> str:
             store = self._store()
-            head = partial(obstore.get, store, key, options={"head": True})
+            head = partial(store.get, key, options={"head": True})
             kept = head_or_reason(head, partial(_first_byte, store, key)).attributes
             return next(
                 (str(value) for name, value in kept.items() if str(name).casefold() == _CLAIM_KEY), ""
             )
 
         try:
-            return self._repeated(path, look)
+            return self._retries.repeat(path, look)
         except NotFound:
             return None
 
@@ -235,7 +213,7 @@ class ObjectFileIO:
         """
         key, token = self._key(path), self._runtime.new_uuid()
         problem: StoreAnswerUnknown | None = None
-        for turn in range(1, _ATTEMPTS + 1):
+        for turn in range(1, ATTEMPTS + 1):
             if check is not None:
                 with while_open(problem):
                     check()
@@ -252,7 +230,9 @@ class ObjectFileIO:
                 found = self._token(path, key)
             if found is not None:
                 return found == token
-            self._pause(turn)  # a conflict of two puts, or a lost request: the same claim again
+            self._retries.pause(
+                turn, problem
+            )  # a conflict of two puts, or a lost request: the same claim again
         raise problem or answer_unknown(path, TAKEN_BY_NOTHING)
 
     def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
@@ -262,7 +242,7 @@ class ObjectFileIO:
         """
         key, token = self._key(path), self._runtime.new_uuid()
         problem: StoreAnswerUnknown | None = None
-        for turn in range(1, _ATTEMPTS + 1):
+        for turn in range(1, ATTEMPTS + 1):
             try:
                 with while_open(problem), explained_store(path):
                     self._put(key, data, token, _while_seen(seen))
@@ -282,7 +262,9 @@ class ObjectFileIO:
                 if problem is not None:
                     raise problem  # a put without an answer may have landed, and been replaced since
                 return False
-            self._pause(turn)  # a conflict of two puts, or a lost request: the same put again
+            self._retries.pause(
+                turn, problem
+            )  # a conflict of two puts, or a lost request: the same put again
         raise problem or answer_unknown(path, "the store reports a conflict, and no change")
 
     def _has_changed(self, path: str, seen: SeenFile) -> bool:
@@ -292,12 +274,12 @@ class ObjectFileIO:
             return True
 
     def _put(self, key: str, data: bytes, token: str, mode: PutMode) -> None:
-        obstore.put(self._store(), key, data, attributes={_CLAIM_KEY: token}, use_multipart=False, mode=mode)
+        self._store().put(key, data, attributes={_CLAIM_KEY: token}, use_multipart=False, mode=mode)
 
     def replace(self, path: str, data: bytes) -> None:
         """Old or new content, never a mixture; durable on return."""
         key, token = self._key(path), self._runtime.new_uuid()
-        self._repeated(path, lambda: self._put(key, data, token, "overwrite"))
+        self._retries.repeat(path, lambda: self._put(key, data, token, "overwrite"))
 
     def copy(self, source: str, target: str) -> None:
         """A copy by the store. Raises FileExistsError, NotFound TS1201. REQUIRES that nobody else makes `target`."""
@@ -305,7 +287,7 @@ class ObjectFileIO:
         if self._token(target, new) is not None:
             raise FileExistsError(target)
         if self.size(source) <= _COPY_MAX:
-            self._repeated(source, lambda: obstore.copy(self._store(), old, new))
+            self._retries.repeat(source, lambda: self._store().copy(old, new))
             return
         with self.open_input(source) as data, self.open_output(target) as sink:
             while block := data.read(16 << 20):
@@ -317,7 +299,7 @@ class ObjectFileIO:
         key = self._key(path)
         output = ObjectOutput(
             put=lambda data: self.replace(path, data),
-            upload=lambda: obstore.open_writer(self._clients().streams, key),
+            upload=lambda: self._clients().open_upload(key),
             size=lambda: self.size(path),
             explained=lambda: explained_store(path),
         )
@@ -334,7 +316,7 @@ class ObjectFileIO:
         """One object; a missing one is fine."""
         key = self._key(path)
         with contextlib.suppress(NotFound):
-            self._repeated(path, lambda: obstore.delete(self._store(), key))
+            self._retries.repeat(path, lambda: self._store().delete(key))
 
     def delete_many(self, paths: Sequence[str]) -> None:
         """Objects, a thousand with each request, the requests together; a missing one is fine."""
@@ -345,7 +327,7 @@ class ObjectFileIO:
     def _delete_batch(self, batch: Sequence[tuple[str, str]]) -> None:
         try:
             names = [key for _, key in batch]
-            self._repeated(batch[0][0], lambda: obstore.delete(self._store(), names))
+            self._retries.repeat(batch[0][0], lambda: self._store().delete(names))
         except NotFound:  # a store that counts a missing one as an error, and may have left out the rest
             self.run_together([partial(self.delete, path) for path, _ in batch])
 
@@ -370,17 +352,17 @@ class ObjectFileIO:
             raise outside_root(path, self.root)
 
         def batches() -> None:
-            for chunk in obstore.list(self._store(), key, chunk_size=_DELETES):
-                obstore.delete(self._store(), [one["path"] for one in chunk])
+            for chunk in self._store().list(key, chunk_size=_DELETES):
+                self._store().delete([one["path"] for one in chunk])
 
         with contextlib.suppress(NotFound):
-            self._repeated(path, batches)
+            self._retries.repeat(path, batches)
         self.delete(path)
 
 
-def _first_byte(store: ObjectStore, key: str) -> object:
+def _first_byte(store: StoreClient, key: str) -> object:
     """A request whose refusal has a reason."""
-    return obstore.get_range(store, key, start=0, end=1)
+    return store.get_range(key, start=0, end=1)
 
 
 def _while_seen(seen: SeenFile) -> UpdateVersion:

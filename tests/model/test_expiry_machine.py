@@ -7,13 +7,13 @@ import itertools
 import shutil
 import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tablestore_engine.errors import RetryError
+from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.store.clone import clone_table
@@ -21,6 +21,8 @@ from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash, seeded_runtime
+from tests.doses import examples
+from tests.unit.fileio.simulated_world import OnSimulatedStore
 from tests.unit.store.expiry_world import newest, strays, visible
 from tests.unit.store.table_world import Row, delete, make_table, open_table, overwrite, put, row, rows_of
 
@@ -41,7 +43,8 @@ class ExpiryMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.root = Path(tempfile.mkdtemp(prefix="expiry-"))
+        self.root = self.make_root()
+        self.handles = itertools.count(1_000)
         self.numbers = itertools.count(1)
         self.rows: Content = {}
         self.versions: dict[int, Content] = {}
@@ -50,15 +53,37 @@ class ExpiryMachine(RuleBasedStateMachine):
         self.clones: dict[str, Content] = {}
         self.explained: set[str] = set()
 
+    def make_root(self) -> str:
+        """Where the table lies."""
+        return tempfile.mkdtemp(prefix="expiry-")
+
+    def files(self) -> FileIO:
+        """As a new process opens them."""
+        return LocalFileIO(self.root)
+
     def teardown(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.root)
+
+    def open(self, fileio: FileIO | None = None) -> TableStore:
+        """As another process has it."""
+        runtime = seeded_runtime(next(self.handles))
+        return open_table(self.root, runtime=runtime, fileio=fileio or self.files())
+
+    def dying(self, changes: int) -> DyingFileIO:
+        """Files of a process that dies before so many changes of names."""
+        return DyingFileIO(self.files(), seed=changes, changes_left=changes)
 
     @initialize(levels=st.sampled_from(["4", "20"]), buckets=st.integers(1, 2))
     def create(self, levels: str, buckets: int) -> None:
         """A table with one snapshot; few levels fold often."""
         options = {"num-levels": levels, "bucket": str(buckets), "manifest.merge-min-count": "3"}
-        self.store = make_table(self.root, options=options)
+        self.store = make_table(
+            self.root,
+            options=options,
+            runtime=seeded_runtime(next(self.handles)),
+            fileio=self.files(),
+        )
         self.upsert({0: 0})
 
     def commit(self, content: Content) -> None:
@@ -88,11 +113,9 @@ class ExpiryMachine(RuleBasedStateMachine):
 
     @rule(batch=batches)
     def remove(self, batch: dict[int, int]) -> None:
-        """Delete by key."""
-        gone = {number: one for number, one in self.rows.items() if number not in batch}
+        """Delete by key; where none is present a compaction that is due is the only snapshot."""
         delete(self.store, *({"id": number} for number in batch))
-        if gone != self.rows:
-            self.commit(gone)
+        self.commit({number: one for number, one in self.rows.items() if number not in batch})
 
     @rule(batch=batches)
     def refresh(self, batch: dict[int, int]) -> None:
@@ -110,7 +133,7 @@ class ExpiryMachine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         """Another process."""
-        self.store = open_table(self.root)
+        self.store = self.open()
 
     @rule(data=st.data())
     def tag(self, data: st.DataObject) -> None:
@@ -186,9 +209,9 @@ class ExpiryMachine(RuleBasedStateMachine):
     def expire_killed(self, count: int, changes: int) -> None:
         """Killed before any change of a name; what counts is whole, and the next expiry leaves what one would have."""
         before = strays(self.store)
-        fileio = DyingFileIO(LocalFileIO(str(self.root)), seed=changes, changes_left=changes)
+        fileio = self.dying(changes)
         with contextlib.suppress(SimulatedCrash):
-            open_table(self.root, fileio=fileio).expire(newest(count))
+            self.open(fileio).expire(newest(count))
         self.left()
         self.shows_the_oracle()
         self.store.expire(newest(count))
@@ -207,10 +230,10 @@ class ExpiryMachine(RuleBasedStateMachine):
     def write_killed(self, batch: dict[int, int], changes: int, staged: bool) -> None:
         """A writer that dies before any change of a name: his commit is there or it is not."""
         rows = {number: row(number, f"v{next(self.numbers)}", n) for number, n in batch.items()}
-        fileio = DyingFileIO(LocalFileIO(str(self.root)), seed=changes, changes_left=changes)
+        fileio = self.dying(changes)
         stage = {"stage": "gate"} if staged else {}
         with contextlib.suppress(SimulatedCrash):
-            put(open_table(self.root, fileio=fileio), *rows.values(), **stage)
+            put(self.open(fileio), *rows.values(), **stage)
         newest_rows = {int(str(one["id"])): one for one in rows_of(self.store)}
         assert newest_rows in (self.rows, {**self.rows, **rows})
         self.commit(newest_rows)
@@ -227,9 +250,9 @@ class ExpiryMachine(RuleBasedStateMachine):
     @rule(changes=st.integers(0, 30))
     def clean_killed(self, changes: int) -> None:
         """A cleaning that dies anywhere has taken nothing from anybody (the invariant)."""
-        fileio = DyingFileIO(LocalFileIO(str(self.root)), seed=changes, changes_left=changes)
+        fileio = self.dying(changes)
         with contextlib.suppress(SimulatedCrash):
-            open_table(self.root, fileio=fileio).orphans(ALL_ORPHANS)
+            self.open(fileio).orphans(ALL_ORPHANS)
 
     @precondition(lambda self: self.clones)
     @rule(data=st.data())
@@ -245,7 +268,7 @@ class ExpiryMachine(RuleBasedStateMachine):
     def copy(self, name: str) -> TableStore:
         """A handle on a clone."""
         folder = f"{self.root}/demo.db/{name}"
-        return TableStore(LocalFileIO(str(self.root)), folder, seeded_runtime(50_000 + next(self.numbers)))
+        return TableStore(self.files(), folder, seeded_runtime(50_000 + next(self.numbers)))
 
     @invariant()
     def shows_the_oracle(self) -> None:
@@ -255,7 +278,7 @@ class ExpiryMachine(RuleBasedStateMachine):
         expected = {f"snapshot {number}": listed(one) for number, one in self.versions.items()}
         expected |= {f"tag {name}": listed(one) for name, one in self.tags.items()}
         expected |= {f"staged {name}": listed(one) for name, one in self.stages.items()}
-        assert visible(open_table(self.root)) == expected
+        assert visible(self.open()) == expected
         for name, content in self.clones.items():
             assert rows_of(self.copy(name)) == listed(content)
 
@@ -264,3 +287,13 @@ ExpiryMachine.TestCase.settings = settings(
     max_examples=12, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestExpiryMachine = ExpiryMachine.TestCase
+
+
+class SimulatedExpiryMachine(OnSimulatedStore, ExpiryMachine):
+    """The same on an object store with faults: clones are copies, and killed processes leave no temporary files."""
+
+
+SimulatedExpiryMachine.TestCase.settings = settings(
+    ExpiryMachine.TestCase.settings, max_examples=examples(10, 100), stateful_step_count=examples(12, 20)
+)
+TestSimulatedExpiryMachine = SimulatedExpiryMachine.TestCase

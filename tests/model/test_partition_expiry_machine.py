@@ -9,16 +9,19 @@ import tempfile
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
 from tablestore_engine.testing.reference_model import Frozen, freeze
+from tests.doses import examples
+from tests.unit.fileio.simulated_world import OnSimulatedStore
 from tests.unit.store.table_world import Row, changes_of, make_table, open_table, put, rows_of
 
 FIRST = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -34,12 +37,20 @@ class PartitionExpiryMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.root = Path(tempfile.mkdtemp(prefix="partitions-"))
+        self.root = self.make_root()
         self.numbers = itertools.count(1)
         self.rows: dict[Place, Row] = {}
         self.today = 0
         self.seen = 0
         self.told: Counter[Frozen] = Counter()
+
+    def make_root(self) -> str:
+        """Where the table lies."""
+        return tempfile.mkdtemp(prefix="partitions-")
+
+    def files(self) -> FileIO:
+        """As a new process opens them."""
+        return LocalFileIO(self.root)
 
     def teardown(self) -> None:
         """Remove the folder."""
@@ -56,6 +67,8 @@ class PartitionExpiryMachine(RuleBasedStateMachine):
             partitions=("dt",),
             columns={"dt": "STRING", "id": "BIGINT", "v": "INT"},
             options={**options, **({"bucket": str(buckets), "num-levels": "5"} if keyed else {})},
+            runtime=self.runtime(),
+            fileio=self.files(),
         )
 
     def runtime(self) -> Runtime:
@@ -65,7 +78,7 @@ class PartitionExpiryMachine(RuleBasedStateMachine):
 
     def open(self, runtime: Runtime | None = None) -> TableStore:
         """Another process."""
-        return open_table(self.root, runtime=runtime or self.runtime())
+        return open_table(self.root, runtime=runtime or self.runtime(), fileio=self.files())
 
     @rule(batch=batches)
     def write(self, batch: dict[tuple[int | None, int], int]) -> None:
@@ -148,3 +161,13 @@ PartitionExpiryMachine.TestCase.settings = settings(
     max_examples=8, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestPartitionExpiryMachine = PartitionExpiryMachine.TestCase
+
+
+class SimulatedPartitionMachine(OnSimulatedStore, PartitionExpiryMachine):
+    """The same on an object store with faults."""
+
+
+SimulatedPartitionMachine.TestCase.settings = settings(
+    PartitionExpiryMachine.TestCase.settings, max_examples=examples(10, 100)
+)
+TestSimulatedPartitionMachine = SimulatedPartitionMachine.TestCase

@@ -6,18 +6,22 @@ import contextlib
 import itertools
 import shutil
 import tempfile
-from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tablestore_engine.errors import RetryError
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
 from tablestore_engine.testing.reference_model import Key, ModelTable, Row, content_of
+from tests.doses import examples
+from tests.unit.fileio.simulated_world import OnSimulatedStore
 from tests.unit.store.table_world import changes_of, delete, make_table, open_table, put, rows_of
 
 COLUMNS = {"id": "BIGINT", "dt": "STRING", "v": "INT"}
@@ -39,15 +43,30 @@ class TableMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.root = Path(tempfile.mkdtemp(prefix="machine-"))
+        self.root = self.make_root()
+        self.handles = itertools.count(1_000)
         self.model = ModelTable(("dt", "id"))
         self.identifiers = itertools.count(1)
         self.staged: dict[Key, Row] | None = None
         self.newest: int | None = None
 
+    def make_root(self) -> str:
+        """Where the table lies."""
+        return tempfile.mkdtemp(prefix="machine-")
+
+    def files(self) -> FileIO:
+        """As a new process opens them."""
+        return LocalFileIO(self.root)
+
     def teardown(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.root)
+
+    def open(self, runtime: Runtime | None = None) -> TableStore:
+        """As another process has it."""
+        return open_table(
+            self.root, runtime=runtime or seeded_runtime(next(self.handles)), fileio=self.files()
+        )
 
     @initialize(buckets=st.integers(1, 2), levels=st.sampled_from(["4", "20"]))
     def create(self, buckets: int, levels: str) -> None:
@@ -58,6 +77,8 @@ class TableMachine(RuleBasedStateMachine):
             partitions=("dt",),
             columns=COLUMNS,
             options={"bucket": str(buckets), "num-levels": levels, "manifest.merge-min-count": "4"},
+            runtime=seeded_runtime(next(self.handles)),
+            fileio=self.files(),
         )
 
     def committed(self, report: CommitReport, content: dict[Key, Row]) -> None:
@@ -124,17 +145,17 @@ class TableMachine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         """Another process takes over."""
-        self.store = open_table(self.root)
+        self.store = self.open()
 
     @rule(batch=rows, point=st.sampled_from(POINTS), nth=st.integers(1, 2))
     def crash_while_writing(self, batch: list[Row], point: str, nth: int) -> None:
         """Die anywhere, reopen, run the same command again: it is there once."""
         identifier = next(self.identifiers)
         changed = [one for one in batch if self.model.rows.get(self.model.key_of(one)) != one]
-        dying = open_table(self.root, runtime=crashing(seeded_runtime(identifier), point, nth))
+        dying = self.open(crashing(seeded_runtime(identifier), point, nth))
         with contextlib.suppress(SimulatedCrash):
             put(dying, *changed, commit_user="job", commit_identifier=identifier)
-        self.store = open_table(self.root)
+        self.store = self.open()
         report = put(self.store, *changed, commit_user="job", commit_identifier=identifier)
         self.committed(report, self.model.upserted(changed))
 
@@ -217,4 +238,14 @@ TestTable.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     print_blob=True,
+)
+
+
+class SimulatedTableMachine(OnSimulatedStore, TableMachine):
+    """The same laws on an object store: requests fail, answers are lost or late, lists are slow."""
+
+
+TestSimulatedTable = SimulatedTableMachine.TestCase
+TestSimulatedTable.settings = settings(
+    TestTable.settings, max_examples=examples(5, 100), stateful_step_count=examples(12, 20)
 )

@@ -8,6 +8,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.expiry.referenced_files import needed_names
 from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.testing.faults import tree_files
 from tests.unit.store.table_world import Row, delete, make_table, put, row, rows_of
 
 _ANY_TIME = -(1 << 60)  # the clocks of tests begin anew with each handle
@@ -36,10 +37,16 @@ def strays(store: TableStore) -> set[str]:
     needed: set[str] = set()
     for one in _roots(store):
         needed |= needed_names(context, one)
+    if context.fileio.folders is None:
+        files = set(tree_files(context.fileio, store.location))
+        metadata = {
+            path for path in files if any(path.startswith(f"{store.location}/{part}/") for part in _METADATA)
+        }
+        return {path.rpartition("/")[2] for path in files - metadata} - needed
     root = Path(store.location)
-    files = {path.name for path in root.rglob("*") if path.is_file()}
-    metadata = {path.name for part in _METADATA for path in (root / part).rglob("*")}
-    return files - metadata - needed
+    found = {path.name for path in root.rglob("*") if path.is_file()}
+    hints = {path.name for part in _METADATA for path in (root / part).rglob("*")}
+    return found - hints - needed
 
 
 def _roots(store: TableStore) -> list[Snapshot]:

@@ -40,7 +40,7 @@ Row = dict[str, object]
 
 
 def make_table(
-    root: Path,
+    root: Path | str,
     *,
     keys: Sequence[str] = ("id",),
     partitions: Sequence[str] = (),
@@ -61,11 +61,13 @@ def make_table(
         options={**(KEYED if keys else {"bucket": "-1"}), **(options or {})},
     )
     store = open_table(root, runtime=runtime, fileio=fileio)
-    assert SchemaStore(LocalFileIO(str(root)), TableLayout(store.location)).claim(schema)
+    assert SchemaStore(fileio or LocalFileIO(str(root)), TableLayout(store.location)).claim(schema)
     return store
 
 
-def open_table(root: Path, *, runtime: Runtime | None = None, fileio: FileIO | None = None) -> TableStore:
+def open_table(
+    root: Path | str, *, runtime: Runtime | None = None, fileio: FileIO | None = None
+) -> TableStore:
     """A fresh handle, as another process would have."""
     return TableStore(
         fileio or LocalFileIO(str(root)), f"{root}/demo.db/t", runtime or seeded_runtime(next(_SEEDS))

@@ -169,3 +169,17 @@ def test_verify_reads_the_store_and_not_what_is_remembered(opened: Open) -> None
     counter.inner.replace(damaged, counter.inner.read(damaged)[:-1] + b"?")
     assert engine.table(NAME).scan().to_arrow().num_rows == 100
     assert any("TS1160" in problem for problem in store.verify())
+
+
+def test_dropping_a_table_lists_its_folders_together(opened: Open) -> None:
+    """The depth does not grow with the number of partitions, but for each 16 of them."""
+    depths = []
+    for days in (2, 14):
+        engine, counter = opened()
+        table = WriteSpec(TableSpec(primary_key=("id", "day"), partition_by=("day",)))
+        engine.write(NAME, pa.table({"id": range(100), "day": [n % days for n in range(100)]}), table)
+        counter.restart()
+        engine.drop_table(NAME)
+        depths.append(counter.depth)
+        assert counter.by_method()["LIST"] >= 2 * days
+    assert depths[0] == depths[1], counter.steps()
