@@ -138,6 +138,17 @@ def test_model_whose_retractions_cannot_be_proven_is_refused(feed: Shop, text: s
     assert feed.engine.find_table("demo.m") is None
 
 
+def test_proof_does_not_see_the_time_of_a_query_that_leaves_files_out(
+    feed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where files are left out the current time is a literal; a proof over that would hold for this day alone."""
+    monkeypatch.setattr("tablestore_engine.spark.plan_pruning._FILES_WORTH", 1)
+    put(feed, (900, "z"))  # a file that can be left out
+    text = f"select id, current_date() as at, _row_kind, _snapshot_id from {FEED} where id < 9"
+    run(feed, HEAD.replace("'id'", "['id', 'at']") + text, ok=False)
+    assert "at of unique_key" in feed.log
+
+
 def test_retraction_of_an_input_without_primary_key_is_refused(feed: Shop) -> None:
     """Rows of a keyless input have no identity: additions are put by key, a delete ends the run (TS1866)."""
     feed.engine.write("demo.plain", pa.table({"id": [1, 2], "v": ["a", "b"]}), ADDED)

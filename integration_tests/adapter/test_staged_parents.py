@@ -185,6 +185,7 @@ def test_snapshot_of_manual_model_waits_for_the_operation(gated: Shop) -> None:
     assert gated.rows(ALL.format("s")) == [(1, "a", True)]
 
 
+@pytest.mark.folders
 def test_snapshot_into_a_table_with_another_key_is_refused_beside_staged_rows(gated: Shop) -> None:
     """MERGE would publish rows that their parent does not show: TS1883, and the table is as before."""
     history(gated)
