@@ -94,7 +94,9 @@ class StatefulStreams:
         overrides, resolver = to_overrides(versions), self._warehouse.resolver
         with resolver.in_use():
             return prove_retractions(
-                lambda text: resolver.whole_query(text, overrides)[0],  # a pruned one has the time as a literal
+                lambda text: resolver.whole_query(text, overrides)[
+                    0
+                ],  # a pruned one has the time as a literal
                 sql,
                 key,
                 {(one.database, one.name): keys for one, keys in named.items()},

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from tablestore_engine.errors import FixRequest, NotFound, TablestoreError, Unsupported
@@ -47,6 +48,7 @@ from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 
+_TIMES_AT_ONCE = 16
 _OTHERS = "another expiry or a rollback is at work"
 
 
@@ -145,9 +147,7 @@ def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) ->
     if latest is None or earliest is None:
         return Choice(0, 0, "there is no snapshot"), floor
 
-    def time_of(number: int) -> int | None:
-        found = snapshots.find(number)
-        return None if found is None else found.time_millis
+    time_of = _Times(context, latest).get
 
     def pick(holds: tuple[Hold, ...]) -> Choice:
         return pick_expired(earliest, latest, time_of, rules, holds, now_ms=context.runtime.now_ms())
@@ -160,6 +160,25 @@ def _choose(context: TableContext, rules: Retention, known: tuple[Hold, ...]) ->
     return choice, floor
 
 
+@dataclass
+class _Times:
+    """When snapshots were committed, read in the order of their numbers: each turn reads twice as many at once."""
+
+    context: TableContext
+    latest: int
+    known: dict[int, int | None] = field(default_factory=dict)
+
+    def get(self, number: int) -> int | None:
+        """Epoch milliseconds; None when it is gone."""
+        if number not in self.known:
+            count = min(max(len(self.known), 1), _TIMES_AT_ONCE)
+            numbers = range(number, max(min(number + count, self.latest + 1), number + 1))
+            looks = [partial(self.context.snapshots.find, one) for one in numbers]
+            for one, found in zip(numbers, self.context.fileio.run_together(looks), strict=True):
+                self.known[one] = None if found is None else found.time_millis
+        return self.known[number]
+
+
 def _id_of(snapshot: Snapshot | None) -> int | None:
     return None if snapshot is None else snapshot.id
 
@@ -167,7 +186,8 @@ def _id_of(snapshot: Snapshot | None) -> int | None:
 def _plan(context: TableContext, choice: Choice) -> _Plan | None:
     """The files that go with the range; None when somebody else changes the same snapshots."""
     floor = context.snapshots.find_floor()
-    found = [context.snapshots.find_file(number) for number in range(choice.first, choice.end + 1)]
+    looks = [partial(context.snapshots.find_file, number) for number in range(choice.first, choice.end + 1)]
+    found = context.fileio.run_together(looks)
     there = [snapshot for snapshot in found if snapshot is not None]
     if not there or any(one is None and at >= floor for at, one in enumerate(found, choice.first)):
         return None
@@ -175,8 +195,8 @@ def _plan(context: TableContext, choice: Choice) -> _Plan | None:
     try:
         named = NamedFiles(
             data=dropped_data(context, there[1:], floor=floor),
-            changelog=_joined(goes, lambda one: changelog_files(context, one, floor=floor)),
-            metadata=_joined(goes, lambda one: metadata_files(context, one, floor=floor)),
+            changelog=_joined(context, goes, lambda one: changelog_files(context, one, floor=floor)),
+            metadata=_joined(context, goes, lambda one: metadata_files(context, one, floor=floor)),
         )
     except NotFound:
         if context.snapshots.find_floor() != floor:
@@ -186,8 +206,11 @@ def _plan(context: TableContext, choice: Choice) -> _Plan | None:
     return _Plan(stays, tuple(one.id for one in goes), named.all_but(needed))
 
 
-def _joined(snapshots: Iterable[Snapshot], files_of: Callable[[Snapshot], Files]) -> Files:
-    return {name: file for one in snapshots for name, file in files_of(one).items()}
+def _joined(
+    context: TableContext, snapshots: Iterable[Snapshot], files_of: Callable[[Snapshot], Files]
+) -> Files:
+    parts = context.fileio.run_together([partial(files_of, one) for one in snapshots])
+    return {name: file for part in parts for name, file in part.items()}
 
 
 # hide and delete ------------------------------------------------------------------------------------------------

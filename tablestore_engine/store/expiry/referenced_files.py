@@ -21,6 +21,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.table_context import TableContext
 
 T = TypeVar("T")
+_DELTAS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,7 @@ class NamedFiles:
 def dropped_data(context: TableContext, snapshots: Iterable[Snapshot], *, floor: int) -> Files:
     """Data files that these snapshots, in ascending order, removed and none of them took in again."""
     found: dict[str, NamedFile] = {}
-    for snapshot in snapshots:
-        entries = _entries_of(context, snapshot.delta_manifest_list, is_dead=snapshot.id < floor)
+    for snapshot, entries in _with_entries(context, snapshots, floor):
         spec = _spec_of(context, snapshot)
         for entry in entries:
             if entry.kind is FileKind.DELETE:
@@ -78,6 +78,19 @@ def dropped_data(context: TableContext, snapshots: Iterable[Snapshot], *, floor:
                 for name in names_of(entry):
                     found.pop(name, None)
     return found
+
+
+def _with_entries(
+    context: TableContext, snapshots: Iterable[Snapshot], floor: int
+) -> Iterator[tuple[Snapshot, list[ManifestEntry]]]:
+    """Each with the entries of its delta: a bounded number of them is read at once, and in memory."""
+    rest = list(snapshots)
+    for at in range(0, len(rest), _DELTAS_AT_ONCE):
+        some = rest[at : at + _DELTAS_AT_ONCE]
+        looks = [
+            partial(_entries_of, context, one.delta_manifest_list, is_dead=one.id < floor) for one in some
+        ]
+        yield from zip(some, context.fileio.run_together(looks), strict=True)
 
 
 def changelog_files(context: TableContext, snapshot: Snapshot, *, floor: int = 0) -> Files:
