@@ -28,7 +28,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.devservers.s3_requests import REGION
 from tablestore_engine.devservers.s3_server import S3ServerInfo, make_bucket, start_s3_server, stop_s3_server
 
-_TABLE, _BUCKETS, _TURNS, _SMALL_UPSERTS, _FEW = "demo.t", 4, 3, 5, 100
+_TABLE, _BUCKETS, _TURNS, _SMALL_UPSERTS, _FEW = "demo.t", 4, 7, 5, 100
 GOALS = {"load": 1.3, "upsert of a fifth": 1.3}
 OPEN_SECONDS_MAX = 0.15
 
