@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from tablestore_engine.errors import FixData, PublishPending, RetryError, Stopped
+from tablestore_engine.errors import FixData, OutcomeUnknown, PublishPending, RetryError, Stopped
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.ingest.batch_checks import check_keys, check_names, no_target, one_table, unreadable
@@ -103,7 +103,11 @@ class IngestRun:
                 self._follow_once(stop)
             except Stopped:
                 raise
-            except (RetryError, PublishPending) as error:
+            except (
+                RetryError,
+                PublishPending,
+                OutcomeUnknown,
+            ) as error:  # it begins at the position that is committed
                 pause = _BACKOFF_S if self.report.commits > before else min(2 * pause, _BACKOFF_MAX_S)
                 self.report.restarts += 1
                 self.say(f"{self.spec.into}: {error.what}: {error.why}; again in {pause:.1f} s")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tablestore_engine.errors import TablestoreError
+from tablestore_engine.errors import StoreAnswerUnknown, TablestoreError
 from tablestore_engine.format.index_manifest import DELETION_VECTORS
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
@@ -74,6 +74,9 @@ def verify_snapshot(
 
 
 def _told(broken: TablestoreError) -> str:
+    """A problem of the table. Raises StoreAnswerUnknown: a store that does not answer says nothing about the table."""
+    if isinstance(broken, StoreAnswerUnknown):
+        raise broken
     return f"{broken.code} {broken.what}: {broken.why}"
 
 
@@ -179,7 +182,7 @@ class _Check:
         try:
             rows = self._row_count(path, deep=deep)
         except TablestoreError as broken:
-            yield f"{broken.code} {broken.what}: {broken.why}"
+            yield _told(broken)
             return
         if rows != meta.row_count:
             yield f"{path} has {rows} rows, its metadata says {meta.row_count}"
@@ -231,4 +234,4 @@ class _Check:
                 if repeats:
                     yield f"{repeats} keys are visible twice"
         except TablestoreError as broken:
-            yield f"{broken.code} {broken.what}"
+            yield _told(broken)

@@ -485,3 +485,25 @@ def test_drop_on_a_store_that_does_not_answer_deletes_nothing(
     problem(FixData)
     assert names.drop_table(NAME) is None
     assert not names.is_table(NAME)
+
+
+def test_verify_does_not_call_a_store_without_an_answer_damage(
+    names: FilesystemCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it reads: the error is told, and no problem of the table."""
+    make(names, 1, 2)
+    opened, read = names.store(NAME), MemoryFileIO.read
+    for part in ("snapshot-1", "manifest-list-", "/data-"):
+
+        def fail(self: MemoryFileIO, path: str, part: str = part) -> bytes:
+            if part in path:
+                raise StoreAnswerUnknown("TS1266", "no answer", why="away", fix="again")
+            return read(self, path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(MemoryFileIO, "read", fail)
+            patch.setattr(MemoryFileIO, "open_input", lambda self, path: pa.BufferReader(self.read(path)))
+            context = names.store(NAME).context
+            with pytest.raises(StoreAnswerUnknown):
+                verify_table(context)
+    assert verify_table(opened.context) == ()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import Engine, IngestSpec, TableSpec, WriteSpec
-from tablestore_engine.errors import FixData, FixRequest, PublishPending, RetryError
+from tablestore_engine.errors import FixData, FixRequest, OutcomeUnknown, PublishPending, RetryError
 from tablestore_engine.ingest.ingest_run import IngestRun
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tests.unit.ingest.histories import MemorySource, engine_at, ingest, run_of, spec_of, table_of
@@ -505,3 +505,23 @@ def test_nothing_to_do_makes_nothing(engine: Engine) -> None:
         assert ingest(engine, source, spec_of("debezium-json")).commits == 0
         assert engine.find_table("d.t") is None
     assert SYSTEM is not None
+
+
+def test_a_follower_goes_on_behind_a_commit_without_an_answer(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit was made; the follower finds its position in the table, and ingests nothing twice."""
+    source, stop = filled(put(id=1, v=1), put(id=2, v=2)), threading.Event()
+    run = run_of(engine, source, spec_of("debezium-json", rows_max=1, **INFER))
+    commit = type(run.target).commit
+
+    def unanswered(self: Any, source_id: str, state: Any, batch: Any) -> Any:
+        done = commit(self, source_id, state, batch)
+        if batch.step.after == "2":
+            stop.set()
+            return done
+        raise OutcomeUnknown("TS1306", "is unknown", why="lost", fix="again")
+
+    monkeypatch.setattr(type(run.target), "commit", unanswered)
+    assert run.follow(stop).restarts == 1
+    assert len(engine.table("d.t").changes(0)) == 2
