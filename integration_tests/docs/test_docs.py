@@ -139,7 +139,9 @@ def test_every_block_is_known(page: Path) -> None:
     assert not unknown
     for one in read_snippets(page):
         if one.language == "yaml" and one.file_name is None:
-            output = {"warehouse": "warehouse", "schema": "demo", **profile_output(one)}
+            given = profile_output(one)
+            warehouse = "s3://bucket/prefix" if "storage" in given else "warehouse"
+            output = {"warehouse": warehouse, "schema": "demo", **given}
             TablestoreCredentials.validate(output)
             TablestoreCredentials.from_dict(output)
 
