@@ -88,6 +88,7 @@ NIGHTLY: dict[str, list[str]] = {
     ],
     "store adapter": ["integration_tests/adapter", "-m", "not nightly"],
     "store conformance": ["integration_tests/conformance", "-m", "not whole"],
+    "store cluster": ["integration_tests/cluster"],
     "store kills": ["integration_tests/kills/test_killed_build.py"],
 }
 OVER_STORE = "store "  # suites of this name run over an S3 server, with the doses of the day

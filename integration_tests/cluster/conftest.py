@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from integration_tests.cluster.worker_python import worker_python
+from integration_tests.warehouse_address import warehouse_address
 from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.devservers.spark_cluster import ClusterInfo, WorkerSize, start_cluster, stop_cluster
 from tablestore_engine.spark import write
@@ -53,7 +54,7 @@ def settings(cluster: ClusterInfo) -> SparkSettings:
 def engine(settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """Every task that reads or writes rows is a Spark task, however small."""
     monkeypatch.setattr(write, "SMALL_BYTES", -1)
-    with Engine(str(tmp_path / "warehouse"), spark=settings) as opened:
+    with Engine(warehouse_address(str(tmp_path / "warehouse")), spark=settings) as opened:
         opened.create_database("demo")
         opened.sql("select 1")
         yield opened

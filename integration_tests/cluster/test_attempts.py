@@ -18,6 +18,7 @@ from integration_tests.cluster.faults import Fault, strike, struck_write
 from integration_tests.cluster.work import KINDS, ROWS, check
 from integration_tests.kafka.eventual import settings_of_table
 from integration_tests.kafka.test_shards import check as check_log
+from integration_tests.warehouse_address import warehouse_address
 from tablestore_engine.api import Engine, FixRequest, SparkSettings, TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 
@@ -36,7 +37,7 @@ def _order(
 ) -> Order:
     topic = f"c-{uuid.uuid4().hex}" if kind == "publish" else None
     return Order(
-        warehouse=str(folder / "warehouse"),
+        warehouse=warehouse_address(str(folder / "warehouse")),
         master=settings.master,
         conf={**settings.conf, **conf},
         kind=kind,
