@@ -52,9 +52,12 @@ def settings(cluster: ClusterInfo) -> SparkSettings:
 
 @pytest.fixture
 def engine(settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    """Every task that reads or writes rows is a Spark task, however small."""
+    """Every task that reads or writes rows is a Spark task, however small. The application ends with the test: it has
+    all cores, and a driver of another test would wait for ever.
+    """
     monkeypatch.setattr(write, "SMALL_BYTES", -1)
     with Engine(warehouse_address(str(tmp_path / "warehouse")), spark=settings) as opened:
         opened.create_database("demo")
         opened.sql("select 1")
         yield opened
+        opened.spark.stop()
