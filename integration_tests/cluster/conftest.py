@@ -7,6 +7,7 @@ engine      a warehouse of the test's own, whose tasks all go to executors
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,3 +62,7 @@ def engine(settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         opened.sql("select 1")
         yield opened
         opened.spark.stop()
+        for place in [
+            one for one in sys.path if "/userFiles-" in one
+        ]:  # what it sent itself is deleted with it
+            sys.path.remove(place)
