@@ -29,6 +29,7 @@ from integration_tests.soak.planted_secrets import (
 from integration_tests.soak.random_tables import attack_table, random_table
 from integration_tests.soak.six_histories import random_history
 from integration_tests.soak.six_ways import SixWays, read_six_ways
+from integration_tests.soak.store_kills import kill_over_store
 from integration_tests.soak.writer_kills import acknowledged, judge, kill_writers
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.stream.normalize import Normalizer
@@ -62,6 +63,16 @@ def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
     store.rollback(max(acknowledged(tmp_path, SEED).values()) - 1)
     with pytest.raises(AssertionError, match="ack"):
         judge(tmp_path, SEED, report.kills)
+
+
+@pytest.mark.nightly
+def test_writers_killed_over_a_server_that_is_killed_lose_and_double_nothing() -> None:
+    """The same where files are objects, the server dies, and requests are lost."""
+    report = kill_over_store(SEED, 8)
+    assert report["writers killed"] >= 8
+    assert report["server kills"] > 0
+    assert report["faults of requests"] > 0
+    assert report["acknowledged"] > 0
 
 
 @pytest.mark.nightly
