@@ -296,6 +296,7 @@ def test_other_sql_needs_a_full_refresh(clicks: Shop) -> None:
     assert totals(clicks) == totals_of([(1, "a", 1), (2, "b", 2), (3, "a", 3), (4, "c", 3)])
 
 
+@pytest.mark.folders
 def test_a_rollback_takes_the_state_with_it(clicks: Shop) -> None:
     """Rows, place and state are one: behind a rollback the next run counts the same rows again, each once. Where the
     state has gone the run says so.
