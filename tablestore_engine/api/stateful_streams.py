@@ -94,9 +94,8 @@ class StatefulStreams:
         overrides, resolver = to_overrides(versions), self._warehouse.resolver
         with resolver.in_use():
             return prove_retractions(
-                lambda text: resolver.whole_query(text, overrides)[
-                    0
-                ],  # a pruned one has the time as a literal
+                # not pinned_query: where files are left out, the current time is a literal of the plan
+                lambda text: resolver.whole_query(text, overrides)[0],
                 sql,
                 key,
                 {(one.database, one.name): keys for one, keys in named.items()},

@@ -230,9 +230,8 @@ class ObjectFileIO:
                 found = self._token(path, key)
             if found is not None:
                 return found == token
-            self._retries.pause(
-                turn, problem
-            )  # a conflict of two puts, or a lost request: the same claim again
+            # a conflict of two puts, or a lost request: the same claim again
+            self._retries.pause(turn, problem)
         raise problem or answer_unknown(path, TAKEN_BY_NOTHING)
 
     def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
@@ -255,16 +254,15 @@ class ObjectFileIO:
             else:
                 return True
             with while_open(problem):
-                is_ours, has_changed = self._token(path, key) == token, self._has_changed(path, seen)
-            if is_ours:
-                return True
+                if self._token(path, key) == token:
+                    return True
+                has_changed = self._has_changed(path, seen)
             if has_changed:
                 if problem is not None:
                     raise problem  # a put without an answer may have landed, and been replaced since
                 return False
-            self._retries.pause(
-                turn, problem
-            )  # a conflict of two puts, or a lost request: the same put again
+            # a conflict of two puts, or a lost request: the same put again
+            self._retries.pause(turn, problem)
         raise problem or answer_unknown(path, "the store reports a conflict, and no change")
 
     def _has_changed(self, path: str, seen: SeenFile) -> bool:

@@ -1,7 +1,7 @@
 """A request to an object store without a clear answer is made again, after a growing pause.
 
 INVARIANT  only answers that say nothing are repeated: a refusal, "missing" and "exists" are answers.
-INVARIANT  attempts and pauses are bounded; a user who waits longer than moments is told why.
+INVARIANT  attempts and pauses are bounded; after the fifth attempt a warning with the reason is logged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 ATTEMPTS = 8
 _LOGGER = logging.getLogger("tablestore_engine.fileio")
 _PAUSE_S, _PAUSE_MAX_S = 0.1, 10.0
-_TELL_FROM = 5  # about two seconds after the first try
+_WARN_AFTER = 5  # attempts: about one second
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Retries:
         raise problem
 
     def pause(self, turn: int, problem: StoreAnswerUnknown | None) -> None:
-        """Before the next try after `turn` of them; `problem` None: a conflict, nothing that a user must know."""
-        if turn == _TELL_FROM and problem is not None:
+        """Before the next try after `turn` of them; `problem` None: a conflict, for which no warning is logged."""
+        if turn == _WARN_AFTER and problem is not None:
             _LOGGER.warning(
                 "%s (%s); asking again, up to %d times", problem.what, problem.why, ATTEMPTS - turn
             )

@@ -103,11 +103,8 @@ class IngestRun:
                 self._follow_once(stop)
             except Stopped:
                 raise
-            except (
-                RetryError,
-                PublishPending,
-                OutcomeUnknown,
-            ) as error:  # it begins at the position that is committed
+            except (RetryError, PublishPending, OutcomeUnknown) as error:
+                # each try begins at the position that the table has, so an unknown commit is not made twice
                 pause = _BACKOFF_S if self.report.commits > before else min(2 * pause, _BACKOFF_MAX_S)
                 self.report.restarts += 1
                 self.say(f"{self.spec.into}: {error.what}: {error.why}; again in {pause:.1f} s")
