@@ -8,30 +8,23 @@ Usage      python -m benchmarks.store_reads [--small]
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row
 
+from benchmarks.store_bench import run_on_server
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.devservers.hadoop_jars import fetch_s3_jars
-from tablestore_engine.devservers.s3_requests import REGION
-from tablestore_engine.devservers.s3_server import S3ServerInfo, make_bucket, start_s3_server, stop_s3_server
 from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.fileio.store_address import parse_address
 from tablestore_engine.spark.read_way import ReadWay
 
-RESULT = Path(__file__).resolve().parent.parent / "docs" / "performance.json"
 _TABLE, _AGAIN, _BUCKETS = "demo.t", 3, 12
 GOALS = {"native": 1.3, "portable": 3.0}
 _QUERIES: Mapping[str, Callable[[DataFrame], DataFrame]] = {
@@ -138,34 +131,9 @@ _TEXTS = {
 
 def main() -> None:
     """Measure and record."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="50,000 rows, nothing recorded")
-    arguments = parser.parse_args()
-    count = 50_000 if arguments.small else 2_000_000
-    with tempfile.TemporaryDirectory() as work:
-        server = start_s3_server(Path(work) / "s3", say=print)
-        try:
-            found = _run(server, count)
-        finally:
-            stop_s3_server(Path(work) / "s3")
-    if not arguments.small:
-        known = json.loads(RESULT.read_text())
-        known["store reads"] = {
-            "rows": count,
-            "load": round(os.getloadavg()[1], 1),
-            "goals": GOALS,
-            "queries": found,
-        }
-        RESULT.write_text(json.dumps(known, indent=1) + "\n")
-
-
-def _run(server: S3ServerInfo, count: int) -> dict[str, dict[str, float]]:
-    os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"] = (
-        server.access_key,
-        server.secret_key,
+    run_on_server(
+        __doc__, "store reads", lambda at, count, _: {"goals": GOALS, "queries": measure(at("w"), count)}
     )
-    make_bucket(server, "bench")
-    return measure(f"s3://bench/w?endpoint={server.url}&region={REGION}", count)
 
 
 if __name__ == "__main__":

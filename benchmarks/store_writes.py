@@ -8,12 +8,8 @@ Usage      python -m benchmarks.store_writes [--small]
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,10 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.store_reads import RESULT, some_rows
+from benchmarks.store_bench import Place, run_on_server
+from benchmarks.store_reads import some_rows
 from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
-from tablestore_engine.devservers.s3_requests import REGION
-from tablestore_engine.devservers.s3_server import S3ServerInfo, make_bucket, start_s3_server, stop_s3_server
 
 _TABLE, _BUCKETS, _TURNS, _SMALL_UPSERTS, _FEW = "demo.t", 4, 7, 5, 100
 GOALS = {"load": 1.3, "upsert of a fifth": 1.3}
@@ -85,20 +80,15 @@ def _check(found: list[pa.Table], ids: np.ndarray) -> None:
         raise SystemExit(f"the rows are wrong: {told}, not {wanted}")
 
 
-def measure(server: S3ServerInfo, count: int, work: Path) -> dict[str, dict[str, float]]:
+def measure(at: Place, count: int, work: Path) -> dict[str, dict[str, float]]:
     """Seconds on both places and their ratio, by operation."""
-    os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"] = (
-        server.access_key,
-        server.secret_key,
-    )
-    make_bucket(server, "bench")
     sheets = {"disk": Sheet(), "s3": Sheet()}
     for turn in range(_TURNS + 1):
         kept = sheets if turn else {"disk": Sheet(), "s3": Sheet()}  # the first turn warms up
         play(str(work / f"w{turn}"), count, kept["disk"])
-        play(f"s3://bench/w{turn}?endpoint={server.url}&region={REGION}", count, kept["s3"])
+        play(at(f"w{turn}"), count, kept["s3"])
     disk, store = sheets["disk"].medians(), sheets["s3"].medians()
-    return {
+    found = {
         name: {
             "disk": round(disk[name], 3),
             "s3": round(store[name], 3),
@@ -106,32 +96,19 @@ def measure(server: S3ServerInfo, count: int, work: Path) -> dict[str, dict[str,
         }
         for name in disk
     }
+    for name, figures in found.items():
+        sys.stdout.write(f"{name}: {figures}\n")
+    return found
 
 
 def main() -> None:
     """Measure and record."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="50,000 rows, nothing recorded")
-    arguments = parser.parse_args()
-    count = 50_000 if arguments.small else 2_000_000
-    with tempfile.TemporaryDirectory() as text:
-        work = Path(text)
-        server = start_s3_server(work / "s3", say=print)
-        try:
-            found = measure(server, count, work)
-        finally:
-            stop_s3_server(work / "s3")
-    for name, figures in found.items():
-        sys.stdout.write(f"{name}: {figures}\n")
-    if not arguments.small:
-        known = json.loads(RESULT.read_text())
-        known["store writes"] = {
-            "rows": count,
-            "load": round(os.getloadavg()[1], 1),
-            "goals": {**GOALS, "open_seconds": OPEN_SECONDS_MAX},
-            "operations": found,
-        }
-        RESULT.write_text(json.dumps(known, indent=1) + "\n")
+    goals = {**GOALS, "open_seconds": OPEN_SECONDS_MAX}
+    run_on_server(
+        __doc__,
+        "store writes",
+        lambda at, count, work: {"goals": goals, "operations": measure(at, count, work)},
+    )
 
 
 if __name__ == "__main__":
