@@ -223,6 +223,18 @@ def test_a_node_is_replaced_and_then_needed(nodes: Nodes) -> None:
     assert committed_rows(nodes.url, settings.topic, source.buckets) == expected(source)
 
 
+def test_a_replaced_node_is_a_controller_once_it_is_started(nodes: Nodes) -> None:
+    """Another node may die at once: with its own voice in the quorum a majority is left, and leaders are elected."""
+    source, settings = new_table(nodes.info, 1)
+    with Publisher(KafkaLog(settings)) as publisher:
+        publisher.publish_pending(1, source.read, find_commit=source.find_commit)
+    nodes.lose(2)
+    nodes.heal()
+    victim = nodes.leader(settings.topic)
+    nodes.kill(victim)
+    wait(lambda: nodes.find_leader(settings.topic) not in {None, victim}, "no new leader")
+
+
 def _publish_at_last(publisher: Publisher, snapshot: int, source: Source) -> int | None:
     """After such changes one publication's time may be too short; the same command again is what a user does."""
     for _ in range(8):

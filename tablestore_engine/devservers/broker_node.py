@@ -5,7 +5,7 @@ Folder     server.properties · kafka/ (the data) · broker.log. A broker of one
 Format     gives an empty folder its cluster id. Of one node: --standalone. Of several: cluster.json is written first,
            with the cluster id and the first voters; then every node is formatted from it
 Replaced   a node whose data is gone is formatted without voters (--no-initial-controllers): it copies the metadata and
-           the rows from the others, and takes its place among the voters by itself
+           the rows from the others, and takes its place among the voters by itself; a start waits for that
 CRASH      between two formats cluster.json is not complete: the next start formats the missing ones as the first voters
            that they are. Only behind the last format a missing one counts as replaced
 """

@@ -1,7 +1,7 @@
 """A real Kafka 4 on loopback, for development, tests and the demo: one node, or three with replicated topics.
 
 Steps      1 lock the folder  2 jars, Java, certificates  3 server.properties  4 format empty folders  5 start the nodes
-           that do not run  6 state file  7 wait until each answers  8 users and their rights
+           that do not run  6 state file  7 wait until each answers and is a controller  8 users and their rights
 Repair     a start starts the nodes that died, the others keep running; a node whose folder is gone is formatted again
 INVARIANT  a process is only signalled when its pid AND its start time are those of the state file.
 INVARIANT  the folder is this user's alone (0700); another user's is refused, its state file signals nothing.
@@ -20,6 +20,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.devservers.broker_certificates import Certificates, ensure_certificates
+from tablestore_engine.devservers.broker_controllers import is_voter
 from tablestore_engine.devservers.broker_node import (
     BrokerNode,
     choose_ports,
@@ -319,7 +320,7 @@ class _Start:
     def _wait_ready(
         self, processes: Mapping[int, subprocess.Popen[bytes]], ports: Sequence[Ports]
     ) -> str | None:
-        """What went wrong; None once each answers, and knows that it is one of the brokers."""
+        """What went wrong; None once each answers, knows that it is one of the brokers, and is a controller."""
         clients = {number: self.tools.client([ports[number - 1]]) for number in processes}
         deadline = self.runtime.now_ms() + int(_READY_SECONDS * 1000)
         while clients:
@@ -327,8 +328,12 @@ class _Start:
                 if process.poll() is not None:
                     return f"the process of node {number} ended with status {process.returncode}"
             if self.runtime.now_ms() > deadline:
-                return f"node {min(clients)} gave no metadata answer within {_READY_SECONDS:.0f} s"
-            clients = {number: one for number, one in clients.items() if not _knows_itself(one, number)}
+                return f"node {min(clients)} was no broker and controller within {_READY_SECONDS:.0f} s"
+            clients = {
+                number: one
+                for number, one in clients.items()
+                if not _knows_itself(one, number) or not is_voter(self.nodes[number - 1], self.nodes)
+            }
             self.runtime.sleep(0.05)
         return None
 
