@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tablestore_engine.catalog.flat_tables import FlatTables, Prepare
-from tablestore_engine.catalog.identifier import Identifier, check_name
+from tablestore_engine.catalog.identifier import Identifier, check_name, check_not_system
 from tablestore_engine.catalog.store_check import check_store
 from tablestore_engine.catalog.table_swap import TableSwap, holds_replaced
 from tablestore_engine.catalog.views import ViewDefinition, ViewStore
@@ -70,8 +70,9 @@ class FilesystemCatalog:
     def create_database(self, database: str) -> None:
         """Make the folder; an existing one is fine. Where names are all there is, a file stands for it.
 
-        Raises FixRequest TS1416, Unsupported TS1203: the store was never written before, and cannot hold a table.
+        Raises FixRequest TS1416, TS1458, Unsupported TS1203: a store that was never written, and cannot hold a table.
         """
+        check_not_system(database)
         folder = database_location(self.warehouse, check_name("database", database))
         if self.fileio.folders is not None:
             self.fileio.mkdirs(folder)

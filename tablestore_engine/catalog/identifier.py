@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import FixRequest
 
+SYSTEM_DATABASE = "information_schema"
 _NAME = re.compile(r"[A-Za-z0-9_]{1,128}")
 
 
@@ -24,6 +25,17 @@ def check_name(kind: str, name: str) -> str:
             fix=f"choose another {kind} name",
         )
     return name
+
+
+def check_not_system(database: str) -> None:
+    """Raises FixRequest TS1458."""
+    if database.lower() == SYSTEM_DATABASE:
+        raise FixRequest(
+            "TS1458",
+            f"database {database} cannot be created",
+            why=f"{SYSTEM_DATABASE} has the views of the warehouse itself, which are read-only",
+            fix="choose another database name",
+        )
 
 
 @dataclass(frozen=True, order=True)

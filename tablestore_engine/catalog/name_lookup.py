@@ -1,18 +1,22 @@
 """Names as SQL writes them -> what they mean: tables at a state, and views.
 
 Steps      database name -> (database, version) -> table handle on main or on a staged branch -> one pinned state
+System     a view of information_schema is made by whom the warehouse names
 INVARIANT  a staged branch that was never published is seen only by its own name or override.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tablestore_engine.catalog.changes_table import resolve_changes
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
-from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.identifier import SYSTEM_DATABASE, Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import (
     NO_SNAPSHOT,
     ResolvedName,
+    ResolvedSystemView,
     ResolvedTable,
     ResolvedView,
     SnapshotRef,
@@ -28,17 +32,27 @@ from tablestore_engine.store.table_store import TableStore
 class NameLookup:
     """Names of one warehouse."""
 
-    def __init__(self, catalog: FilesystemCatalog, tables: OpenTables) -> None:
+    def __init__(
+        self,
+        catalog: FilesystemCatalog,
+        tables: OpenTables,
+        find_system_view: Callable[[str], ResolvedSystemView | None] = lambda _: None,
+    ) -> None:
         self._catalog = catalog
         self._tables = tables
+        self._find_system_view = find_system_view
         self._own_views: set[str] = set()
 
     def note_own_view(self, sql: str) -> None:
         """The text is of this process, so it may do what the user may."""
         self._own_views.add(sql)
 
-    def lookup(self, database: str, name: str, version: TableVersion | None) -> ResolvedName | None:
+    def lookup(
+        self, database: str, name: str, version: TableVersion | None
+    ) -> ResolvedName | ResolvedSystemView | None:
         """The current state, or the selected one; None for names that are not ours. A lost version raises NotFound."""
+        if database.lower() == SYSTEM_DATABASE:
+            return self._find_system_view(name.lower())
         base, named = split_database(database)
         version = version or named
         if not _is_name(base) or not _is_name(name):

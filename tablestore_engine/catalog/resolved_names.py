@@ -7,7 +7,7 @@ INVARIANT  nobody parses a version: what it was made from is in the fields besid
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
@@ -60,6 +60,18 @@ class ResolvedView:
     comment: str | None = None
     column_comments: Mapping[str, str] = field(default_factory=dict)
     is_own: bool = False
+
+
+# (database, view) → (column, Spark type, nullable) of a stored view, as the statement sees it; none where it has errors
+ViewColumns = Callable[[str, str], Sequence[tuple[str, str, bool]]]
+
+
+@dataclass(frozen=True)
+class ResolvedSystemView:
+    """A view of the warehouse itself; `columns`: (name, Spark type); `rows` as it is now."""
+
+    columns: tuple[tuple[str, str], ...]
+    rows: Callable[[ViewColumns], Sequence[tuple[object, ...]]] = field(compare=False, repr=False)
 
 
 ResolvedName = ResolvedTable | ResolvedView

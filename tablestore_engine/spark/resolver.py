@@ -1,8 +1,8 @@
 """Names in SQL -> our tables and views: whatever a statement names is registered before Spark analyses it.
 
-Steps      1 time-travel clauses become names of versioned views  2 all `a.b` of the text are looked up once and
-           (re-)registered when their state moved  3 Spark analyses; TABLE_OR_VIEW_NOT_FOUND names one more to look up
-           4 files that cannot match leave the analysed plan (plan_pruning)
+Steps      1 empty catalogs leave names, time-travel clauses become names of versioned views  2 all `a.b` of the text
+           are looked up once and (re-)registered when their state moved  3 Spark analyses; TABLE_OR_VIEW_NOT_FOUND
+           names one more to look up  4 files that cannot match leave the analysed plan (plan_pruning)
 INVARIANT  one statement looks each name up once: it sees one snapshot per table, also through views.
 INVARIANT  step 1-3 run under the session's lock; what was analysed keeps its files, so execution needs no lock.
 INVARIANT  the text of a stored view that this process did not write obeys the rules of stored_sql before Spark has it.
@@ -27,17 +27,21 @@ from tablestore_engine.catalog.resolved_names import (
     NO_OVERRIDES,
     Overrides,
     ResolvedName,
+    ResolvedSystemView,
     ResolvedTable,
     ResolvedView,
 )
-from tablestore_engine.errors import FixRequest, NotFound, Unsupported
+from tablestore_engine.errors import FixRequest, NotFound, TablestoreError, Unsupported
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
 from tablestore_engine.spark.read_way import ChosenReads
 from tablestore_engine.spark.session_names import Name, SessionNames
+from tablestore_engine.spark.statement_lookups import StatementLookups
 from tablestore_engine.spark.stored_sql import StoredSql
+from tablestore_engine.spark.system_view_sql import system_view_sql
 from tablestore_engine.sql.as_of_clause import plain_words, qualified_names, rewrite
+from tablestore_engine.sql.empty_catalog import drop_empty_catalogs
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.sql.table_version import TableVersion, split_database
 
@@ -54,50 +58,6 @@ _SESSIONS_LOCK = OrderedLock("sessions of the process", Rank.PROCESS)
 def _names_of(session: SparkSession) -> SessionNames:
     with _SESSIONS_LOCK:
         return _SESSIONS.setdefault(session.sparkContext.applicationId, SessionNames())
-
-
-class _Statement:
-    """The look-ups of one statement, each done once."""
-
-    def __init__(self, names: NameLookup, overrides: Overrides) -> None:
-        self._names = names
-        self._overrides = overrides
-        self._found: dict[tuple[str, str, TableVersion | None], ResolvedName | None] = {}
-        self._bound: dict[Name, tuple[Name, str]] = {}
-        self.done: dict[Name, str | None] = {}
-        self.meanings: dict[Name, ResolvedName | None] = {}
-
-    def lookup(self, database: str, name: str, version: TableVersion | None = None) -> ResolvedName | None:
-        """As it is written; else in lower case, since Spark's names ignore case and the warehouse's do not."""
-        chosen = version or self._overrides.version(database, name)
-        key = (database, name, chosen)
-        if key not in self._found:
-            found = self._names.lookup(database, name, chosen)
-            if found is not None:
-                is_constant = chosen != self._overrides.version(database, name)
-                self._overrides.note(database, name, found, is_constant=is_constant)
-            if found is None and name != name.lower():
-                found = self.lookup(database, name.lower(), version)
-            if found is None and database != database.lower():
-                found = self.lookup(database.lower(), name, version)
-            self._found[key] = found
-        return self._found[key]
-
-    def is_bound(self, written: Name) -> bool:
-        """Whether this very spelling was registered already."""
-        return self._bound.get((written[0].lower(), written[1].lower()), (None,))[0] == written
-
-    def bind(self, written: Name, found: ResolvedName) -> None:
-        """Spark has one place for all spellings of a name: two relations cannot both have it in one statement."""
-        what = found.key if isinstance(found, ResolvedTable) else found.sql
-        first, before = self._bound.setdefault((written[0].lower(), written[1].lower()), (written, what))
-        if before != what:
-            raise FixRequest(
-                "TS1527",
-                f"{'.'.join(first)} and {'.'.join(written)} cannot be read in one statement",
-                why="they are two relations whose names differ only in case, which Spark ignores",
-                fix="rename one of them, or read them in two statements",
-            )
 
 
 class Resolver:
@@ -171,7 +131,7 @@ class Resolver:
         REQUIRES in_use() as long as the rows are used.
         """
         with self._registry.lock:
-            statement = _Statement(self._names, overrides)
+            statement = StatementLookups(self._names, overrides, self._system_view)
             text = self._prepare(text, statement, depth=0)
             frame = self._analyse(text, statement, dict(args) if args else None)
             pruner = self._tables.pruner()
@@ -185,7 +145,7 @@ class Resolver:
         REQUIRES in_use() as long as the rows are used.
         """
         with self._registry.lock:
-            statement = _Statement(self._names, overrides)
+            statement = StatementLookups(self._names, overrides, self._system_view)
             frame = self._analyse(self._prepare(text, statement, depth=0), statement, session=session)
         return frame, dict(statement.meanings)
 
@@ -217,10 +177,10 @@ class Resolver:
 
     # --- steps ---
 
-    def _prepare(self, text: str, statement: _Statement, *, depth: int) -> str:
+    def _prepare(self, text: str, statement: StatementLookups, *, depth: int) -> str:
         """Steps 1 and 2 for a text: all names that it can mean are registered as this statement sees them."""
         text = rewrite(
-            text,
+            drop_empty_catalogs(text),
             lambda parts, version: self._versioned(parts, version, statement),
             session_zone=self.session_zone(),
         )
@@ -234,7 +194,7 @@ class Resolver:
     def _analyse(
         self,
         text: str,
-        statement: _Statement,
+        statement: StatementLookups,
         args: dict[str, object] | None = None,
         session: SparkSession | None = None,
     ) -> DataFrame:
@@ -256,7 +216,7 @@ class Resolver:
             fix="write names as database.table, so that they are found before the statement is analysed",
         )
 
-    def _ensure(self, name: Name, statement: _Statement, *, depth: int) -> str | None:
+    def _ensure(self, name: Name, statement: StatementLookups, *, depth: int) -> str | None:
         """Register a plain name as this statement sees it; its version, or None when it names nothing of ours."""
         written, name = name, (name[0].lower(), name[1].lower())
         if name in statement.done and statement.is_bound(written):
@@ -282,7 +242,7 @@ class Resolver:
         statement.done[name] = version
         return version
 
-    def _ensure_view(self, name: Name, view: ResolvedView, statement: _Statement, *, depth: int) -> str:
+    def _ensure_view(self, name: Name, view: ResolvedView, statement: StatementLookups, *, depth: int) -> str:
         """Register a stored view after the names in its text; it is made again when their columns changed."""
         if depth > _VIEW_DEPTH_MAX:
             raise FixRequest(
@@ -305,7 +265,21 @@ class Resolver:
             self._analyse(definition, statement)
         return version
 
-    def _shapes(self, text: str, statement: _Statement) -> list[str]:
+    def _system_view(self, view: ResolvedSystemView, statement: StatementLookups) -> str:
+        """Its rows are read now; stored views have the columns that this statement sees."""
+
+        def columns_of(database: str, name: str) -> list[tuple[str, str, bool]]:
+            try:
+                if self._ensure((database, name), statement, depth=0) is None:
+                    return []
+                shape = self._session.table(f"{quote_name(database)}.{quote_name(name)}").schema
+            except TablestoreError:  # a view with errors has no columns
+                return []
+            return [(one.name, one.dataType.simpleString(), one.nullable) for one in shape.fields]
+
+        return system_view_sql(view.columns, view.rows(columns_of))
+
+    def _shapes(self, text: str, statement: StatementLookups) -> list[str]:
         """The columns of each table and the version of each view that a view's text names."""
         shapes: list[str] = []
         for database, name in qualified_names(text):
@@ -316,7 +290,7 @@ class Resolver:
                 shapes.append(str(statement.done.get((database.lower(), name.lower()))))
         return shapes
 
-    def _versioned(self, parts: tuple[str, ...], version: TableVersion, statement: _Statement) -> str:
+    def _versioned(self, parts: tuple[str, ...], version: TableVersion, statement: StatementLookups) -> str:
         """Register the selected state under its versioned name; that name, quoted."""
         database, name = parts[-2] if len(parts) > 1 else DEFAULT_DATABASE, parts[-1]
         found = statement.lookup(database, name, version)

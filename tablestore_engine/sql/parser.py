@@ -20,6 +20,7 @@ from tablestore_engine.sql.dml_parser import (
     parse_update,
     starts_query,
 )
+from tablestore_engine.sql.empty_catalog import drop_empty_catalogs
 from tablestore_engine.sql.statement import (
     ColumnDefinition,
     CreateSchema,
@@ -43,7 +44,7 @@ _SCHEMA_WORDS = ("SCHEMA", "DATABASE", "NAMESPACE")
 
 def parse(text: str) -> Statement:
     """The statement that `text` holds; leading comments (dbt's query comment) do not matter."""
-    cursor = Cursor(text)
+    cursor = Cursor(drop_empty_catalogs(text))
     first = cursor.peek()
     if first is None:
         cursor.fail("a statement")

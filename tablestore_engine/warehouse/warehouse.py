@@ -42,6 +42,7 @@ from tablestore_engine.warehouse.maintenance.expiry import Expiry
 from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
 from tablestore_engine.warehouse.maintenance.partition_expiry import PartitionExpiry
 from tablestore_engine.warehouse.relations.relations import Relations
+from tablestore_engine.warehouse.relations.system_views import SystemViews
 from tablestore_engine.warehouse.running_operations import Operations
 from tablestore_engine.warehouse.write.incoming import Incoming
 from tablestore_engine.warehouse.write.table_writer import TableWriter
@@ -77,7 +78,7 @@ class Warehouse:
         )
         self.operations = Operations(self.session.cancel_jobs)
         self.stores = OpenTables(self.catalog, Executors(self.session) if uses_spark else run_tasks)
-        names = NameLookup(self.catalog, self.stores)
+        names = NameLookup(self.catalog, self.stores, SystemViews(self.catalog, self.stores).find)
         self.spark = LazyResolver(self.session, names, fileio, trusted_sql=trusted_sql, say=say)
         shards = ShardExecutors(self.session if uses_spark else None)
         self.logs = Logs(self.catalog, self.stores, log, shards)

@@ -118,8 +118,8 @@ class TablestoreCredentials(Credentials):
         return str((self.spark.get("conf") or {}).get("spark.sql.session.timeZone", "UTC"))
 
     def _connection_keys(self) -> tuple[str, ...]:
-        """What `dbt debug` prints."""
-        return ("warehouse", "schema", "user")
+        """What `dbt debug` prints, and `target` has: packages read `target.database`, which is None."""
+        return ("warehouse", "database", "schema", "user")
 
 
 @as_dbt_errors()

@@ -1,5 +1,8 @@
 """Names of tables in SQL, and the past versions of them that `ref('orders').at(…)` gives.
 
+Database   a warehouse has one level above tables, the schema. `database` is None; Spark's name for its catalog and the
+           schema's own name mean the same, as packages write them; any other is refused
+
 WHY        the version lies in render(), so that dbt's --empty, --sample and microbatch filters wrap it
            (anything appended after `{{ ref() }}` would end up outside their subquery).
 """
@@ -11,14 +14,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.contracts.relation import HasQuoting, RelationConfig, RelationType
 from dbt.adapters.spark.relation import SparkRelation
+from jinja2 import Undefined
 
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from tablestore_engine.api import FixRequest, TableVersion
 from tablestore_engine.spi import versioned_database
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
+_CATALOG = "spark_catalog"
 
 
 def parse_timestamp_ms(value: str | datetime | int) -> int:
@@ -68,6 +73,18 @@ def _checked_name(kind: str, name: str) -> str:
     return name
 
 
+@as_dbt_errors()
+def _check_database(database: str | None, schema: str | None, what: str) -> None:
+    """Raises FixRequest TS1807."""
+    if database and database.lower() not in {_CATALOG, (schema or "").lower()}:
+        raise FixRequest(
+            "TS1807",
+            f"{what} has the database {database!r}",
+            why=f"Spark has one level above tables, and the schema is {schema!r}",
+            fix=f"remove `database:` there, or write {_CATALOG}",
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TablestoreRelation(SparkRelation):
     """A table or view of the warehouse; `version` is set only on what at() returned."""
@@ -79,6 +96,39 @@ class TablestoreRelation(SparkRelation):
     replaceable_relations: frozenset[str] = field(
         default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
     )
+
+    @classmethod
+    def create(
+        cls,
+        database: str | None = None,
+        schema: str | None = None,
+        identifier: str | None = None,
+        type: RelationType | None = None,  # noqa: A002 - dbt's name
+        **kwargs: Any,  # noqa: ANN401 - dbt's signature
+    ) -> TablestoreRelation:
+        """What a macro has no value for may come as Jinja's Undefined. Raises TS1807."""
+        database, schema, identifier = (
+            None if isinstance(part, Undefined) else part for part in (database, schema, identifier)
+        )
+        _check_database(database, schema, f"the relation {schema}.{identifier}")
+        made = super().create(None, schema, identifier, type, **kwargs)
+        assert isinstance(made, cls)
+        return made
+
+    @classmethod
+    def create_from(
+        cls,
+        quoting: HasQuoting,
+        relation_config: RelationConfig,
+        **kwargs: Any,  # noqa: ANN401 - dbt's signature
+    ) -> TablestoreRelation:
+        """The relation of a node or source of the project. Raises TS1807 with the file that says so."""
+        file = getattr(relation_config, "original_file_path", None)
+        what = f"{relation_config.resource_type} {relation_config.name}" + (f" ({file})" if file else "")
+        _check_database(relation_config.database, relation_config.schema, what)
+        made = super().create_from(quoting, relation_config, **kwargs)
+        assert isinstance(made, cls)
+        return made
 
     @as_dbt_errors()
     def at(

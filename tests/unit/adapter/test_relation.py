@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
+from jinja2 import Undefined
 
 from dbt.adapters.tablestore.relation import TablestoreRelation, parse_version
 from tablestore_engine.api import TableVersion
@@ -81,3 +84,47 @@ def test_relations_survive_dbts_copies() -> None:
     copy = ORDERS.at(5).incorporate(type="view")
     assert copy.render() == "`demo__at_snapshot_5`.`orders`"
     assert hash(ORDERS.at(5)) != hash(ORDERS)
+
+
+def test_a_template_without_a_value_names_nothing() -> None:
+    """Packages hand Jinja's Undefined on, and write Spark's catalog or the schema where a database is asked for."""
+    for database in (Undefined(), None, "", "spark_catalog", "Demo"):
+        made = TablestoreRelation.create(database, "demo", "orders")
+        assert (made.database, made.render()) == (None, "demo.orders")
+    assert TablestoreRelation.create(schema=Undefined(), identifier="x").schema is None
+
+
+@dataclass
+class Source:
+    """As much of dbt's as a relation is made of."""
+
+    database: str | None
+    name: str = "orders"
+    schema: str = "demo"
+    identifier: str = "orders"
+    resource_type: str = "source"
+    original_file_path: str = "models/sources.yml"
+    catalog_name: str | None = None
+
+    @property
+    def quoting_dict(self) -> dict[str, bool]:
+        """None said."""
+        return {}
+
+    @property
+    def quoting(self) -> dict[str, bool]:
+        """None said."""
+        return {}
+
+
+def test_a_source_of_another_database_is_refused_with_its_file() -> None:
+    """There is one level above tables; what names it is fine."""
+    fine = Source("spark_catalog")
+    assert TablestoreRelation.create_from(fine, fine).render() == "demo.orders"  # type: ignore[arg-type]  # a stand-in
+    other = Source("prod")
+    with pytest.raises(
+        DbtRuntimeError, match=r"TS1807 source orders \(models/sources.yml\) has the database 'prod'"
+    ):
+        TablestoreRelation.create_from(other, other)  # type: ignore[arg-type]  # a stand-in
+    with pytest.raises(DbtRuntimeError, match="TS1807"):
+        TablestoreRelation.create("prod", "demo", "orders")

@@ -1,0 +1,1 @@
+"""Projects and packages of others, run as they are."""

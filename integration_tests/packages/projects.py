@@ -1,0 +1,112 @@
+"""Which foreign projects are tried, and what each needs.
+
+INVARIANT  nothing of a checkout is changed but where its packages come from: `packages.yml` names folders, as there may
+           be no network. What else a project needs is in `settings` (vars, environment, a selection, a dispatch) and
+           stands on the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ForeignProject:
+    """`checkout`: folder of the repository; `folder`: of the dbt project in it; `packages`: other checkouts that it
+    needs; `settings`: merged into dbt_project.yml, each a documented setting; `impossible`: node → why it cannot pass.
+    """
+
+    name: str
+    checkout: str
+    folder: str
+    commands: tuple[str, ...]
+    packages: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    adapted: str = ""
+    impossible: Mapping[str, str] = field(default_factory=dict)
+
+
+def _ours_first(package: str, project: str) -> Mapping[str, Any]:
+    """Macros of the adapter before those of a package."""
+    return {"dispatch": [{"macro_namespace": package, "search_order": [project, "dbt", package]}]}
+
+
+PROJECTS = (
+    ForeignProject("jaffle_shop (classic)", "jaffle_shop", ".", ("build", "docs generate")),
+    ForeignProject(
+        "jaffle-shop",
+        "jaffle-shop",
+        ".",
+        ("seed --vars {load_source_data:\\ true}", "build", "docs generate"),
+        packages=("dbt-utils", "dbt-date", "dbt-audit-helper"),
+    ),
+    ForeignProject("dbt-utils", "dbt-utils", "integration_tests", ("seed", "run", "test")),
+    ForeignProject(
+        "dbt-expectations",
+        "dbt-expectations",
+        "integration_tests",
+        ("build",),
+        packages=("dbt-date",),
+        settings=_ours_first("dbt_expectations", "dbt_expectations_integration_tests"),
+    ),
+    ForeignProject("dbt-date", "dbt-date", "integration_tests", ("build",)),
+    ForeignProject(
+        "dbt_artifacts",
+        "dbt_artifacts",
+        "integration_test_project",
+        ("build",),
+        environment={
+            "DBT_ENV_CUSTOM_ENV_FAVOURITE_DBT_PACKAGE": "dbt_artifacts",
+            "TEST_ENV_VAR_NUMBER": "5",
+            "TEST_ENV_VAR_EMPTY": "",
+            "TEST_ENV_VAR_WITH_QUOTE": "Triple H's",
+        },
+    ),
+    ForeignProject(
+        "codegen",
+        "dbt-codegen",
+        "integration_tests",
+        ("run-operation create_source_table", "seed", "run", "test"),
+        packages=("dbt-utils",),
+    ),
+    ForeignProject(
+        "audit_helper",
+        "dbt-audit-helper",
+        "integration_tests",
+        ("build",),
+        packages=("dbt-utils",),
+        settings=_ours_first("audit_helper", "audit_helper_integration_tests"),
+    ),
+    ForeignProject(
+        "dbt_project_evaluator",
+        "dbt-project-evaluator",
+        "integration_tests",
+        ("build",),
+        packages=("dbt-utils", "dbt-project-evaluator/integration_tests/exclude_package"),
+        settings={"vars": {"max_depth_dag": 9}},
+    ),
+    ForeignProject(
+        "dbt_project_evaluator (2)",
+        "dbt-project-evaluator",
+        "integration_tests_2",
+        ("seed", "run"),
+        packages=("dbt-utils",),
+    ),
+    ForeignProject(
+        "elementary",
+        "dbt-data-reliability",
+        ".",
+        ("run", "test"),
+        packages=("dbt-utils",),
+    ),
+    ForeignProject(
+        "dbt_github (Fivetran)",
+        "dbt_github",
+        "integration_tests",
+        ("seed", "run", "test"),
+        packages=("dbt_fivetran_utils", "spark-utils", "dbt-utils"),
+    ),
+)

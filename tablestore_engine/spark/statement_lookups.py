@@ -1,0 +1,85 @@
+"""What the names of one statement mean: each is looked up once.
+
+INVARIANT  one statement sees one snapshot per table, and one state of the warehouse in its system views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tablestore_engine.catalog.name_lookup import NameLookup
+from tablestore_engine.catalog.resolved_names import (
+    Overrides,
+    ResolvedName,
+    ResolvedSystemView,
+    ResolvedTable,
+    ResolvedView,
+)
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.spark.session_names import Name
+from tablestore_engine.sql.table_version import TableVersion
+
+SystemViewText = Callable[[ResolvedSystemView, "StatementLookups"], str]
+
+
+class StatementLookups:
+    """`system_view`: the text of a view of the warehouse itself, for this statement."""
+
+    def __init__(self, names: NameLookup, overrides: Overrides, system_view: SystemViewText) -> None:
+        self._names = names
+        self._overrides = overrides
+        self._system_view = system_view
+        self._making: set[tuple[str, str]] = set()
+        self._found: dict[tuple[str, str, TableVersion | None], ResolvedName | None] = {}
+        self._bound: dict[Name, tuple[Name, str]] = {}
+        self.done: dict[Name, str | None] = {}
+        self.meanings: dict[Name, ResolvedName | None] = {}
+
+    def lookup(self, database: str, name: str, version: TableVersion | None = None) -> ResolvedName | None:
+        """As it is written; else in lower case, since Spark's names ignore case and the warehouse's do not."""
+        chosen = version or self._overrides.version(database, name)
+        key = (database, name, chosen)
+        if key not in self._found:
+            found = self._find(database, name, chosen)
+            if found is not None:
+                is_constant = chosen != self._overrides.version(database, name)
+                self._overrides.note(database, name, found, is_constant=is_constant)
+            if found is None and name != name.lower():
+                found = self.lookup(database, name.lower(), version)
+            if found is None and database != database.lower():
+                found = self.lookup(database.lower(), name, version)
+            self._found[key] = found
+        return self._found[key]
+
+    def _find(self, database: str, name: str, version: TableVersion | None) -> ResolvedName | None:
+        found = self._names.lookup(database, name, version)
+        if not isinstance(found, ResolvedSystemView):
+            return found
+        if (database, name) in self._making:
+            raise FixRequest(
+                "TS1534",
+                f"{database}.{name} cannot be read by a view whose columns it lists",
+                why="a stored view reads it, and it would have to know that view first",
+                fix="read it in a query, or make the view a table",
+            )
+        self._making.add((database, name))
+        try:
+            return ResolvedView(self._system_view(found, self), is_own=True)
+        finally:
+            self._making.remove((database, name))
+
+    def is_bound(self, written: Name) -> bool:
+        """Whether this very spelling was registered already."""
+        return self._bound.get((written[0].lower(), written[1].lower()), (None,))[0] == written
+
+    def bind(self, written: Name, found: ResolvedName) -> None:
+        """Spark has one place for all spellings of a name: two relations cannot both have it in one statement."""
+        what = found.key if isinstance(found, ResolvedTable) else found.sql
+        first, before = self._bound.setdefault((written[0].lower(), written[1].lower()), (written, what))
+        if before != what:
+            raise FixRequest(
+                "TS1527",
+                f"{'.'.join(first)} and {'.'.join(written)} cannot be read in one statement",
+                why="they are two relations whose names differ only in case, which Spark ignores",
+                fix="rename one of them, or read them in two statements",
+            )
