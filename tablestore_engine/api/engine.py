@@ -149,7 +149,7 @@ class Engine:
         ):
             runner = StatementRunner(self._warehouse.spark, TableActions(self._warehouse))
             done = runner.run(statement, to_overrides(versions, reads))
-        return SqlResult(done.fetched.columns, done.fetched.rows, done.report)
+        return SqlResult(done.fetched.columns, done.fetched.rows, done.report, done.notice)
 
     def query_columns(
         self, sql: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None

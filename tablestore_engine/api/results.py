@@ -11,11 +11,15 @@ from tablestore_engine.warehouse.write_report import WriteReport
 
 @dataclass(frozen=True)
 class SqlResult:
-    """Columns (name, Spark type text) and rows (Python values) of a statement; `report` when it wrote a table."""
+    """Columns (name, Spark type text) and rows (Python values) of a statement; `report` when it wrote a table.
+
+    `notice`: what of the statement has no effect, and why.
+    """
 
     columns: tuple[tuple[str, str], ...] = ()
     rows: tuple[tuple[object, ...], ...] = ()
     report: WriteReport | None = None
+    notice: str | None = None
 
 
 @dataclass(frozen=True)

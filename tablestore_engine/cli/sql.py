@@ -39,6 +39,8 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     with open_engine(arguments) as engine:
         result = engine.sql(statement)
+    if result.notice is not None:
+        say(result.notice)
     limit = arguments.limit
     if limit is None:
         limit = len(result.rows) if arguments.json else _SHOWN_ROWS

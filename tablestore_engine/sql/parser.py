@@ -21,12 +21,19 @@ from tablestore_engine.sql.dml_parser import (
     starts_query,
 )
 from tablestore_engine.sql.empty_catalog import drop_empty_catalogs
+from tablestore_engine.sql.maintenance_parser import (
+    NO_EFFECT_WORDS,
+    parse_no_effect,
+    parse_optimize,
+    parse_vacuum,
+)
 from tablestore_engine.sql.statement import (
     ColumnDefinition,
     CreateSchema,
     CreateTable,
     CreateView,
     Describe,
+    DescribeHistory,
     Drop,
     DropSchema,
     Pairs,
@@ -280,6 +287,10 @@ def _show(cursor: Cursor) -> Statement:
     )
     if kind is None and cursor.accept("CREATE", "TABLE"):
         return Show("create table", None, cursor.table_name())
+    if kind is None and cursor.accept("TABLE", "EXTENDED"):
+        database = _schema_name(cursor) if cursor.accept_any("IN", "FROM") else None
+        cursor.expect("LIKE")
+        return Show("table extended", database, None, cursor.string())
     if kind is None:
         if cursor.sees("FUNCTIONS", "USER", "SYSTEM", "ALL"):
             cursor.rest()
@@ -306,10 +317,24 @@ def _describe(cursor: Cursor) -> Statement:
         return SessionSql(whole) if text.upper().startswith("FUNCTION") else Query(whole)
     if cursor.sees(*_SCHEMA_WORDS) and cursor.peek(1) is not None:
         raise not_offered("DESCRIBE SCHEMA")
+    if cursor.sees("HISTORY") and cursor.peek(1) is not None:
+        return _describe_history(cursor)
     cursor.accept("TABLE")
     extended = bool(cursor.accept_any("EXTENDED", "FORMATTED"))
     name: TableName = cursor.table_name()
     return Describe(name, extended)
+
+
+def _describe_history(cursor: Cursor) -> DescribeHistory:
+    cursor.expect("HISTORY")
+    name = cursor.table_name()
+    if not cursor.accept("LIMIT"):
+        return DescribeHistory(name)
+    token = cursor.peek()
+    if token is None or not token.text.isdigit():
+        cursor.fail("a number")
+    cursor.at += 1
+    return DescribeHistory(name, int(token.text))
 
 
 def _session(cursor: Cursor) -> SessionSql:
@@ -345,4 +370,7 @@ _READERS: dict[str, Callable[[Cursor], Statement]] = {
     "SET": _session,
     "RESET": _session,
     "DECLARE": _session,
+    "OPTIMIZE": parse_optimize,
+    "VACUUM": parse_vacuum,
+    **dict.fromkeys(NO_EFFECT_WORDS, parse_no_effect),
 }

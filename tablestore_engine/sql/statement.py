@@ -249,7 +249,7 @@ class DropSchema:
 
 @dataclass(frozen=True)
 class Show:
-    """SHOW TABLES | VIEWS | SCHEMAS | COLUMNS | TBLPROPERTIES | CREATE TABLE, answered from our catalog."""
+    """SHOW TABLES | TABLE EXTENDED | VIEWS | SCHEMAS | COLUMNS | TBLPROPERTIES | CREATE TABLE, from our catalog."""
 
     kind: str
     database: str | None = None
@@ -263,6 +263,39 @@ class Describe:
 
     name: TableName
     extended: bool = False
+
+
+@dataclass(frozen=True)
+class DescribeHistory:
+    """DESCRIBE HISTORY name [LIMIT n]."""
+
+    name: TableName
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Optimize:
+    """OPTIMIZE name; `clauses`: WHERE, ZORDER, which choose or order files elsewhere."""
+
+    name: TableName
+    clauses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Vacuum:
+    """VACUUM name [RETAIN n HOURS] [DRY RUN]."""
+
+    name: TableName
+    retain_hours: float | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class NoEffect:
+    """A statement that another engine needs; `why` it has nothing to do here."""
+
+    verb: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -281,5 +314,6 @@ class SessionSql:
 
 Statement = (
     CreateTable | CreateView | Drop | Insert | Delete | Update | Merge | Truncate | Restore | Alter
-    | CommentOn | CreateSchema | DropSchema | Show | Describe | Query | SessionSql
+    | CommentOn | CreateSchema | DropSchema | Show | Describe | DescribeHistory | Optimize | Vacuum | NoEffect
+    | Query | SessionSql
 )  # fmt: skip

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
+from multiprocessing.context import SpawnContext
 from typing import Any
 
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
@@ -22,7 +23,7 @@ from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.dbt_errors import to_dbt_error
 from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.interruption import stop_threads
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
 from dbt.adapters.tablestore.pinned_reads import retry_published
 from dbt.adapters.tablestore.statements import split_statements
 from tablestore_engine.api import Engine, SqlResult, TablestoreError, TableVersion
@@ -49,6 +50,8 @@ class TablestoreCursor:
         self._result, self._next_row = None, 0
         for statement in split_statements(text):
             self._result = self._handle.run(statement)
+            if self._result.notice is not None:
+                self._handle.warn(self._result.notice, self._result.notice)
 
     @property
     def description(self) -> list[tuple[str, str, None, None, None, None, bool]]:
@@ -118,12 +121,13 @@ def show_value(value: Any) -> Any:  # noqa: ANN401 - whatever Spark delivers
 
 
 class TablestoreHandle:
-    """What a dbt thread holds; `pin` says which table names mean past or staged snapshots now."""
+    """What a dbt thread holds; `pin` says which table names mean past or staged snapshots now; `warn`(about, text)."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.reads: ReadLog | None = None
         self.pin: Callable[[], Mapping[str, TableVersion]] = dict
+        self.warn: Callable[[str, str], None] = WarnedOnce(logger).warn
 
     def run(self, statement: str) -> SqlResult:
         """Execute one statement completely.
@@ -163,11 +167,16 @@ class TablestoreConnectionManager(SQLConnectionManager):
     # Set by the adapter: test id -> where it is noted what its statements read.
     reads_for: Callable[[str], ReadLog] | None = None
 
+    def __init__(self, profile: Any, mp_context: SpawnContext) -> None:  # noqa: ANN401 - dbt's own untyped config
+        super().__init__(profile, mp_context)
+        self._warned = WarnedOnce(logger)
+
     def add_query(self, *args: Any, **kwargs: Any) -> tuple[Connection, Any]:  # noqa: ANN401 - dbt's signature
         """Pin the reads of the node that this thread runs, then execute."""
         connection = self.get_thread_connection()
         if self.versions_for is not None:
             connection.handle.pin = partial(self.versions_for, connection.name or "")
+        connection.handle.warn = self._warned.warn
         is_test = (connection.name or "").startswith("test.")
         connection.handle.reads = (
             self.reads_for(connection.name or "") if is_test and self.reads_for else None

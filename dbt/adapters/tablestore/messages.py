@@ -10,6 +10,7 @@ from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
+from tablestore_engine.spi import OrderedLock, Rank
 from tablestore_engine.spi import shown as shown_in
 
 
@@ -23,6 +24,23 @@ class TerminalMessages(AdapterLogger):
     def warning(self, msg: Any, *args: Any) -> None:  # noqa: ANN401 - dbt's signature
         """A line that is counted as a warning."""
         super().warning(shown(str(msg)), *args)
+
+
+class WarnedOnce:
+    """What was warned of in one invocation."""
+
+    def __init__(self, logger: TerminalMessages) -> None:
+        self._logger = logger
+        self._seen: set[str] = set()
+        self._lock = OrderedLock("warnings of an invocation", Rank.PROCESS)
+
+    def warn(self, about: str, text: str) -> None:
+        """Unless something `about` the same was warned of before."""
+        with self._lock:
+            is_new = about not in self._seen
+            self._seen.add(about)
+        if is_new:
+            self._logger.warning(text)
 
 
 def shown(text: str) -> str:

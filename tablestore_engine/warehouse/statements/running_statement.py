@@ -28,10 +28,11 @@ NO_ROWS = Fetched()
 
 @dataclass(frozen=True)
 class StatementResult:
-    """`fetched` has columns for queries; `report` says what a change did."""
+    """`fetched` has columns for queries; `report` says what a change did; `notice` what of it has no effect here."""
 
     fetched: Fetched = NO_ROWS
     report: WriteReport | None = None
+    notice: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from tablestore_engine.spark.fetch_rows import fetch
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.resolver import DEFAULT_DATABASE
 from tablestore_engine.sql import statement as sql
-from tablestore_engine.warehouse.statements import row_statements, table_statements
+from tablestore_engine.warehouse.statements import maintenance_statements, row_statements, table_statements
 from tablestore_engine.warehouse.statements.running_statement import RunningStatement, StatementResult
-from tablestore_engine.warehouse.statements.show_and_describe import describe, show
+from tablestore_engine.warehouse.statements.show_and_describe import describe, describe_history, show
 from tablestore_engine.warehouse.statements.table_actions import TableActions
 
 _ROW_CHANGES = (sql.Insert, sql.Delete, sql.Update, sql.Merge, sql.Truncate, sql.Restore)
-_WITHOUT_SESSION = (sql.Drop, sql.DropSchema)
+_WITHOUT_SESSION = (sql.Drop, sql.DropSchema, sql.NoEffect)
 
 
 def needs_session(statement: sql.Statement) -> bool:
@@ -71,6 +71,11 @@ def _describe(run: RunningStatement, s: sql.Describe) -> StatementResult:
     )
 
 
+def _describe_history(run: RunningStatement, s: sql.DescribeHistory) -> StatementResult:
+    snapshots = run.actions.snapshots(*run.place(s.name))
+    return StatementResult(describe_history(snapshots[::-1][: s.limit]))
+
+
 def _query(run: RunningStatement, s: sql.Query) -> StatementResult:
     return StatementResult(fetch(run.frame(s.text), run.limit))
 
@@ -95,6 +100,10 @@ _RUNNERS: dict[type, Callable[[RunningStatement, Any], StatementResult]] = {
     sql.DropSchema: table_statements.drop_schema,
     sql.Show: _show,
     sql.Describe: _describe,
+    sql.DescribeHistory: _describe_history,
+    sql.Optimize: maintenance_statements.optimize,
+    sql.Vacuum: maintenance_statements.vacuum,
+    sql.NoEffect: maintenance_statements.no_effect,
     sql.Query: _query,
     sql.SessionSql: _session,
 }

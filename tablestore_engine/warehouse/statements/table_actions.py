@@ -18,8 +18,11 @@ from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.sql.statement import AlterAction
 from tablestore_engine.sql.table_version import TableVersion
+from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS
+from tablestore_engine.store.write.requested_compaction import CompactionRequest
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.statements.alter_statement import alter_schema
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -137,6 +140,39 @@ class TableActions:
     def restore(self, database: str, table: str, version: TableVersion) -> WriteReport:
         """The rows of a past state again, in one snapshot."""
         return self._warehouse.restore(Identifier(database, table), version)
+
+    def compact(self, database: str, table: str) -> str:
+        """One run per bucket without dead rows; what was done."""
+        return self._warehouse.compact(
+            Identifier(database, table), CompactionRequest({}, full=True)
+        ).summary()
+
+    def vacuum(
+        self, database: str, table: str, *, retain_hours: float | None, dry_run: bool
+    ) -> tuple[str, str]:
+        """Snapshots beyond the table's retention, or beyond so many hours, and files that nothing names for a day at
+        least; what went, or would go.
+        """
+        identifier = Identifier(database, table)
+        retained = None if retain_hours is None else int(retain_hours * 3_600_000)
+        keep = None if retained is None else 1
+        expired = self._warehouse.expiry.run(identifier, keep=keep, older_than_ms=retained, dry_run=dry_run)
+        grace = max(DAY_MS, retained or 0)
+        orphans = self._warehouse.orphans.of_table(identifier, grace_ms=grace, delete=not dry_run)
+        ending = "would go" if dry_run else "went"
+        return (
+            f"{expired.snapshots} snapshots with {expired.files} files {ending}",
+            f"{len(orphans.found)} files that nothing names {ending} ({orphans.size_bytes} bytes)",
+        )
+
+    def snapshots(self, database: str, table: str) -> tuple[Snapshot, ...]:
+        """Oldest first. Raises NotFound TS1414."""
+        return self._warehouse.stores.get(Identifier(database, table)).snapshots.list_all()
+
+    def find_view_text(self, database: str, name: str) -> str | None:
+        """Its query; None: there is no such view."""
+        view = self._catalog.views.find(Identifier(database, name))
+        return None if view is None else view.sql
 
     def drop(self, kind: str, database: str, name: str, *, if_exists: bool) -> None:
         """DROP TABLE or VIEW; the wrong kind is refused."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
 from tablestore_engine.api import Unsupported
-from tablestore_engine.spi import OrderedLock, Rank
 
 logger = TerminalMessages("Tablestore")
 _FORMAT = "every table is a Paimon table with Parquet files"
@@ -66,17 +65,12 @@ class IgnoredKeys:
     """Warns of each key once per invocation: a project sets such keys for all its models."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
-        self._lock = OrderedLock("ignored keys", Rank.PROCESS)
+        self._warned = WarnedOnce(logger)
 
     def tell(self, name: str, config: Mapping[str, Any]) -> None:
         """One warning for each key of model `name` that was not told of yet."""
         for key, why in explain_ignored(config).items():
-            with self._lock:
-                is_new = key not in self._told
-                self._told.add(key)
-            if is_new:
-                logger.warning(f"config {key!r} is ignored (first seen on model {name}): {why}")
+            self._warned.warn(key, f"config {key!r} is ignored (first seen on model {name}): {why}")
 
 
 def check_rows_asked(name: str, config: Mapping[str, Any]) -> None:

@@ -1,0 +1,124 @@
+"""SHOW, DESCRIBE HISTORY and maintenance: what hooks and packages of other adapters send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tablestore_engine.api import Engine
+from tablestore_engine.errors import TablestoreError
+from tablestore_engine.runtime.outside_world import SYSTEM
+
+ORDERS = (
+    "create table demo.orders (id int not null comment 'it''s the key', v string, day date, primary key (id, day)) "
+    "partitioned by (day) comment 'of the shop' tblproperties ('bucket' = '2')"
+)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    """A warehouse with a table of three snapshots and a view."""
+    with Engine(str(tmp_path)) as made:
+        for text in ("create schema demo", ORDERS, "create view demo.some as select id from demo.orders"):
+            made.sql(text)
+        for value in ("a", "b", "c"):
+            made.sql(f"insert into demo.orders values (1, '{value}', date '2026-01-01')")
+        yield made
+
+
+def test_show_create_table_makes_it_again(engine: Engine) -> None:
+    """The text of a table, run in another schema, gives a table that is described by the same text."""
+    engine.sql("create schema other")
+    for name in ("orders", "some"):
+        text = str(engine.sql(f"show create table demo.{name}").rows[0][0])
+        engine.sql(text.replace("`demo`", "`other`", 1))
+        again = str(engine.sql(f"show create table other.{name}").rows[0][0])
+        assert again.replace("`other`", "`demo`", 1) == text
+    facts = engine.table("other.orders").facts()
+    assert (facts.primary_key, facts.partition_by, facts.buckets) == (("id", "day"), ("day",), 2)
+    with pytest.raises(TablestoreError, match="TS1535"):
+        engine.sql("show create table demo.nothing")
+
+
+def test_show_table_extended(engine: Engine) -> None:
+    """dbt-spark's listing: one row per name, facts in a text."""
+    found = engine.sql("show table extended in demo like '*'")
+    assert [name for name, _ in found.columns] == ["namespace", "tableName", "isTemporary", "information"]
+    orders, some = found.rows
+    assert orders[:3] == ("demo", "orders", False)
+    assert "Type: MANAGED\n" in str(orders[3])
+    assert " |-- day: date" in str(orders[3])
+    assert "Type: VIEW\n" in str(some[3])
+    assert engine.sql("show table extended in demo like 'so*'").rows == (some,)
+
+
+def test_describe_history(engine: Engine) -> None:
+    """Newest first; what travel can name."""
+    found = engine.sql("describe history demo.orders")
+    versions = [row[0] for row in found.rows]
+    assert versions == sorted(engine.table("demo.orders").snapshot_ids(), reverse=True)
+    assert len(versions) >= 3
+    assert [row[0] for row in engine.sql("describe history demo.orders limit 1").rows] == versions[:1]
+    assert "numRows" in found.rows[0][4]  # type: ignore[operator]  # a map
+
+
+def test_optimize_compacts(engine: Engine) -> None:
+    """One file is left, with the same rows; what has no meaning is named."""
+    before = engine.table("demo.orders").facts()
+    done = engine.sql("optimize demo.orders where day = date '2026-01-01' zorder by (v)")
+    assert "files → 1" in str(done.rows[0][0])
+    assert done.notice is not None
+    assert "ZORDER" in done.notice
+    assert engine.table("demo.orders").facts().files < before.files
+    assert [row[:2] for row in engine.sql("select * from demo.orders").rows] == [(1, "c")]
+
+
+def test_vacuum_lets_snapshots_go(engine: Engine, tmp_path: Path) -> None:
+    """A dry run says what would go; what somebody may still read stays, and tomorrow RETAIN 0 HOURS keeps one state."""
+    table = engine.table("demo.orders")
+    known = table.snapshot_ids()
+    engine.sql("vacuum demo.orders retain 0 hours")
+    assert table.snapshot_ids() == known
+    tomorrow = replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + 86_400_000)
+    with Engine(str(tmp_path), runtime=tomorrow) as later:
+        assert "2 snapshots" in str(later.sql("vacuum demo.orders retain 0 hours dry run").rows[0][0])
+        assert later.table("demo.orders").snapshot_ids() == known
+        later.sql("vacuum demo.orders retain 0 hours")
+        assert later.table("demo.orders").snapshot_ids() == known[-1:]
+    assert [row[:2] for row in engine.sql("select * from demo.orders").rows] == [(1, "c")]
+    assert table.verify() == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "analyze table demo.orders compute statistics for all columns",
+        "refresh table demo.orders",
+        "cache table demo.orders",
+        "uncache table if exists demo.orders",
+        "msck repair table demo.orders",
+        "grant select on table demo.orders to `someone`",
+        "revoke all privileges on table demo.orders from someone",
+    ],
+)
+def test_what_has_no_effect_says_so(engine: Engine, text: str) -> None:
+    """It is no error, and changes nothing."""
+    before = engine.table("demo.orders").snapshot_ids()
+    done = engine.sql(text)
+    assert done.notice is not None
+    assert done.notice.startswith(text.split(maxsplit=1)[0].upper() + " has no effect: ")
+    assert engine.table("demo.orders").snapshot_ids() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["optimize demo.nothing", "optimize demo.orders garbage", "vacuum demo.orders retain many hours",
+     "describe history demo.nothing", "describe history demo.orders limit x", "show table extended demo"],
+)  # fmt: skip
+def test_bad_input_is_refused(engine: Engine, text: str) -> None:
+    """With a code."""
+    with pytest.raises(TablestoreError, match=r"TS1\d\d\d"):
+        engine.sql(text)

@@ -1,0 +1,69 @@
+"""Statements about a table's storage that projects of other adapters have in their hooks.
+
+Rule       what has a meaning here does it (OPTIMIZE, VACUUM); what another engine needs and this one does by itself, or
+           leaves to the storage, has no effect and says why (`NoEffect`)
+"""
+
+from __future__ import annotations
+
+from tablestore_engine.sql.cursor import Cursor
+from tablestore_engine.sql.statement import NoEffect, Optimize, Statement, Vacuum
+
+_STATISTICS = "statistics are written with every commit"
+_STATE = "each statement reads the newest snapshot, and keeps it until it ends"
+_RIGHTS = "rights on a table are those on its files; set them where the warehouse is stored"
+_WHY = {
+    "ANALYZE": _STATISTICS,
+    "CACHE": _STATE,
+    "UNCACHE": _STATE,
+    "CLEAR": _STATE,
+    "REFRESH": _STATE,
+    "MSCK": "partitions are found in the table's metadata",
+    "REPAIR": "partitions are found in the table's metadata",
+    "GRANT": _RIGHTS,
+    "REVOKE": _RIGHTS,
+    "DENY": _RIGHTS,
+}
+NO_EFFECT_WORDS = tuple(_WHY)
+
+
+def parse_no_effect(cursor: Cursor) -> Statement:
+    """Whatever follows the first word; CACHE TABLE … AS query would give the query a name, and is refused."""
+    first = cursor.peek()
+    assert first is not None, "its reader was chosen by it"
+    verb = first.text.upper()
+    named = next((token for token in cursor.tokens if token.is_word("AS")), None)
+    if verb == "CACHE" and named is not None:
+        cursor.fail("the end of the statement: a query is not cached", named)
+    cursor.rest()
+    return NoEffect(verb, _WHY[verb])
+
+
+def parse_optimize(cursor: Cursor) -> Statement:
+    """OPTIMIZE name [FULL] [WHERE …] [ZORDER BY (…)]; the whole table is compacted."""
+    cursor.expect("OPTIMIZE")
+    name = cursor.table_name()
+    clauses = tuple(
+        token.text.upper() for token in cursor.tokens[cursor.at :] if token.is_word("WHERE", "ZORDER")
+    )
+    if not cursor.done:
+        if not cursor.sees("FULL", "WHERE", "ZORDER"):
+            cursor.fail("WHERE or ZORDER BY")
+        cursor.rest()
+    return Optimize(name, clauses)
+
+
+def parse_vacuum(cursor: Cursor) -> Statement:
+    """VACUUM name [FULL | LITE] [RETAIN n HOURS] [DRY RUN]."""
+    cursor.expect("VACUUM")
+    name = cursor.table_name()
+    cursor.accept_any("FULL", "LITE")
+    hours: float | None = None
+    if cursor.accept("RETAIN"):
+        token = cursor.peek()
+        if token is None or not token.text.replace(".", "", 1).isdigit():
+            cursor.fail("a number of hours")
+        hours = float(token.text)
+        cursor.at += 1
+        cursor.expect("HOURS")
+    return Vacuum(name, hours, cursor.accept("DRY", "RUN"))
