@@ -118,6 +118,12 @@ def _build_day(demo: Demo, day: int) -> BuildResult:
     return result
 
 
+def _tell_unit_tests(day: int, result: BuildResult) -> None:
+    passed = [one.name for one in result.nodes if one.resource_type == "unit_test" and one.status == "pass"]
+    if day == 1:
+        tell(f"         {len(passed)} unit tests passed before it: {', '.join(passed)}")
+
+
 def _red_day(demo: Demo, day: int) -> None:
     """A poisoned day: show that nothing moves, look at the staged rows, then correct it."""
     snapshot, messages = demo.snapshot_id(), demo.topic_rows()
@@ -302,7 +308,7 @@ def _demo(days: int, folder: Path, place: DemoPlace, url: str | None) -> int:
             f"Project in {folder}{where}. One dbt build per day; each runs its tests before anything is published:"
         )
         for day in range(1, days + 1):
-            _build_day(demo, day)
+            _tell_unit_tests(day, _build_day(demo, day))
         _red_day(demo, days + 1)
         early = _look_around(demo)
         _draw(demo)

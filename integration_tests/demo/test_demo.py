@@ -51,6 +51,14 @@ def test_topic_grows_by_what_snapshots_change(demo: tuple[Path, str]) -> None:
         assert length == total
 
 
+def test_unit_tests_of_the_table_and_of_the_topic_run(demo: tuple[Path, str]) -> None:
+    """Before the first day is written, with rows of a table that is not there yet."""
+    assert "2 unit tests passed before it: " in demo[1]
+    assert {"events_of_a_day_in_the_table", "events_of_a_day_in_the_topic"} <= set(
+        re.findall(r"\w+", demo[1])
+    )
+
+
 def test_red_day_moves_nothing_and_another_reader_agrees(demo: tuple[Path, str]) -> None:
     """The poisoned day names its red test and leaves snapshot and topic; Paimon's reader counts the same rows."""
     text = demo[1]

@@ -34,6 +34,13 @@ def _ours_first(package: str, project: str) -> Mapping[str, Any]:
     return {"dispatch": [{"macro_namespace": package, "search_order": [project, "dbt", package]}]}
 
 
+_EVALUATOR = {
+    "dispatch": [
+        {"macro_namespace": "dbt", "search_order": ["dbt_project_evaluator", "dbt"]},
+        {"macro_namespace": "dbt_project_evaluator", "search_order": ["dbt", "dbt_project_evaluator"]},
+    ]
+}
+
 PROJECTS = (
     ForeignProject("jaffle_shop (classic)", "jaffle_shop", ".", ("build", "docs generate")),
     ForeignProject(
@@ -86,7 +93,7 @@ PROJECTS = (
         "integration_tests",
         ("build",),
         packages=("dbt-utils", "dbt-project-evaluator/integration_tests/exclude_package"),
-        settings={"vars": {"max_depth_dag": 9}},
+        settings=_EVALUATOR,
     ),
     ForeignProject(
         "dbt_project_evaluator (2)",
@@ -94,6 +101,7 @@ PROJECTS = (
         "integration_tests_2",
         ("seed", "run"),
         packages=("dbt-utils",),
+        settings=_EVALUATOR,
     ),
     ForeignProject(
         "elementary",

@@ -35,6 +35,7 @@ from tablestore_engine.postgres.connect_rest import ConnectInfo, ConnectorStatus
 from tablestore_engine.postgres.database_source import DatabaseSource, parse_source
 from tablestore_engine.runtime.interrupts import stopped_by_signals
 from tablestore_engine.runtime.locks import OrderedCondition, OrderedLock, Rank
+from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.retractions import Retractions
@@ -88,6 +89,7 @@ __all__ = [
     "REFUSED",
     "SCRATCH_ENV",
     "STATE_POSITION",
+    "SYSTEM",
     "TABLE_SOURCE",
     "AffectedKeys",
     "Area",

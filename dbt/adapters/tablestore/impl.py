@@ -35,12 +35,12 @@ from dbt.adapters.tablestore.inputs.ingested_sources import ingest_sources
 from dbt.adapters.tablestore.interruption import end_on_sigterm
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import built_schemas
-from dbt.adapters.tablestore.model_reports import ModelReports
 from dbt.adapters.tablestore.plan import run_context
 from dbt.adapters.tablestore.plan.build_plan import BuildPlan, Columns
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.statements import split_statements
+from dbt.adapters.tablestore.unit_test_results import UnitTestResults
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
 from dbt.adapters.tablestore.write.replacement import check_view
 from dbt.adapters.tablestore.write.seeds import read_decimals_exactly
@@ -51,7 +51,7 @@ logger = TerminalMessages("Tablestore")
 _FULL = CapabilitySupport(support=Support.Full)
 
 
-class TablestoreAdapter(ModelReports):
+class TablestoreAdapter(UnitTestResults):
     """dbt on tablestore tables."""
 
     Relation: TypeAlias = TablestoreRelation
