@@ -19,7 +19,7 @@ export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine tablestore_demo dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo broker check format lint types layers spelling unit test test-nightly test-adapter test-interop test-kafka test-s3 test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
+.PHONY: help install demo broker check format lint types layers spelling unit test test-nightly test-adapter test-packages test-interop test-kafka test-s3 test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
 
 help: ## Start: list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-20s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ test-pyspark-lowest: $(READY_41) ## Test: streams, batch sources and statements 
 
 test-conformance: $(READY) $(READY_112) ## Test: all of dbt's conformance classes on dbt-core 1.11 and 1.12; writes docs/conformance.md
 	@$(BIN)/python -m integration_tests.conformance.run
+
+test-packages: $(READY) ## Test: dbt packages of others, from checkouts in TABLESTORE_DBT_PACKAGES; writes docs/packages.md (ARGS="dbt-utils" for one)
+	@$(BIN)/python -m integration_tests.packages.run $(ARGS)
 
 test-interop: $(READY) ## Test: real Paimon readers only
 	@$(BIN)/python -m pytest integration_tests/interop

@@ -14,8 +14,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ForeignProject:
-    """`checkout`: folder of the repository; `folder`: of the dbt project in it; `packages`: other checkouts that it
-    needs; `settings`: merged into dbt_project.yml, each a documented setting; `impossible`: node → why it cannot pass.
+    """A dbt project in a checkout.
+
+    checkout    folder of the repository; `folder` of the dbt project in it; `packages`: other checkouts that it needs
+    settings    merged into dbt_project.yml; `adapted` says why they are needed
+    impossible  a part of a node's id → why that node cannot pass
     """
 
     name: str
@@ -27,6 +30,10 @@ class ForeignProject:
     settings: Mapping[str, Any] = field(default_factory=dict)
     adapted: str = ""
     impossible: Mapping[str, str] = field(default_factory=dict)
+
+    def reason(self, node: str) -> str | None:
+        """Why a node fails; None: nobody knows."""
+        return next((why for part, why in self.impossible.items() if part in node), None)
 
 
 def _ours_first(package: str, project: str) -> Mapping[str, Any]:
@@ -50,7 +57,16 @@ PROJECTS = (
         ("seed --vars {load_source_data:\\ true}", "build", "docs generate"),
         packages=("dbt-utils", "dbt-date", "dbt-audit-helper"),
     ),
-    ForeignProject("dbt-utils", "dbt-utils", "integration_tests", ("seed", "run", "test")),
+    ForeignProject(
+        "dbt-utils",
+        "dbt-utils",
+        "integration_tests",
+        ("seed", "run", "test"),
+        impossible={
+            "test_groupby": "Spark refuses `select *` with a group by of positions",
+            "equality_floats_a": "the seed's column type `float` has 32 bits in Spark, in which both values are equal",
+        },
+    ),
     ForeignProject(
         "dbt-expectations",
         "dbt-expectations",
@@ -58,6 +74,7 @@ PROJECTS = (
         ("build",),
         packages=("dbt-date",),
         settings=_ours_first("dbt_expectations", "dbt_expectations_integration_tests"),
+        adapted="its macro for Spark leaves out `flags` and `is_raw`",
     ),
     ForeignProject("dbt-date", "dbt-date", "integration_tests", ("build",)),
     ForeignProject(
@@ -71,6 +88,7 @@ PROJECTS = (
             "TEST_ENV_VAR_EMPTY": "",
             "TEST_ENV_VAR_WITH_QUOTE": "Triple H's",
         },
+        impossible={"microbatch": "its partition_by is BigQuery's map, which is refused (TS1811)"},
     ),
     ForeignProject(
         "codegen",
@@ -78,6 +96,10 @@ PROJECTS = (
         "integration_tests",
         ("run-operation create_source_table", "seed", "run", "test"),
         packages=("dbt-utils",),
+        impossible={
+            "generate_model": "the test expects Postgres's names of types (integer, text)",
+            "generate_source_all_args": "the test expects Postgres's names of types (integer, text)",
+        },
     ),
     ForeignProject(
         "audit_helper",
@@ -86,6 +108,10 @@ PROJECTS = (
         ("build",),
         packages=("dbt-utils",),
         settings=_ours_first("audit_helper", "audit_helper_integration_tests"),
+        adapted="it has no comparison of whole queries for Spark, and counts pairs over a window, which Spark cannot",
+        impossible={
+            "struct": "the package's own test macro stops at adapters that it does not know",
+        },
     ),
     ForeignProject(
         "dbt_project_evaluator",
@@ -94,6 +120,7 @@ PROJECTS = (
         ("build",),
         packages=("dbt-utils", "dbt-project-evaluator/integration_tests/exclude_package"),
         settings=_EVALUATOR,
+        adapted="its macro for Spark joins a view nine times with itself; Spark has recursive queries now",
     ),
     ForeignProject(
         "dbt_project_evaluator (2)",
@@ -102,6 +129,7 @@ PROJECTS = (
         ("seed", "run"),
         packages=("dbt-utils",),
         settings=_EVALUATOR,
+        adapted="its macro for Spark joins a view nine times with itself; Spark has recursive queries now",
     ),
     ForeignProject(
         "elementary",

@@ -16,24 +16,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from integration_tests.packages.page import RECORD, failures, summarise, write_page
 from integration_tests.packages.projects import PROJECTS, ForeignProject
 from integration_tests.packages.workspace import PROFILE, Workspace, make_workspace, missing_checkouts
 
 FOLDER_ENV = "TABLESTORE_DBT_PACKAGES"
-ROOT = Path(__file__).resolve().parent.parent.parent
-RECORD = ROOT / "docs" / "packages.json"
-_GOOD = frozenset({"success", "pass", "warn", "no-op"})
 
 
 def run_project(project: ForeignProject, checkouts: Path, work: Path) -> dict[str, Any]:
     """{"commands": [{command, status}], "nodes": {id: [status, message]}} of all commands; the last one counts."""
     workspace = make_workspace(project, checkouts, work)
-    found: dict[str, Any] = {"commands": [], "nodes": {}}
+    version = yaml.safe_load((checkouts / project.checkout / "dbt_project.yml").read_text("utf-8")).get(
+        "version", ""
+    )
+    found: dict[str, Any] = {"version": str(version), "commands": [], "nodes": {}}
     for command in ("deps", *project.commands):
         begin = time.monotonic()
         status, said = _dbt(project, workspace, shlex.split(command), work / "output.txt")
@@ -80,13 +83,6 @@ def _results(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def failures(found: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(node, status, first line of why)."""
-    for node, (status, message) in found["nodes"].items():
-        if status not in _GOOD:
-            yield node, status, (message or "").strip()
-
-
 @contextmanager
 def _folder(keep: Path | None, name: str) -> Iterator[Path]:
     if keep is None:
@@ -99,14 +95,19 @@ def _folder(keep: Path | None, name: str) -> Iterator[Path]:
 
 
 def main() -> int:
-    """0 when every project with checkouts ran."""
+    """0 when each project with checkouts ran, and every failure has a reason."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--keep", type=Path)
     parser.add_argument("names", nargs="*")
     asked = parser.parse_args()
+    if FOLDER_ENV not in os.environ:
+        print(f"set {FOLDER_ENV} to a folder with checkouts of dbt packages; see docs/packages.md")
+        return 2
     checkouts = Path(os.environ[FOLDER_ENV])
+    known = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
+    is_fine = True
     for project in PROJECTS:
-        if asked.names and project.name not in asked.names and project.checkout not in asked.names:
+        if asked.names and not {project.name, project.checkout} & set(asked.names):
             continue
         missing = missing_checkouts(project, checkouts)
         if missing:
@@ -115,14 +116,23 @@ def main() -> int:
         print(project.name, flush=True)
         with _folder(asked.keep, project.name) as work:
             found = run_project(project, checkouts, work)
-        bad = list(failures(found))
-        print(f"  {len(found['nodes']) - len(bad)} of {len(found['nodes'])}")
-        for command in found["commands"]:
-            if command["status"] == 2:
-                print("   ", command["command"], command["says"])
-        for node, status, why in bad:
-            print(f"   {status} {node}: {why[:600]}")
-    return 0
+        known[project.name] = summarise(project, found)
+        is_fine &= _tell(project, found)
+    RECORD.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
+    write_page()
+    return int(not is_fine)
+
+
+def _tell(project: ForeignProject, found: Mapping[str, Any]) -> bool:
+    """Whether all is well or explained."""
+    bad = list(failures(found))
+    print(f"  {len(found['nodes']) - len(bad)} of {len(found['nodes'])}")
+    broken = [one for one in found["commands"] if one["status"] == 2]
+    for one in broken:
+        print(f"    dbt {one['command']}: {one['says']}")
+    for node, status, why in bad:
+        print(f"    {status} {node}: {project.reason(node) or why[:600]}", flush=True)
+    return not broken and all(project.reason(node) for node, _, _ in bad)
 
 
 if __name__ == "__main__":

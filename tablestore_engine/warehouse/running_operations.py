@@ -29,11 +29,22 @@ class Operation:
     """One statement or write; `tag` marks its Spark jobs, `ended` is set when it is over.
 
     `close_calls`: how to end a call to the JVM that no job runs for; filled in once the thread has a connection.
+    `starts_spark` is set while it waits for the JVM, which takes seconds, cannot be cancelled, and has nothing to undo.
     """
 
     tag: str = field(default_factory=lambda: f"tablestore-{next(_NUMBERS)}")
     ended: threading.Event = field(default_factory=threading.Event)
     close_calls: list[Callable[[], object]] = field(default_factory=list)
+    starts_spark: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def starting_spark(self) -> Iterator[None]:
+        """Nobody waits for an operation in this state."""
+        self.starts_spark.set()
+        try:
+            yield
+        finally:
+            self.starts_spark.clear()
 
 
 class Operations:
@@ -88,11 +99,16 @@ class Operations:
             threading.Thread(target=self._cancel, args=(operation,), daemon=True).start()
 
     def wait_ended(self, seconds: float) -> bool:
-        """Whether all operations of stopped threads are over, at the latest after `seconds`."""
+        """Whether all operations of stopped threads are over, at the latest after `seconds`.
+
+        One that waits for Spark to start is not waited for: False at once, when all others are over.
+        """
         with self._lock:
-            waiting = [one for thread, one in self._running.items() if thread in self._stopped]
+            stopped = [one for thread, one in self._running.items() if thread in self._stopped]
+        waiting = [one for one in stopped if not one.starts_spark.is_set()]
         end = time.monotonic() + seconds
-        return all(one.ended.wait(max(0.0, end - time.monotonic())) for one in waiting)
+        are_over = all(one.ended.wait(max(0.0, end - time.monotonic())) for one in waiting)
+        return are_over and len(waiting) == len(stopped)
 
     def _cancel(self, operation: Operation) -> None:
         for number in itertools.count(1):

@@ -104,8 +104,9 @@ class Warehouse:
             if not (self.session.is_started if needs_spark is None else needs_spark):
                 yield
                 return
-            session = self.session.get()
-            self.operations.check()  # starting Spark takes seconds
+            with operation.starting_spark():
+                session = self.session.get()
+            self.operations.check()
             with interruptible(session, operation.tag) as connection, self.resolver.in_use():
                 operation.close_calls.append(connection.close)
                 yield

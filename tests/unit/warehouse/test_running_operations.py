@@ -60,3 +60,28 @@ def test_a_stopped_thread_starts_nothing_more() -> None:
     with operations.running() as outer, operations.running() as inner:
         assert inner is outer
     assert outer.ended.is_set()
+
+
+def test_nobody_waits_for_the_start_of_spark() -> None:
+    """It takes seconds and has nothing to undo: the process may end at once, with the thread in it."""
+    operations = Operations(lambda _: None)
+    starting, go_on = threading.Event(), threading.Event()
+    refused: list[bool] = []
+
+    def work() -> None:
+        with pytest.raises(Stopped, match="TS1091"), operations.running() as operation:
+            with operation.starting_spark():
+                starting.set()
+                assert go_on.wait(HANG_SECONDS)
+            operations.check()
+        refused.append(True)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    assert starting.wait(HANG_SECONDS)
+    operations.stop(thread)
+    assert not operations.wait_ended(10_000)  # at once, or this test hangs
+    go_on.set()
+    thread.join(HANG_SECONDS)
+    assert refused == [True]
+    assert operations.wait_ended(HANG_SECONDS)
