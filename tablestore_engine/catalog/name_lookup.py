@@ -1,4 +1,4 @@
-"""Names as SQL writes them -> what they mean: tables at a state, and views.
+"""Names as SQL writes them -> what they mean: tables at a state, views, and functions.
 
 Steps      database name -> (database, version) -> table handle on main or on a staged branch -> one pinned state
 INVARIANT  a staged branch that was never published is seen only by its own name or override.
@@ -12,6 +12,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import (
     NO_SNAPSHOT,
+    ResolvedFunction,
     ResolvedName,
     ResolvedTable,
     ResolvedView,
@@ -31,11 +32,11 @@ class NameLookup:
     def __init__(self, catalog: FilesystemCatalog, tables: OpenTables) -> None:
         self._catalog = catalog
         self._tables = tables
-        self._own_views: set[str] = set()
+        self._own_texts: set[str] = set()
 
-    def note_own_view(self, sql: str) -> None:
+    def note_own_text(self, sql: str) -> None:
         """The text is of this process, so it may do what the user may."""
-        self._own_views.add(sql)
+        self._own_texts.add(sql)
 
     def lookup(self, database: str, name: str, version: TableVersion | None) -> ResolvedName | None:
         """The current state, or the selected one; None for names that are not ours. A lost version raises NotFound."""
@@ -53,7 +54,18 @@ class NameLookup:
         view = self._catalog.views.find(identifier)
         if view is None:
             return None
-        return ResolvedView(view.sql, view.comment, view.column_comments, view.sql in self._own_views)
+        return ResolvedView(view.sql, view.comment, view.column_comments, view.sql in self._own_texts)
+
+    def find_function(self, database: str, name: str) -> ResolvedFunction | None:
+        """A function of the warehouse; a name of a past state has none."""
+        if not _is_name(database) or not _is_name(name) or split_database(database)[1] is not None:
+            return None
+        identifier = Identifier(database, name.lower())
+        found = self._catalog.functions.find(identifier)
+        if found is None:
+            return None if database == database.lower() else self.find_function(database.lower(), name)
+        is_volatile = found.parsed(identifier).is_deterministic is False
+        return ResolvedFunction(found.sql, is_volatile, found.sql in self._own_texts)
 
     def _store_of(self, identifier: Identifier, version: TableVersion | None) -> TableStore | None:
         """The table of the name; of a staged branch that it lacks, the table that waits beside it with that branch."""

@@ -15,12 +15,16 @@ from tablestore_engine.warehouse.statements.table_actions import TableActions
 
 
 def show(actions: TableActions, statement: Show, database: str) -> Fetched:
-    """SHOW SCHEMAS | TABLES | VIEWS | COLUMNS | TBLPROPERTIES."""
+    """SHOW SCHEMAS | TABLES | VIEWS | FUNCTIONS | COLUMNS | TBLPROPERTIES."""
     if statement.kind == "schemas":
         names = [name for name in actions.list_schemas() if _matches(name, statement.pattern)]
         return _answer(("namespace",), [(name,) for name in names])
     if statement.kind in ("tables", "views"):
         return _show_relations(actions, statement, statement.database or database)
+    if statement.kind == "functions":
+        at = statement.database or database
+        names = [name for name in actions.list_functions(at) if _matches(name, statement.pattern)]
+        return _answer(("function",), [(f"{at}.{name}",) for name in names])
     if statement.name is None or statement.kind == "create table":
         raise not_offered(f"SHOW {statement.kind}")
     place = (statement.name.database or database, statement.name.table)
