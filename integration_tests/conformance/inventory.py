@@ -57,6 +57,7 @@ _CLASSES: Mapping[str, str] = {
     "functions.test_udafs.BasicPythonUDAF": _PYTHON_FUNCTION,
     "functions.test_udafs.PythonUDAFDefaultArgSupport": _PYTHON_FUNCTION,
     "functions.test_udfs.PythonUDFDefaultArgSupport": _PYTHON_FUNCTION,
+    "functions.test_udfs.PythonUDFNotSupported": "the error names the feature (TS1884), not a macro of dbt",
     "functions.test_udfs.PythonUDFSupported": _PYTHON_FUNCTION,
     "functions.test_udfs.PythonUDFVolatilitySupport": _PYTHON_FUNCTION,
     "functions.test_udfs.PythonUDFWithPackagesSupported": _PYTHON_FUNCTION,

@@ -351,6 +351,15 @@ def test_table_of_a_function_is_an_input_in_proofs(engine: Engine) -> None:
     assert (volatile, tables) == (None, ("demo.s", "demo.t"))
 
 
+def test_table_function_is_expanded_in_proofs(engine: Engine) -> None:
+    """A change of its table affects the keys of the changed rows alone."""
+    engine.sql("create function demo.up(n bigint) returns table(id bigint, name string) "
+               "return select id, upper(name) from demo.t where id <= n")  # fmt: skip
+    with engine.changed_keys.trace("select * from demo.up(2)", versions={}) as traced:
+        assert traced.general_clause(("id",)) is None
+        assert [(one.table, one.clause) for one in traced.followed_inputs(("id",))] == [("demo.t", None)]
+
+
 def test_context_of_a_query_names_its_functions(engine: Engine) -> None:
     """Another definition, another context: rows of the old one are not kept."""
 

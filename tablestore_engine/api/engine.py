@@ -297,6 +297,10 @@ class Engine:
         """Names of the SQL functions of a database, sorted."""
         return self._warehouse.catalog.functions.list_names(database)
 
+    def function_texts(self, sql: str) -> str:
+        """What a text calls of the warehouse: stored texts of functions, empty for none; Spark is not asked."""
+        return self._warehouse.relations.names.function_texts(sql)
+
     def set_comments(self, name: str, comment: str | None, columns: Mapping[str, str]) -> None:
         """Comments of a table (one new schema version) or view."""
         self._warehouse.relations.set_comments(Identifier.parse(name), comment, columns)

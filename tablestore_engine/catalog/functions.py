@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.errors import FixData, FixRequest, Unsupported
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.json_file import DAMAGE, parse_object
@@ -51,7 +51,7 @@ def decode_function(data: bytes, path: str, identifier: Identifier) -> FunctionD
             raise TypeError("sql is a text")
         found = FunctionDefinition(content["sql"], int(content["timeMillis"]))
         found.parsed(identifier)
-    except (*DAMAGE, FixRequest) as error:
+    except (*DAMAGE, FixRequest, Unsupported) as error:
         raise FixData(
             "TS1458",
             f"function file {path} cannot be read",

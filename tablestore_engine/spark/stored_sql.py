@@ -163,7 +163,7 @@ def find_danger(
             if name in RUNS_OR_READS:
                 return f"calls {name}(), which can run code or read files"
             if not is_builtin(name):
-                return f"calls {name}(), which does not come with Spark"
+                return f"calls {'.'.join(parts)}(), which comes neither with Spark nor with the warehouse"
         if kind == _RELATION:
             parts = _strings(node.multipartIdentifier())
             if len(parts) == 2 and not is_ours(*parts) and is_source(parts[0]):
